@@ -1,0 +1,234 @@
+"""Coefficients of agreement as pure functions of contingency tables and coincidence matrices.
+
+A *table* is an array (..., q, q): how often the first rater chose the row's category and the
+second the column's. A *coincidence matrix* has the same shape, is symmetric and holds both orders
+of every pair of labels, each unit weighted 1 / (labels - 1) (Krippendorff 2011). Leading axes are
+resamples, pairs of raters, or nothing at all: the same function serves the estimate and its
+resamples. Counts may be weighted. What is undefined comes back as NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "agreement_weights",
+    "alpha",
+    "bias_index",
+    "brennan_prediger",
+    "chance_corrected",
+    "cohen_kappa",
+    "constant_raters",
+    "gwet_ac",
+    "gwet_expected",
+    "interval_positions",
+    "marginals",
+    "observed_agreement",
+    "ordinal_positions",
+    "prevalence_index",
+    "scott_expected",
+    "scott_pi",
+    "uniform_expected",
+]
+
+Array = npt.NDArray[np.float64]
+
+_NO_VARIATION = 1e-12
+"""Room for rounding: expected (dis)agreement this close to its bound means no variation."""
+
+
+def agreement_weights(q: int, kind: str = "identity") -> Array:
+    """Agreement weights (q, q): "identity", "linear" 1 - |i-j|/(q-1), or "quadratic", its square.
+
+    Source: Cohen 1968; Fleiss & Cohen 1973 for the quadratic ones.
+
+    >>> agreement_weights(3, "linear").tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+    if kind == "identity":
+        return np.eye(q)
+    steps = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
+    return 1.0 - steps ** {"linear": 1, "quadratic": 2}[kind]
+
+
+def chance_corrected(observed: Array, expected: Array) -> Array:
+    """(observed - expected) / (1 - expected); NaN where chance alone explains everything."""
+    room = 1.0 - np.asarray(expected, dtype=float)
+    defined = room > _NO_VARIATION
+    corrected: Array = np.where(
+        defined, (observed - expected) / np.where(defined, room, 1.0), np.nan
+    )
+    return corrected
+
+
+def marginals(tables: Array) -> tuple[Array, Array]:
+    """Each rater's shares of the categories, two arrays (..., q); NaN where a table is empty."""
+    totals = _totals(tables)[..., None]
+    return tables.sum(-1) / totals, tables.sum(-2) / totals
+
+
+def observed_agreement(tables: Array, weights: Array | None = None) -> Array:
+    """Share of units on which two raters agree, weighted where weights (q, q) are given.
+
+    >>> observed_agreement(np.array([[80.0, 10.0], [5.0, 5.0]])).item()
+    0.85
+    """
+    if weights is None:
+        agreed: Array = np.trace(tables, axis1=-2, axis2=-1)
+    else:
+        agreed = (tables * weights).sum((-2, -1))
+    return agreed / _totals(tables)
+
+
+def cohen_kappa(tables: Array, weights: Array | None = None) -> Array:
+    """Cohen's kappa, or weighted kappa (Cohen 1960, 1968).
+
+    The same 85% agreement under imbalance (Feinstein & Cicchetti 1990, two tables):
+
+    >>> cohen_kappa(np.array([[[40.0, 9], [6, 45]], [[80.0, 10], [5, 5]]])).round(3).tolist()
+    [0.7, 0.318]
+    """
+    first, second = marginals(tables)
+    reached = first if weights is None else first @ weights
+    return chance_corrected(observed_agreement(tables, weights), (reached * second).sum(-1))
+
+
+def scott_pi(tables: Array) -> Array:
+    """Scott's pi (1955): chance from the raters' mean marginal.
+
+    >>> scott_pi(np.array([[80.0, 10], [5, 5]])).round(4).item()
+    0.3143
+    """
+    return chance_corrected(observed_agreement(tables), scott_expected(_mean_marginal(tables)))
+
+
+def gwet_ac(tables: Array, weights: Array | None = None) -> Array:
+    """Gwet's AC1, or AC2 where weights (q, q) are given (Gwet 2014, chapters 4 and 5).
+
+    >>> gwet_ac(np.array([[80.0, 10], [5, 5]])).round(3).item()
+    0.808
+    """
+    q = tables.shape[-1]
+    weights = agreement_weights(q) if weights is None else weights
+    expected = gwet_expected(_mean_marginal(tables), weights)
+    return chance_corrected(observed_agreement(tables, weights), expected)
+
+
+def brennan_prediger(tables: Array) -> Array:
+    """Brennan & Prediger's coefficient (1981), with two categories PABAK: chance is 1 / q.
+
+    >>> brennan_prediger(np.array([[80.0, 10], [5, 5]])).round(3).item()
+    0.7
+    """
+    return chance_corrected(
+        observed_agreement(tables), uniform_expected(agreement_weights(tables.shape[-1]))
+    )
+
+
+def prevalence_index(tables: Array) -> Array:
+    """(both first category - both second) / n of 2 x 2 tables (Byrt, Bishop & Carlin 1993).
+
+    >>> prevalence_index(np.array([[80.0, 10], [5, 5]])).item()
+    0.75
+    """
+    return (tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables)
+
+
+def bias_index(tables: Array) -> Array:
+    """First rater's share of the first category minus the second's (Byrt, Bishop & Carlin 1993).
+
+    >>> bias_index(np.array([[80.0, 10], [5, 5]])).item()
+    0.05
+    """
+    return (tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables)
+
+
+def constant_raters(tables: Array) -> npt.NDArray[np.bool_]:
+    """Whether at least one of the two raters used a single category throughout, shape (...)."""
+    rows, columns = ((tables.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2))
+    return np.asarray(rows | columns)
+
+
+def scott_expected(shares: Array) -> Array:
+    """Chance agreement of raters who share one marginal (..., q): Scott 1955, Fleiss 1971."""
+    return (shares**2).sum(-1)
+
+
+def gwet_expected(shares: Array, weights: Array) -> Array:
+    """Gwet's chance agreement from shares (..., q): sum(W) / (q (q-1)) * sum pi (1 - pi)."""
+    q = shares.shape[-1]
+    if q < 2:
+        return np.full(shares.shape[:-1], np.nan)
+    return weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1)
+
+
+def uniform_expected(weights: Array) -> Array:
+    """Chance agreement where every category is equally likely: the mean weight."""
+    return np.asarray(weights.mean())
+
+
+def ordinal_positions(totals: Array) -> Array:
+    """Positions (..., q) whose distances are Krippendorff's ordinal metric.
+
+    His distance between c and k sums the frequencies from c to k, less half of those two
+    (Krippendorff 2011, eq. 8), which is the difference of the categories' mid-ranks.
+    """
+    ranks: Array = np.cumsum(totals, axis=-1) - totals / 2.0
+    return ranks
+
+
+def interval_positions(values: Sequence[float], totals: Array) -> Array:
+    """The categories' own values, for every leading axis of totals (..., q)."""
+    return np.broadcast_to(np.asarray(values, dtype=float), totals.shape)
+
+
+def alpha(
+    coincidences: Array, level: str = "nominal", values: Sequence[float] | None = None
+) -> Array:
+    """Krippendorff's alpha, 1 - D_o / D_e, from coincidence matrices (..., q, q).
+
+    `level` is "nominal", "ordinal" or "interval", the last with the categories' `values`.
+    Source: Krippendorff 2011, section E.
+
+    His example A: two raters, ten units, labels 0 and 1.
+
+    >>> alpha(np.array([[10.0, 4.0], [4.0, 2.0]])).round(3).item()
+    0.095
+    """
+    totals = coincidences.sum(-1)
+    if level == "nominal":
+        distances = 1.0 - np.eye(totals.shape[-1])
+    else:
+        at = (
+            ordinal_positions(totals)
+            if level == "ordinal"
+            else interval_positions(_given(values), totals)
+        )
+        distances = (at[..., :, None] - at[..., None, :]) ** 2
+    observed = (coincidences * distances).sum((-2, -1))
+    expected = (totals[..., :, None] * totals[..., None, :] * distances).sum((-2, -1))
+    defined = expected > _NO_VARIATION
+    pairable = totals.sum(-1) - 1.0
+    result: Array = np.where(
+        defined, 1.0 - pairable * observed / np.where(defined, expected, 1.0), np.nan
+    )
+    return result
+
+
+def _given(values: Sequence[float] | None) -> Sequence[float]:
+    if values is None:
+        raise ValueError("the interval metric needs the categories' values")
+    return values
+
+
+def _mean_marginal(tables: Array) -> Array:
+    first, second = marginals(tables)
+    return (first + second) / 2.0
+
+
+def _totals(tables: Array) -> Array:
+    totals = tables.sum((-2, -1))
+    return np.where(totals > 0, totals, np.nan)

@@ -1,0 +1,213 @@
+"""One label and one probability per rater and unit, from repeated draws and both orders.
+
+Draws combine within an order, then the orders combine: probabilities by their mean, hard labels by
+majority, and hard labels that differ between the two orders leave the unit unscored
+(`order_disagreement`). A majority that is tied is none (`draw_tie`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.scale import Scale
+from rubrics.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Readings", "combine_readings"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+_FIRST_ROW = 2
+_NO_LABEL = "no_label"
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One row per (unit, rater), sorted by rater, then unit.
+
+    `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
+    the probability of the affirmative categories or NaN, `reason` why there is neither, else "".
+    """
+
+    units: tuple[str, ...]
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    unit: Codes
+    rater: Codes
+    code: npt.NDArray[np.int8]
+    positive: Array
+    reason: npt.NDArray[np.object_]
+
+
+def combine_readings(ratings: pd.DataFrame, scale: Scale) -> Readings:
+    """Combine the rows of one rubric (a validated `ratings` table with its original index).
+
+    Raises InputError naming the row whose label or probabilities lie outside the scale.
+    """
+    import pandas as pd
+
+    units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
+    raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
+    orders, _ = pd.factorize(ratings["order"], sort=True)
+    labels = _label_codes(ratings, scale)
+    probabilities = _probabilities(ratings, scale)
+    reasons = ratings["unscored_reason"].to_numpy(dtype=object)
+    usable = (labels >= 0) | (reasons == "")
+    positive = _positive(ratings, probabilities, scale)
+    positive[~usable] = np.nan
+    probabilities[~usable] = np.nan
+
+    cell = raters * len(unit_names) + units
+    cells, cell = np.unique(cell, return_inverse=True)
+    readings, reading = np.unique(cell * (orders.max(initial=0) + 1) + orders, return_inverse=True)
+    first_row = _first_rows(reading, len(readings))
+    cell_of_reading = cell[first_row]
+
+    label, tied = _majority(labels, reading, len(readings), len(scale.categories))
+    low, high = _range_of_labels(label, cell_of_reading, len(cells))
+    code = np.where(low == high, low, -1)
+    mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
+    mean_each = _nested_mean(probabilities, reading, cell_of_reading, len(cells))
+    repeated = np.bincount(cell, minlength=len(cells)) > 1
+    code = _code_from_probabilities(code, mean_each, mean_positive, repeated, scale)
+
+    unscored = (code < 0) & np.isnan(mean_positive)
+    reason = np.full(len(cells), "", dtype=object)
+    reason[unscored] = _first_reason(reasons, cell, len(cells))[unscored]
+    reason[unscored & _any(tied, cell_of_reading, len(cells))] = "draw_tie"
+    reason[unscored & (low != high)] = "order_disagreement"
+    kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
+    return Readings(
+        units=tuple(unit_names),
+        raters=tuple(rater_names),
+        kinds=tuple(kinds[rater] for rater in rater_names),
+        unit=cells % len(unit_names),
+        rater=cells // len(unit_names),
+        code=code.astype(np.int8),
+        positive=mean_positive,
+        reason=reason,
+    )
+
+
+def _label_codes(ratings: pd.DataFrame, scale: Scale) -> Codes:
+    codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
+    known = ratings["label"].map(codes)
+    if known.isna().any():
+        at = known.index[known.isna()][0]
+        raise InputError(
+            f"ratings, row {at + _FIRST_ROW}: the label {ratings.loc[at, 'label']!r} of rater "
+            f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
+            f"{scale.name!r} ({', '.join(scale.categories)}); correct the label or declare it"
+        )
+    return known.to_numpy(dtype=np.intp)
+
+
+def _probabilities(ratings: pd.DataFrame, scale: Scale) -> Array:
+    """The rows' distributions (rows, q); NaN rows where there is none."""
+    out = np.full((len(ratings), len(scale.categories)), np.nan)
+    texts = ratings["probabilities"].to_numpy(dtype=object)
+    position = {category: code for code, category in enumerate(scale.categories)}
+    for row in np.flatnonzero(texts != ""):
+        shares = json.loads(texts[row])
+        out[row] = 0.0
+        for category, share in shares.items():
+            if category not in position or not _is_share(share):
+                raise InputError(
+                    f"ratings, row {ratings.index[row] + _FIRST_ROW}: probabilities holds "
+                    f"{category!r}: {share!r}; it must give each of "
+                    f"{', '.join(scale.categories)} a number between 0 and 1"
+                )
+            out[row, position[category]] = share
+    return out
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _positive(ratings: pd.DataFrame, probabilities: Array, scale: Scale) -> Array:
+    given = ratings["p_positive"].to_numpy(dtype=float, copy=True)
+    if scale.affirmative:
+        summed = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
+        given = np.where(np.isnan(given), np.clip(summed, 0.0, 1.0), given)
+    return given
+
+
+def _majority(
+    labels: Codes, group: Codes, n_groups: int, q: int
+) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """The most frequent label of each group, -1 where there is none or it is tied; and the ties."""
+    labelled = labels >= 0
+    counts = np.bincount(group[labelled] * q + labels[labelled], minlength=n_groups * q)
+    counts = counts.reshape(n_groups, q)
+    most = counts.max(axis=1, initial=0)
+    tied = ((counts == most[:, None]).sum(axis=1) > 1) & (most > 0)
+    return np.where((most > 0) & ~tied, counts.argmax(axis=1), -1), tied
+
+
+def _range_of_labels(label: Codes, cell: Codes, n_cells: int) -> tuple[Codes, Codes]:
+    """Lowest and highest label of each cell's orders; both -1 where no order has one."""
+    labelled = label >= 0
+    low = np.full(n_cells, np.iinfo(np.intp).max)
+    high = np.full(n_cells, -1)
+    np.minimum.at(low, cell[labelled], label[labelled])
+    np.maximum.at(high, cell[labelled], label[labelled])
+    return np.where(high < 0, -1, low), high
+
+
+def _nested_mean(values: Array, reading: Codes, cell: Codes, n_cells: int) -> Array:
+    """Mean over draws within an order, then over the orders, so that both orders weigh alike."""
+    return _group_mean(_group_mean(values, reading, len(cell)), cell, n_cells)
+
+
+def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
+    out = np.empty((n_groups, values.shape[1]))
+    for column, each in enumerate(values.T):
+        held = ~np.isnan(each)
+        count = np.bincount(group[held], minlength=n_groups).astype(float)
+        total = np.bincount(group[held], weights=each[held], minlength=n_groups)
+        out[:, column] = np.divide(
+            total, count, out=np.full(n_groups, np.nan), where=count > 0
+        )
+    return out
+
+
+def _code_from_probabilities(
+    code: Codes, each: Array, positive: Array, repeated: npt.NDArray[np.bool_], scale: Scale
+) -> Codes:
+    """Where rows were averaged, or no label stands, the most probable category is the label."""
+    known = ~np.isnan(each).any(axis=1)
+    best = np.where(known[:, None], each, 0.0).argmax(axis=1)
+    code = np.where(known & (repeated | (code < 0)), best, code)
+    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
+        affirmative = scale.affirmative_codes[0]
+        likelier = np.where(positive >= 0.5, affirmative, 1 - affirmative)
+        code = np.where((code < 0) & ~np.isnan(positive), likelier, code)
+    return code
+
+
+def _first_reason(
+    reasons: npt.NDArray[np.object_], cell: Codes, n_cells: int
+) -> npt.NDArray[np.object_]:
+    out = np.full(n_cells, _NO_LABEL, dtype=object)
+    given = np.flatnonzero(reasons != "")[::-1]
+    out[cell[given]] = reasons[given]
+    return out
+
+
+def _any(flags: npt.NDArray[np.bool_], group: Codes, n_groups: int) -> npt.NDArray[np.bool_]:
+    return np.bincount(group[flags], minlength=n_groups) > 0
+
+
+def _first_rows(group: Codes, n_groups: int) -> Codes:
+    first = np.empty(n_groups, dtype=np.intp)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first

@@ -1,0 +1,270 @@
+"""Labels as arrays: what every statistic is computed from.
+
+`LabelMatrix` holds all that raters said of one rubric; `Coded` is one reading of it (the rubric's
+own categories, or the binary verdict) in the form that coefficients take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.combine import Readings
+from analysis.scale import Level, Scale
+from rubrics.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AFFIRMATIVE", "BINARY", "Coded", "LabelMatrix", "encode"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+BINARY = "|binary"
+"""What `subset` ends in on the binary verdict."""
+AFFIRMATIVE = "affirmative"
+_KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
+
+
+@dataclass(frozen=True)
+class Coded:
+    """One reading of the labels: codes (units, raters), -1 missing, and what the codes mean.
+
+    `clusters` (units,) indexes the resampling clusters. On the binary verdict code 0 is
+    affirmative, so that tables have the affirmative verdict first.
+    """
+
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    codes: npt.NDArray[np.int8]
+    clusters: Codes
+    categories: tuple[str, ...]
+    values: tuple[float, ...]
+    level: Level
+    subset: str
+
+    @property
+    def q(self) -> int:
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether this is the binary verdict."""
+        return self.subset.endswith(BINARY)
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Who has a label where, (units, raters)."""
+        return self.codes >= 0
+
+    def members(self, kind: str) -> tuple[int, ...]:
+        """Positions of the raters of one kind."""
+        return tuple(at for at, of in enumerate(self.kinds) if of == kind)
+
+
+@dataclass(frozen=True)
+class LabelMatrix:
+    """Everything raters said of one rubric, one row per unit and one column per rater.
+
+    Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
+    unit was put to; `positive` (units, raters) are probabilities of the affirmative categories;
+    `subject`, `pair` and `side` (units,) are codes, -1 where the units table does not say.
+    """
+
+    scale: Scale
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    codes: npt.NDArray[np.int8]
+    positive: Array
+    asked: npt.NDArray[np.bool_]
+    reasons: tuple[Counter[str], ...]
+    clusters: Codes
+    n_clusters: int
+    subjects: tuple[str, ...]
+    subject: Codes
+    pair: Codes
+    side: Codes
+
+    @property
+    def verdicts(self) -> npt.NDArray[np.int8]:
+        """Binary verdicts (units, raters): 1 affirmative, 0 not, -1 missing."""
+        affirmative = np.zeros(len(self.scale.categories) + 1, dtype=np.int8)
+        affirmative[list(self.scale.affirmative_codes)] = 1
+        affirmative[-1] = -1
+        thresholds = np.array([self.scale.threshold_for(rater) for rater in self.raters])
+        by_label = affirmative[self.codes]
+        return np.where(np.isnan(self.positive), by_label, self.positive >= thresholds).astype(
+            np.int8
+        )
+
+    @property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Where a rater gave a usable label or probability, (units, raters)."""
+        return (self.codes >= 0) | ~np.isnan(self.positive)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether the scale says which categories are affirmative."""
+        return bool(self.scale.affirmative)
+
+    @property
+    def humans(self) -> tuple[int, ...]:
+        """Columns of the human raters."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "human")
+
+    @property
+    def models(self) -> tuple[int, ...]:
+        """Columns of the model graders."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+
+    def on_categories(self, subset: str = "all") -> Coded:
+        """The labels on the rubric's own categories."""
+        return self._coded(
+            self.codes, self.scale.categories, self.scale.values, self.scale.level, subset
+        )
+
+    def on_verdicts(self, subset: str = "all") -> Coded:
+        """The binary verdicts, affirmative first."""
+        verdicts = self.verdicts
+        codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
+        return self._coded(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), "nominal", subset + BINARY)
+
+    def _coded(
+        self,
+        codes: npt.NDArray[np.int8],
+        categories: tuple[str, ...],
+        values: tuple[float, ...],
+        level: Level,
+        subset: str,
+    ) -> Coded:
+        return Coded(
+            self.raters, self.kinds, codes, self.clusters, categories, values, level, subset
+        )
+
+    def folded(self) -> tuple[LabelMatrix, npt.NDArray[np.int64]]:
+        """Identical units kept once, with their frequency, where every unit is its own cluster.
+
+        A resample of units depends only on how often each distinct row of labels comes up, so a
+        million labels cost what their few hundred patterns cost. Elsewhere the matrix itself.
+        """
+        n = len(self.codes)
+        alone = np.ones(self.n_clusters, dtype=np.int64)
+        if n != self.n_clusters or self.side.max(initial=-1) >= 0:
+            return self, alone
+        row = np.ascontiguousarray(
+            np.column_stack(
+                [self.codes, self.positive, self.asked, self.subject[:, None]]
+            ).astype(np.float64)
+        )
+        row[np.isnan(row)] = -1.0
+        keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
+        _, kept, counts = np.unique(keys, return_index=True, return_counts=True)
+        if len(kept) > n // 2:
+            return self, alone
+        return replace(
+            self,
+            codes=self.codes[kept],
+            positive=self.positive[kept],
+            asked=self.asked[kept],
+            clusters=np.arange(len(kept)),
+            n_clusters=len(kept),
+            subject=self.subject[kept],
+            pair=self.pair[kept],
+            side=self.side[kept],
+        ), counts.astype(np.int64)
+
+
+def encode(
+    readings: Readings, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+) -> LabelMatrix:
+    """Lay readings out as arrays and find each unit's cluster.
+
+    `units` is the `units` table; `cluster` is "pair" (its `cluster_id`) or the name of one of its
+    columns. Without either every unit is its own cluster. Raises InputError where a rated unit is
+    not in `units`, or the cluster column is not there or empty.
+    """
+    order = sorted(
+        range(len(readings.raters)),
+        key=lambda at: (_KIND_ORDER[readings.kinds[at]], readings.raters[at]),
+    )
+    column = np.empty(len(order), dtype=np.intp)
+    column[order] = np.arange(len(order))
+    at = (readings.unit, column[readings.rater])
+    shape = (len(readings.units), len(order))
+    codes = np.full(shape, -1, dtype=np.int8)
+    positive = np.full(shape, np.nan)
+    asked = np.zeros(shape, dtype=bool)
+    codes[at], positive[at], asked[at] = readings.code, readings.positive, True
+    reasons = [Counter[str]() for _ in order]
+    for row in np.flatnonzero(readings.reason != ""):
+        reasons[at[1][row]][readings.reason[row]] += 1
+
+    about = _about_units(readings.units, units, cluster)
+    clusters, cluster_names = _coded_column(about["cluster"])
+    subject, subjects = _coded_column(about["subject"])
+    pair, _ = _coded_column(about["pair"])
+    side, _ = _coded_column(about["side"])
+    return LabelMatrix(
+        scale=scale,
+        raters=tuple(readings.raters[each] for each in order),
+        kinds=tuple(readings.kinds[each] for each in order),
+        codes=codes,
+        positive=positive,
+        asked=asked,
+        reasons=tuple(reasons),
+        clusters=clusters,
+        n_clusters=len(cluster_names),
+        subjects=subjects,
+        subject=subject,
+        pair=pair,
+        side=side,
+    )
+
+
+def _about_units(
+    unit_ids: Sequence[str], units: pd.DataFrame | None, cluster: str
+) -> dict[str, Sequence[str]]:
+    """The columns `cluster, pair, subject, side` for the rated units, "" where not known."""
+    nothing = [""] * len(unit_ids)
+    if units is None:
+        if cluster != "pair":
+            raise InputError(
+                f"the cluster column {cluster!r} needs a units table; give one or use pair"
+            )
+        return {"cluster": unit_ids, "pair": nothing, "subject": nothing, "side": nothing}
+    column = "cluster_id" if cluster == "pair" else cluster
+    if cluster != "pair" and cluster not in units:
+        known = ", ".join(str(name) for name in units if name != "unit_id")
+        raise InputError(f"units has no column {cluster!r} to cluster by; it has {known}")
+    table = units.drop_duplicates("unit_id").set_index("unit_id")
+    missing = [unit for unit in unit_ids if unit not in table.index]
+    if missing:
+        raise InputError(
+            f"the units table has no row for unit {missing[0]!r}, which is rated "
+            f"({len(missing)} such units); add it or leave the units table out"
+        )
+    rated = table.loc[list(unit_ids)]
+
+    def cells(name: str) -> list[str]:
+        return rated[name].astype(str).tolist() if name in rated else nothing
+
+    pairs = cells("cluster_id")
+    named = cells(column) if column in rated else list(unit_ids)
+    if "" in named:
+        empty = unit_ids[named.index("")]
+        raise InputError(f"units: {column} of unit {empty!r} is empty; every unit needs a cluster")
+    return {"cluster": named, "pair": pairs, "subject": cells("subject"), "side": cells("side")}
+
+
+def _coded_column(cells: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
+    """Codes in the order of the names, -1 for empty cells, so that row order never matters."""
+    names = sorted(set(cells) - {""})
+    position = {name: code for code, name in enumerate(names)} | {"": -1}
+    return np.array([position[cell] for cell in cells], dtype=np.intp), tuple(names)

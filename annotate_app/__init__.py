@@ -1,0 +1,7 @@
+"""The annotation app: people read units and label them, one rubric at a time."""
+
+from __future__ import annotations
+
+from annotate_app.serve import command, serve
+
+__all__ = ["command", "serve"]

@@ -1,0 +1,90 @@
+// What the browser keeps: drafts, and answers that the server has not acknowledged yet.
+
+// One entry per answer, so that two windows of one rater never overwrite each other's.
+class Shelf {
+  constructor(place) {
+    this.prefix = `evenhand:${place}:`;
+    this.spare = new Map(); // for a browser that refuses localStorage, or whose storage is full
+  }
+
+  write(name, value) {
+    const text = JSON.stringify(value);
+    this.spare.set(name, text);
+    try {
+      localStorage.setItem(this.prefix + name, text);
+    } catch {
+      // Kept in `spare`: lost with the window, but the answer still reaches the server.
+    }
+  }
+
+  read(name) {
+    let text = null;
+    try {
+      text = localStorage.getItem(this.prefix + name);
+    } catch {
+      // As above.
+    }
+    return parsed(text ?? this.spare.get(name));
+  }
+
+  drop(name) {
+    this.spare.delete(name);
+    try {
+      localStorage.removeItem(this.prefix + name);
+    } catch {
+      // As above.
+    }
+  }
+
+  // The answers still to be acknowledged, this window's and those of one that crashed.
+  unsent() {
+    return this.names()
+      .filter((name) => name.startsWith("answer:"))
+      .map((name) => this.read(name))
+      .filter((answer) => answer !== null);
+  }
+
+  names() {
+    const names = new Set(this.spare.keys());
+    try {
+      for (const name of Object.keys(localStorage)) {
+        if (name.startsWith(this.prefix)) names.add(name.slice(this.prefix.length));
+      }
+    } catch {
+      // As above.
+    }
+    return [...names];
+  }
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+// randomUUID would need https; a study on a local network has plain http.
+function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// Seconds that a unit has been in view; time in another tab or application window is left out.
+class Clock {
+  constructor(seconds = 0) {
+    this.before = seconds;
+    this.since = document.hidden ? null : performance.now();
+  }
+
+  tick() {
+    this.before = this.seconds();
+    this.since = document.hidden ? null : performance.now();
+  }
+
+  seconds() {
+    const running = this.since === null ? 0 : (performance.now() - this.since) / 1000;
+    return this.before + running;
+  }
+}

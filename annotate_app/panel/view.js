@@ -1,0 +1,142 @@
+// Building the page. Every text goes in as a text node: nothing that a response, a prompt or a
+// rubric says is ever read as HTML, Markdown or LaTeX.
+
+function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function filled(template, values) {
+  return template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+// The texts to read: what both sides share on top, then the sides next to each other.
+function materialView(blocks) {
+  const sides = [...new Set(blocks.map((block) => block.side))].sort();
+  const column = (side) => {
+    const own = blocks.filter((block) => block.side === side);
+    return element("div", { class: side ? "side" : "shared" }, ...own.map(blockView));
+  };
+  return sides.map(column);
+}
+
+function blockView(block, number) {
+  const id = `text-${block.side}-${number}`;
+  const text = element(
+    "div",
+    { class: "text", dir: "auto", role: "region", "aria-labelledby": id, tabindex: "0" },
+    block.text,
+  );
+  return element(
+    "section",
+    { class: `block ${block.kind}` },
+    element("h2", { id, dir: "auto" }, block.label),
+    text,
+  );
+}
+
+// The question with its options, as native radio buttons: focus, arrows and names come with them.
+function questionView(task, words, onChoose) {
+  const options = task.options.map((option, place) => optionView(option, place, onChoose));
+  return [
+    element("p", { class: "rubric", dir: "auto" }, task.title),
+    element("h2", { id: "question", dir: "auto" }, task.question),
+    element("div", { class: "options", role: "radiogroup", "aria-labelledby": "question" }, ...options),
+    guidelinesView(task, words),
+  ];
+}
+
+function optionView(option, place, onChoose) {
+  const cap = keyCap(option, place);
+  const radio = element("input", {
+    type: "radio",
+    name: "answer",
+    value: option.key,
+    "aria-labelledby": `name-${place}`,
+    "aria-describedby": `description-${place}`,
+    "aria-keyshortcuts": cap,
+  });
+  radio.addEventListener("change", () => onChoose(option.key));
+  return element(
+    "label",
+    { class: "option" },
+    radio,
+    element("span", { class: "name", id: `name-${place}`, dir: "auto" }, option.name),
+    element("kbd", { "aria-hidden": "true" }, cap),
+    element("span", { class: "description", id: `description-${place}`, dir: "auto" }, option.description),
+  );
+}
+
+function guidelinesView(task, words) {
+  const examples = task.options
+    .filter((option) => option.examples.length > 0)
+    .flatMap((option) => [
+      element("dt", { dir: "auto" }, option.name),
+      ...option.examples.map((example) => element("dd", { dir: "auto" }, example)),
+    ]);
+  const parts = [element("div", { class: "instructions", dir: "auto" }, task.instructions)];
+  if (examples.length > 0) {
+    parts.push(element("h3", {}, words.examples), element("dl", {}, ...examples));
+  }
+  return element(
+    "details",
+    { class: "guidelines" },
+    element("summary", {}, words.guidelines),
+    ...parts,
+  );
+}
+
+function messageView(title, text) {
+  return element(
+    "div",
+    { class: "message" },
+    element("h2", {}, title),
+    element("p", {}, text),
+  );
+}
+
+function sheetView(words, task) {
+  const rows = [["?", words.sheet_help]];
+  if (task) {
+    const letters = task.options.filter(hasLetter).map((option) => option.key.toUpperCase());
+    rows.unshift(["Enter", words.sheet_submit]);
+    if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
+    const last = Math.min(task.options.length, 9);
+    rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
+  }
+  const cells = rows.flatMap(([keys, does]) => [
+    element("dt", {}, ...keys.split(" ").map((key) => (key === "–" ? key : element("kbd", {}, key)))),
+    element("dd", {}, does),
+  ]);
+  const close = element("button", { type: "submit", class: "quiet" }, words.sheet_close);
+  return [
+    element("h2", { id: "sheet-title" }, words.sheet_title),
+    element("dl", {}, ...cells),
+    element("p", {}, words.sheet_note),
+    element("form", { method: "dialog" }, close),
+  ];
+}
+
+// Which key chooses an option: its own where that is one letter, else its place in the list. What
+// is stored is always the option's key, never the key that was pressed.
+function hasLetter(option) {
+  return /^[a-z]$/i.test(option.key);
+}
+
+function keyCap(option, place) {
+  if (hasLetter(option)) return option.key.toUpperCase();
+  return place < 9 ? String(place + 1) : "";
+}
+
+function pressedOption(event, options) {
+  const letter = options.find(
+    (option) => hasLetter(option) && option.key.toUpperCase() === event.key.toUpperCase(),
+  );
+  if (letter) return letter;
+  // French keyboards have the digits behind Shift; the key's place tells which one is meant.
+  const place = event.shiftKey ? null : /^Digit([1-9])$/.exec(event.code);
+  const digit = /^[1-9]$/.test(event.key) ? event.key : place?.[1];
+  return options[Number(digit) - 1];
+}

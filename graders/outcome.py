@@ -1,0 +1,60 @@
+"""What one reply says about one unit, before the runner turns it into a grade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from graders.spec import GraderSpec
+from rubrics import PromptText, Rubric
+
+__all__ = ["Grader", "Identity", "Outcome", "Reply"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A label with its evidence, or the reason why there is none.
+
+    Labels and probabilities are in the order that was shown: the runner maps them back. A reply
+    without a valid label is an outcome too (`refusal`, `truncated`, `unparseable`,
+    `content_filter`), never a default label and no cause to ask again.
+    """
+
+    label: str = ""
+    probabilities: dict[str, float] | None = None
+    prob_method: str = ""
+    unscored_reason: str = ""
+    raw: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom the grader asks: part of every grade's key and provenance."""
+
+    provider: str
+    base_url: str
+    endpoint: str
+    api_version: str
+    sdk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answered request: what was sent in the end, and what came back."""
+
+    request: Mapping[str, Any]
+    request_id: str
+    outcome: Outcome
+
+
+class Grader(Protocol):
+    """A grader behind a network. `ask` sends one request and raises a `failures.GraderFailure`."""
+
+    spec: GraderSpec
+    identity: Identity
+
+    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,88 @@
+"""Keys must not reach the store, a log or a message, even where a server sends them back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from rubrics.errors import InputError
+
+__all__ = ["Scrubber", "key_from_environment"]
+
+_SECRETS = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "OPENAI_API_KEY",
+    "OPENAI_ADMIN_KEY",
+    "OPENAI_CUSTOM_HEADERS",
+)
+# Servers quote keys cut or starred out, which no exact match finds.
+_KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
+_SHORTEST = 6  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
+_GONE = "[removed]"
+
+T = TypeVar("T")
+
+
+def key_from_environment(name: str) -> str | None:
+    """The key in an environment variable, or None. Raises InputError where it cannot be one."""
+    key = os.environ.get(name, "").strip()
+    if not key:
+        return None
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError(f"{name} does not hold a key: it has spaces or other characters; set it")
+    return key
+
+
+class Scrubber:
+    """Takes known secrets, in every form in which a reply may quote them, out of text.
+
+    >>> Scrubber(["hunter2-hunter2"]).text("401: hunter2-hunter2 is no key")
+    '401: [removed] is no key'
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in secrets for form in _forms(secret)}
+        self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
+
+    @classmethod
+    def from_environment(cls) -> Scrubber:
+        values = [os.environ.get(name, "") for name in _SECRETS]
+        parts = [line.partition(":")[2] for value in values for line in value.splitlines()]
+        return cls([*values, *parts])
+
+    def text(self, text: str) -> str:
+        """The text without known secrets; ordinary words stay as they are."""
+        for form in self._known:
+            text = text.replace(form, _GONE)
+        return text
+
+    def message(self, text: str) -> str:
+        """An error message without secrets, known ones and anything shaped like a key; short."""
+        return " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())[:400]
+
+    def tree(self, value: T) -> T:
+        """The same for every text in a JSON-able value, names of fields included."""
+        return _mapped(value, self.text)
+
+
+def _mapped(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(str(key)): _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_mapped(item, change) for item in value]
+    return value
+
+
+def _forms(secret: str) -> set[str]:
+    secret = secret.strip()
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}

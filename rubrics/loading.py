@@ -1,0 +1,106 @@
+"""Rubric files: TOML, one rubric each, unknown fields refused."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rubrics.errors import InputError
+from rubrics.model import Rubric
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+__all__ = ["dump_rubric", "load_rubric", "parse_rubric", "shipped_rubrics"]
+
+
+@cache
+def shipped_rubrics() -> dict[str, str]:
+    """Names and file texts of the rubrics that come with evenhand, in alphabetical order."""
+    folder = files("rubrics")
+    texts = {
+        entry.name.removesuffix(".toml"): entry.read_text("utf-8")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    }
+    return dict(sorted(texts.items()))
+
+
+def load_rubric(source: str | Path) -> Rubric:
+    """A shipped rubric by name, or anyone's rubric by the path of its file.
+
+    >>> load_rubric("refusal").categories
+    ('1', '2', '3', '4', '5')
+
+    Raises InputError where there is no such rubric or the file does not say what a rubric must say.
+    """
+    name = str(source).replace("_", "-")
+    if name in shipped_rubrics():
+        return parse_rubric(shipped_rubrics()[name], f"{name}.toml")
+    path = Path(source)
+    if not path.is_file():
+        raise InputError(
+            f"there is no rubric {str(source)!r}: name a file, or one of "
+            + ", ".join(shipped_rubrics())
+        )
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+    return parse_rubric(text, path.name)
+
+
+def parse_rubric(text: str, file: str) -> Rubric:
+    """A rubric from the text of its file; `file` is the name used in messages."""
+    from pydantic import ValidationError
+
+    try:
+        return Rubric.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise InputError(f"{file}: {_first_fault(error)}") from None
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        return f"unknown field {place!r}; take it out or check its spelling"
+    if fault["type"] == "missing":
+        return f"the field {place!r} is missing"
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
+def dump_rubric(rubric: Rubric) -> str:
+    """The rubric as the text of a rubric file; `parse_rubric` of it gives the rubric again."""
+    import tomlkit
+
+    document = tomlkit.document()
+    fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
+    options = fields.pop("options")
+    lexical = fields.pop("lexical", None)
+    for key, value in fields.items():
+        document[key] = _item(value)
+    tables = tomlkit.aot()
+    for option in options:
+        table = tomlkit.table()
+        for key, value in option.items():
+            table[key] = _item(value)
+        tables.append(table)
+    document["options"] = tables
+    if lexical is not None:
+        document["lexical"] = lexical
+    return tomlkit.dumps(document)
+
+
+def _item(value: Any) -> Any:
+    import tomlkit
+
+    if isinstance(value, str) and "\n" in value:
+        return tomlkit.string("\n" + value + "\n", multiline=True)
+    return value

@@ -1,0 +1,27 @@
+"""What a study is and where it is kept: pairs, units, sampling, assignment, the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from study.creation import create_study, extend_sample
+    from study.workspace import Study, open_study
+
+__all__ = ["Study", "create_study", "extend_sample", "open_study"]
+
+_HOMES = {
+    "Study": "study.workspace",
+    "open_study": "study.workspace",
+    "create_study": "study.creation",
+    "extend_sample": "study.creation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Resolved on first use: reading a table must not load the database.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'study' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,122 @@
+"""`study.toml`: what a study is set to. Validated, unknown keys refused, comments kept on change."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rubrics.errors import InputError
+from study.files import atomic_write
+from study.sampling import DEFAULT_STRATA
+
+__all__ = [
+    "FILE_NAME",
+    "AnalysisSettings",
+    "AnnotationSettings",
+    "SampleSettings",
+    "StudyConfig",
+    "change_config",
+    "new_config_text",
+    "read_config",
+]
+
+FILE_NAME = "study.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SampleSettings(_Section):
+    pairs: int = Field(gt=0)
+    stratify: tuple[str, ...] = DEFAULT_STRATA
+
+
+class AnnotationSettings(_Section):
+    rubrics: tuple[str, ...] = ()
+    """Which rubrics people label; empty means all of the study's."""
+    subjects: tuple[str, ...] = ()
+    """Whose responses people label; empty means all."""
+    raters_per_unit: int = Field(default=3, gt=0)
+
+
+class AnalysisSettings(_Section):
+    margin: float = Field(default=0.1, ge=0)
+    """How far below people's own agreement a grader may lie, in kappa."""
+    resamples: int = Field(default=2000, ge=100)
+    cluster: str = "pair"
+
+
+class StudyConfig(_Section):
+    name: str = Field(min_length=1)
+    seed: int = Field(ge=0)
+    synthetic: bool = False
+    store: str = "study.db"
+    """A file beside study.toml (SQLite), or a SQLAlchemy URL."""
+    sample: SampleSettings
+    annotation: AnnotationSettings = AnnotationSettings()
+    analysis: AnalysisSettings = AnalysisSettings()
+    thresholds: dict[str, dict[str, float]] = {}
+    """rubric -> grader -> threshold, where it is not the rubric's own."""
+    same_text: dict[str, tuple[str, ...]] = {}
+    """rubric -> hashes of older texts whose labels may be pooled with the present one's."""
+
+
+def read_config(folder: Path) -> StudyConfig:
+    """The study's settings. Raises InputError where there is no study or a key is wrong."""
+    path = folder / FILE_NAME
+    if not path.is_file():
+        raise InputError(
+            f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
+        )
+    try:
+        return StudyConfig.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{FILE_NAME} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        unknown = fault["type"] == "extra_forbidden"
+        message = "is no known key; check its spelling" if unknown else fault["msg"]
+        raise InputError(f"{FILE_NAME}: {place} {message}") from None
+
+
+def new_config_text(config: StudyConfig) -> str:
+    """A commented study.toml for a new study."""
+    import tomlkit
+
+    values = config.model_dump(mode="json")
+    document = tomlkit.document()
+    for key in ("name", "seed", "store"):
+        document[key] = values[key]
+    if config.synthetic:
+        document["synthetic"] = True
+        document["synthetic"].comment("responses or ratings are simulated; every page says so")
+    document["sample"] = values["sample"]
+    annotation = tomlkit.table()
+    annotation.add(tomlkit.comment("what people label; an empty list means all"))
+    annotation.update(values["annotation"])
+    document["annotation"] = annotation
+    analysis = tomlkit.table()
+    analysis.add(tomlkit.comment("a grader may lie this much kappa below people's own agreement"))
+    analysis.update(values["analysis"])
+    document["analysis"] = analysis
+    return tomlkit.dumps(document)
+
+
+def change_config(folder: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Set keys (section -> key -> value) in study.toml, leaving the rest as its owner wrote it."""
+    import tomlkit
+
+    path = folder / FILE_NAME
+    document = tomlkit.parse(path.read_text("utf-8"))
+    for section, values in changes.items():
+        for key, value in values.items():
+            document[section][key] = value  # type: ignore[index]
+    text = tomlkit.dumps(document)
+    StudyConfig.model_validate(tomllib.loads(text))
+    atomic_write(path, text.encode())

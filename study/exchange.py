@@ -1,0 +1,112 @@
+"""Ratings that come from elsewhere: checked against the study, then appended like any other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from rubrics.errors import InputError
+from study.grades import utc_now
+from study.schema import grades
+from study.tables import FIRST_ROW, RATINGS_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from study.workspace import Study
+
+__all__ = ["import_ratings"]
+
+
+def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[int, int]:
+    """Append a checked `ratings` table to the study; returns (new rows, rows already there).
+
+    All rows go in or none. Raises InputError naming the first row that speaks of a unit, rubric or
+    category that the study does not have, or that has neither a label nor a reason.
+    """
+    ratings = _with_rubric(study, ratings, source)
+    _check(study, ratings, source)
+    known = _fingerprints(study.ratings())
+    new = [
+        row
+        for row in _events(ratings)
+        if (row["rater_id"], _fingerprint(row)) not in known
+    ]
+    with study.store.write() as connection:
+        human = [row for row in new if row["rater_kind"] != "model"]
+        model = [row for row in new if row["rater_kind"] == "model"]
+        for row in human:
+            study.store.add_label(connection, row | {"submit_id": _import_id(row)})
+        if model:
+            provenance = {"imported_from": source}
+            connection.execute(
+                sa.insert(grades), [row | {"provenance": provenance} for row in model]
+            )
+    return len(new), len(ratings) - len(new)
+
+
+def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:
+    empty = ratings["rubric"] == ""
+    if not empty.any():
+        return ratings
+    if len(study.rubrics) > 1:
+        row = int(empty.to_numpy().argmax()) + FIRST_ROW
+        raise InputError(
+            f"{source}, row {row}: the rubric is empty and the study has several "
+            f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
+        )
+    return ratings.assign(rubric=next(iter(study.rubrics)))
+
+
+def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
+    units = {name: set(study.rubric_units(r, "all")) for name, r in study.rubrics.items()}
+    for row, record in enumerate(ratings.to_dict("records"), start=FIRST_ROW):
+        where = f"{source}, row {row}"
+        rubric = study.rubrics.get(record["rubric"])
+        if rubric is None:
+            raise InputError(
+                f"{where}: the study has no rubric {record['rubric']!r}; it has "
+                + ", ".join(study.rubrics)
+            )
+        if record["unit_id"] not in units[rubric.name]:
+            raise InputError(
+                f"{where}: the study has no {rubric.unit} unit {record['unit_id']!r} with a "
+                "response; `evenhand export --units` lists the units"
+            )
+        if record["label"] and record["label"] not in rubric.categories:
+            raise InputError(
+                f"{where}: label {record['label']!r} is none of {', '.join(rubric.categories)}"
+            )
+        if not record["label"] and not record["unscored_reason"]:
+            raise InputError(f"{where}: neither a label nor an unscored_reason; give one of them")
+
+
+def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:
+    now = utc_now()
+    events = []
+    for record in ratings[list(RATINGS_COLUMNS)].to_dict("records"):
+        event: dict[str, Any] = {str(key): value for key, value in record.items()}
+        for column in ("p_positive", "seconds"):
+            event[column] = None if event[column] != event[column] else event[column]
+        event["probabilities"] = json.loads(event["probabilities"] or "null")
+        event["created_at"] = event["created_at"] or now
+        events.append(event)
+    return events
+
+
+def _fingerprints(ratings: pd.DataFrame) -> set[tuple[str, str]]:
+    return {(row["rater_id"], _fingerprint(row)) for row in _events(ratings)}
+
+
+def _fingerprint(row: dict[str, Any]) -> str:
+    """Equal for rows that say the same; when it was said does not count."""
+    said = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
+    return json.dumps(said, sort_keys=True)
+
+
+def _import_id(row: dict[str, Any]) -> str:
+    text = json.dumps(row, sort_keys=True)
+    return "import-" + hashlib.sha256(text.encode()).hexdigest()[:32]

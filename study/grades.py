@@ -1,0 +1,49 @@
+"""One attempt at a grade, as graders hand it to the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["TRANSIENT_REASONS", "GradeAttempt", "utc_now"]
+
+TRANSIENT_REASONS = ("request_failed",)
+"""Reasons that say nothing about the unit: the next run asks again."""
+
+
+def utc_now() -> str:
+    """The present time as the tables write it: UTC, ISO 8601, milliseconds.
+
+    >>> utc_now().endswith("+00:00")
+    True
+    """
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradeAttempt:
+    """What one request to a grader gave: a label with its evidence, or the reason there is none.
+
+    `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it came.
+    """
+
+    rater_id: str
+    rubric: str
+    unit_id: str
+    rubric_hash: str
+    order: str = ""
+    draw: int = 0
+    label: str = ""
+    p_positive: float | None = None
+    probabilities: dict[str, float] | None = None
+    prob_method: str = ""
+    unscored_reason: str = ""
+    seconds: float | None = None
+    raw: str = ""
+    provenance: dict[str, Any] = field(default_factory=dict)
+    created_at: str = field(default_factory=utc_now)
+
+    def __post_init__(self) -> None:
+        if bool(self.label) == bool(self.unscored_reason):
+            raise ValueError("a grade has a label or a reason why it has none")

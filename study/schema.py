@@ -1,0 +1,100 @@
+"""The store's tables. Labels and grades are events: rows are added, never changed or deleted."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+__all__ = ["SCHEMA_VERSION", "claims", "grades", "labels", "meta", "metadata", "pairs", "responses"]
+
+SCHEMA_VERSION = "1"
+
+metadata = MetaData()
+
+meta = Table(
+    "meta", metadata, Column("key", String, primary_key=True), Column("value", Text, nullable=False)
+)
+
+pairs = Table(
+    "pairs",
+    metadata,
+    Column("pair_id", String, primary_key=True),
+    Column("position", Integer, nullable=False, unique=True),
+    Column("cells", JSON, nullable=False),  # the pairs file's row, every column as text
+    Column("sample_position", Integer, unique=True),  # order of labelling; empty: not sampled
+)
+
+responses = Table(
+    "responses",
+    metadata,
+    Column("pair_id", String, primary_key=True),
+    Column("subject", String, primary_key=True),
+    Column("side", String, primary_key=True),
+    Column("response", Text, nullable=False),
+)
+
+
+def _rating_columns() -> list[Column[object]]:
+    """The columns that a label and a grade share: those of the `ratings` table."""
+    return [
+        Column("unit_id", String, nullable=False),
+        Column("rubric", String, nullable=False),
+        Column("rater_id", String, nullable=False),
+        Column("rater_kind", String, nullable=False),
+        Column("label", String, nullable=False),
+        Column("p_positive", Float),
+        Column("probabilities", JSON(none_as_null=True)),
+        Column("prob_method", String, nullable=False, default=""),
+        Column("draw", Integer, nullable=False, default=0),
+        Column("order", String, nullable=False, default=""),
+        Column("unscored_reason", String, nullable=False, default=""),
+        Column("seconds", Float),
+        Column("rubric_hash", String, nullable=False, default=""),
+        Column("created_at", String, nullable=False),
+    ]
+
+
+labels = Table(
+    "labels",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("submit_id", String, nullable=False, unique=True),
+    *_rating_columns(),
+    Index("labels_by_rater", "rater_id", "unit_id", "rubric"),
+)
+
+grades = Table(
+    "grades",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    *_rating_columns(),
+    Column("raw", Text, nullable=False, default=""),
+    Column("provenance", JSON, nullable=False, default=dict),
+    Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("task_id", String, primary_key=True),
+    Column("rater_id", String, nullable=False),
+    Column("unit_id", String, nullable=False),
+    Column("rubric", String, nullable=False),
+    Column("rubric_hash", String, nullable=False),
+    Column("order", String, nullable=False),
+    Column("claimed_at", String, nullable=False),
+    Column("labelled", Boolean, nullable=False, default=False),
+    UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash"),
+    Index("claims_by_unit", "unit_id", "rubric", "rubric_hash"),
+)

@@ -1,0 +1,321 @@
+"""Where a study is kept: SQLAlchemy Core over SQLite in WAL mode, or PostgreSQL by URL.
+
+What `write()` commits is on disk. Within a process all threads share one SQLite connection under a
+lock: a connection per thread runs into "database is locked" under load.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import StaticPool
+
+from rubrics.errors import InputError
+from study.grades import TRANSIENT_REASONS, GradeAttempt
+from study.schema import SCHEMA_VERSION, grades, labels, meta, metadata, pairs, responses
+from study.tables import RATINGS_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Store"]
+
+_BUSY_MILLISECONDS = 30_000
+_ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
+
+
+class Store:
+    """The study's data. Methods that write are durable when they return."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, location: str, folder: Path, *, create: bool = False) -> Store:
+        """The store at a URL, or at a file name within the study's folder.
+
+        Raises InputError where there is none (unless `create`) or it is of another version.
+        """
+        if "://" not in location:
+            file = folder / location
+            if not create and not file.is_file():
+                raise InputError(f"the study's store {location} is missing from {folder}")
+            store = cls(_sqlite_engine(file))
+        else:
+            store = cls(_url_engine(location))
+        if create:
+            metadata.create_all(store.engine)
+            store._set_version()
+        else:
+            store._check_version()
+        return store
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """One transaction that excludes every other writer, in this and any other process."""
+        with self._lock, self.engine.connect() as connection:
+            connection = connection.execution_options(evenhand_write=True)
+            with connection.begin():
+                if connection.dialect.name == "postgresql":
+                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """One transaction that sees one state and changes nothing."""
+        with self._lock, self.engine.connect() as connection:
+            connection = connection.execution_options(evenhand_write=False)
+            with connection.begin():
+                yield connection
+
+    # Pairs and responses
+
+    def add_pairs(self, frame: pd.DataFrame, sample: Sequence[str]) -> None:
+        """Every pair of the file, and which of them are sampled in which order."""
+        place = {pair: position for position, pair in enumerate(sample)}
+        rows = [
+            {
+                "pair_id": record["pair_id"],
+                "position": position,
+                "cells": {str(key): value for key, value in record.items() if key != "pair_id"},
+                "sample_position": place.get(record["pair_id"]),
+            }
+            for position, record in enumerate(frame.to_dict("records"))
+        ]
+        with self.write() as connection:
+            connection.execute(sa.insert(pairs), rows)
+
+    def extend_sample(self, sample: Sequence[str]) -> None:
+        """Take more pairs into the sample; those already in it must lead the list."""
+        with self.write() as connection:
+            rows = connection.execute(
+                sa.select(pairs.c.pair_id)
+                .where(pairs.c.sample_position.is_not(None))
+                .order_by(pairs.c.sample_position)
+            )
+            known = list(rows.scalars())
+            if list(sample[: len(known)]) != known:
+                raise ValueError("the sample must begin with the pairs already sampled")
+            for position, pair in enumerate(sample[len(known) :], start=len(known)):
+                connection.execute(
+                    sa.update(pairs)
+                    .where(pairs.c.pair_id == pair)
+                    .values(sample_position=position)
+                )
+
+    def pairs(self) -> pd.DataFrame:
+        """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), every column."""
+        import pandas as pd
+
+        with self.read() as connection:
+            rows = connection.execute(sa.select(pairs).order_by(pairs.c.position)).all()
+        return pd.DataFrame(
+            [
+                {"pair_id": row.pair_id, "sample_position": row.sample_position, **row.cells}
+                for row in rows
+            ]
+        )
+
+    def sample(self) -> list[str]:
+        """The sampled pair ids in their order of labelling."""
+        query = (
+            sa.select(pairs.c.pair_id)
+            .where(pairs.c.sample_position.is_not(None))
+            .order_by(pairs.c.sample_position)
+        )
+        with self.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def size(self) -> tuple[int, int]:
+        """(sampled pairs, responses): changes whenever there is more to label."""
+        sampled = sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery()
+        answered = sa.select(sa.func.count()).select_from(responses).scalar_subquery()
+        with self.read() as connection:
+            row = connection.execute(sa.select(sampled, answered)).one()
+        return row[0], row[1]
+
+    def add_responses(self, frame: pd.DataFrame) -> int:
+        """Add `pair_id, side, subject, response` rows; the same response again changes nothing.
+
+        Returns how many were new. Raises InputError where a response that is there already has
+        another text: labels may rest on it.
+        """
+        known = {
+            (row.pair_id, row.subject, row.side): row.response for row in self._response_rows()
+        }
+        new = []
+        for row in frame.to_dict("records"):
+            key = (row["pair_id"], row["subject"], row["side"])
+            if key not in known:
+                new.append(row)
+            elif known[key] != row["response"]:
+                raise InputError(
+                    f"subject {key[1]!r} already has another response to {key[0]} side {key[2]}; "
+                    "responses do not change once they are in a study: use another subject name"
+                )
+        if new:
+            with self.write() as connection:
+                connection.execute(sa.insert(responses), new)
+        return len(new)
+
+    def responses(self) -> pd.DataFrame:
+        """All responses: `pair_id, subject, side, response`."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [row._asdict() for row in self._response_rows()],
+            columns=["pair_id", "subject", "side", "response"],
+        )
+
+    def unit_texts(self, pair_id: str, subject: str) -> tuple[dict[str, str], dict[str, str]]:
+        """A pair's cells and a subject's responses by side."""
+        with self.read() as connection:
+            cells = connection.execute(
+                sa.select(pairs.c.cells).where(pairs.c.pair_id == pair_id)
+            ).scalar_one()
+            rows = connection.execute(
+                sa.select(responses.c.side, responses.c.response).where(
+                    responses.c.pair_id == pair_id, responses.c.subject == subject
+                )
+            )
+            return cells, {row.side: row.response for row in rows}
+
+    def _response_rows(self) -> Sequence[sa.Row[Any]]:
+        with self.read() as connection:
+            return connection.execute(
+                sa.select(responses).order_by(
+                    responses.c.pair_id, responses.c.subject, responses.c.side
+                )
+            ).all()
+
+    # Labels and grades
+
+    def add_labels(self, events: Sequence[Mapping[str, Any]]) -> int:
+        """Append labels. One whose `submit_id` is there already is passed over; returns the new."""
+        with self.write() as connection:
+            return sum(self.add_label(connection, event) for event in events)
+
+    def add_label(self, connection: sa.Connection, event: Mapping[str, Any]) -> bool:
+        """Append one label within a transaction; False where its `submit_id` is there already."""
+        insert = _insert(connection, labels).values(dict(event))
+        result = connection.execute(insert.on_conflict_do_nothing(index_elements=["submit_id"]))
+        return result.rowcount == 1
+
+    def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
+        """Append grade attempts in one transaction."""
+        rows = [asdict(attempt) | {"rater_kind": "model"} for attempt in attempts]
+        if rows:
+            with self.write() as connection:
+                connection.execute(sa.insert(grades), rows)
+
+    def finished_grades(
+        self, rater_id: str, rubric: str, rubric_hash: str
+    ) -> set[tuple[str, str, int]]:
+        """(unit_id, order, draw) of every grade that must not be asked again."""
+        query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
+            grades.c.rater_id == rater_id,
+            grades.c.rubric == rubric,
+            grades.c.rubric_hash == rubric_hash,
+            grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
+        )
+        with self.read() as connection:
+            return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
+
+    def ratings(self) -> pd.DataFrame:
+        """The `ratings` table: the latest label or grade of every key, all raters."""
+        from study.tables import validate_ratings
+
+        return validate_ratings(self._latest(labels, grades), "the store")
+
+    def _latest(self, *tables: sa.Table) -> pd.DataFrame:
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        with self.read() as connection:
+            for table in tables:
+                last = sa.select(sa.func.max(table.c.event_id)).group_by(
+                    *(table.c[name] for name in ("unit_id", "rubric", "rater_id", "order", "draw"))
+                )
+                query = (
+                    sa.select(*(table.c[name] for name in RATINGS_COLUMNS))
+                    .where(table.c.event_id.in_(last))
+                    .order_by(table.c.event_id)
+                )
+                rows += [dict(row._mapping) for row in connection.execute(query)]
+        frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
+        frame["probabilities"] = [
+            "" if row["probabilities"] is None else json.dumps(row["probabilities"]) for row in rows
+        ]
+        return frame
+
+    # Version
+
+    def _set_version(self) -> None:
+        with self.write() as connection:
+            connection.execute(_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION))
+
+    def _check_version(self) -> None:
+        with self.read() as connection:
+            try:
+                found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema"))
+                version = found.scalar_one_or_none()
+            except sa.exc.DatabaseError:
+                version = None
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; "
+                "export it with the evenhand that wrote it and import it into a new study"
+            )
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table)
+
+
+def _sqlite_engine(file: Path) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(file)),
+        poolclass=StaticPool,
+        connect_args={"check_same_thread": False},
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun below, not by the driver
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        # A deferred transaction that turns to writing can fail at once when another process writes;
+        # an immediate one waits for its turn.
+        writing = connection.get_execution_options().get("evenhand_write", True)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine
+
+
+def _url_engine(url: str) -> sa.Engine:
+    try:
+        engine = sa.create_engine(url, pool_pre_ping=True)
+        with engine.connect():
+            return engine
+    except (sa.exc.SQLAlchemyError, ImportError) as error:
+        # The URL may hold a password: name its kind only.
+        kind = url.partition("://")[0]
+        reason = str(getattr(error, "orig", error)).splitlines()[0]
+        raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None

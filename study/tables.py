@@ -1,0 +1,333 @@
+"""The two tables that everything speaks, `ratings` and `units`, and the files they come in.
+
+Reading keeps every cell as text, so that a label "01" stays "01" and a row can be named in a
+message. Rows are counted as a spreadsheet shows them: the header is row 1.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rubrics.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "FIRST_ROW",
+    "RATINGS_COLUMNS",
+    "RATING_KEY",
+    "UNITS_COLUMNS",
+    "read_ratings",
+    "read_table",
+    "validate_ratings",
+    "write_table",
+]
+
+RATINGS_COLUMNS = (
+    "unit_id",
+    "rubric",
+    "rater_id",
+    "rater_kind",
+    "label",
+    "p_positive",
+    "probabilities",
+    "prob_method",
+    "draw",
+    "order",
+    "unscored_reason",
+    "seconds",
+    "rubric_hash",
+    "created_at",
+)
+RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
+UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
+RATER_KINDS = ("human", "model", "adjudicator")
+PROB_METHODS = ("", "logprobs", "draws", "verbalised")
+FIRST_ROW = 2
+"""The number of the first data row, as a spreadsheet counts."""
+
+_REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
+_NUMBERS = ("p_positive", "seconds")
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """A CSV, JSONL or Parquet file (by extension) as text cells; a missing cell is "".
+
+    Raises InputError where the file is absent, of another kind, not UTF-8, or has a broken row.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
+    suffix = path.suffix.casefold()
+    if suffix == ".csv":
+        return _read_csv(path)
+    if suffix in (".jsonl", ".ndjson"):
+        return _read_jsonl(path)
+    if suffix in (".parquet", ".pq"):
+        return _read_parquet(path)
+    raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
+
+
+def write_table(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
+    from study.files import atomic_write
+
+    path = Path(path)
+    suffix = path.suffix.casefold()
+    if suffix == ".csv":
+        content = frame.to_csv(index=False, lineterminator="\n").encode()
+    elif suffix in (".jsonl", ".ndjson"):
+        content = frame.to_json(orient="records", lines=True, force_ascii=False).encode()
+    elif suffix in (".parquet", ".pq"):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        content = buffer.getvalue()
+    else:
+        raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
+    atomic_write(path, content)
+
+
+def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A ratings file as the `ratings` table and the units columns that came with it.
+
+    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns.
+    """
+    frame = read_table(path)
+    name = Path(path).name
+    if "unit_id" not in frame and "item_id" in frame:
+        frame = frame.rename(columns={"item_id": "unit_id"})
+    ratings = validate_ratings(frame, name)
+    extra = [column for column in frame if column not in RATINGS_COLUMNS]
+    return ratings, _units_beside_ratings(frame, ["unit_id", *extra], name)
+
+
+def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFrame:
+    """The same rows with every `ratings` column, in the contract's types and order.
+
+    Text columns hold "" where empty, `p_positive` and `seconds` hold NaN, `draw` is an integer from
+    0. Raises InputError naming the first row that breaks a rule: a missing id, an unknown rater
+    kind, a number that is none, probabilities that are no JSON object, a repeated key, or a rater
+    of two kinds.
+    """
+    import pandas as pd
+
+    for column in _REQUIRED:
+        if column not in frame:
+            raise InputError(
+                f"{source}: the column {column!r} is missing (it has {_listed(frame.columns)}); "
+                f"{', '.join(_REQUIRED)} are required"
+            )
+    table = pd.DataFrame(index=pd.RangeIndex(len(frame)))
+    for column in RATINGS_COLUMNS:
+        given = frame[column].reset_index(drop=True) if column in frame else None
+        if column in _NUMBERS:
+            table[column] = _numbers(given, len(frame), column, source)
+        elif column == "draw":
+            table[column] = _draws(given, len(frame), source)
+        else:
+            table[column] = _texts(given, len(frame))
+    _check_rows(table, source)
+    return table
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    import csv
+
+    import pandas as pd
+
+    rows = csv.reader(io.StringIO(_utf8(path), newline=""), strict=True)
+    try:
+        header = next(rows, None)
+        if not header:
+            raise InputError(f"{path.name} is empty; its first row must name the columns")
+        _check_header(header, path.name)
+        body: list[list[str]] = []
+        for number, row in enumerate(rows, start=FIRST_ROW):
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise InputError(
+                    f"{path.name}, row {number}: {len(row)} cells where the header has "
+                    f"{len(header)}; quote cells that hold commas or line breaks"
+                )
+            body.append(row)
+    except csv.Error as error:
+        raise InputError(f"{path.name}, line {rows.line_num}: {error}") from None
+    return pd.DataFrame(body, columns=header, dtype=str)
+
+
+def _check_header(header: list[str], name: str) -> None:
+    seen: set[str] = set()
+    for column in header:
+        if column in seen:
+            raise InputError(f"{name}: two columns are called {column!r}; rename one")
+        seen.add(column)
+
+
+def _read_jsonl(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    records = []
+    for number, line in enumerate(_utf8(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path.name}, line {number}: not valid JSON ({error})") from None
+        if not isinstance(record, dict):
+            raise InputError(f"{path.name}, line {number}: each line must be a JSON object")
+        records.append({key: _cell(value) for key, value in record.items()})
+    return pd.DataFrame(records, dtype=str).fillna("")
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
+        raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
+    return pd.DataFrame({column: frame[column].map(_cell) for column in frame}, dtype=str)
+
+
+def _utf8(path: Path) -> str:
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path.name}, line {row}: not UTF-8; save the file as UTF-8") from None
+
+
+def _cell(value: object) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _texts(given: pd.Series | None, length: int) -> pd.Series:
+    import pandas as pd
+
+    if given is None:
+        return pd.Series([""] * length, dtype=str)
+    return given.map(_cell).astype(str)
+
+
+def _numbers(given: pd.Series | None, length: int, column: str, source: str) -> pd.Series:
+    import numpy as np
+    import pandas as pd
+
+    if given is None:
+        return pd.Series(np.full(length, np.nan))
+    if pd.api.types.is_numeric_dtype(given):
+        numbers = given.astype(float)
+    else:
+        texts = _texts(given, length)
+        numbers = pd.to_numeric(texts.where(texts != ""), errors="coerce").astype(float)
+        _refuse(numbers.isna() & (texts != ""), texts, column, source, "a number")
+    bad = ~numbers.between(0, 1) if column == "p_positive" else numbers < 0
+    wanted = "between 0 and 1" if column == "p_positive" else "0 or more"
+    _refuse(bad & numbers.notna(), numbers.astype(str), column, source, wanted)
+    return numbers
+
+
+def _draws(given: pd.Series | None, length: int, source: str) -> pd.Series:
+    import pandas as pd
+
+    texts = _texts(given, length).replace("", "0")
+    _refuse(~texts.str.fullmatch(r"\d{1,9}"), texts, "draw", source, "a whole number from 0")
+    return pd.Series(texts.astype("int64"))
+
+
+def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted: str) -> None:
+    if bad.any():
+        at = int(bad.to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {at + FIRST_ROW}: {column} is {values.iloc[at]!r}; it must be {wanted}"
+        )
+
+
+def _check_rows(table: pd.DataFrame, source: str) -> None:
+    for column in ("unit_id", "rater_id"):
+        _refuse(table[column] == "", table[column], column, source, "filled in")
+    _refuse(
+        ~table["rater_kind"].isin(RATER_KINDS),
+        table["rater_kind"],
+        "rater_kind",
+        source,
+        "human, model or adjudicator",
+    )
+    _refuse(~table["order"].isin(("", "ab", "ba")), table["order"], "order", source, "ab or ba")
+    _refuse(
+        ~table["prob_method"].isin(PROB_METHODS),
+        table["prob_method"],
+        "prob_method",
+        source,
+        "logprobs, draws, verbalised or empty",
+    )
+    broken = table["probabilities"].map(lambda text: text != "" and not _is_object(text))
+    _refuse(broken, table["probabilities"], "probabilities", source, "a JSON object")
+    _check_keys(table, source)
+
+
+def _check_keys(table: pd.DataFrame, source: str) -> None:
+    again = table.duplicated(list(RATING_KEY))
+    if again.any():
+        at = int(again.to_numpy().argmax())
+        row = table.loc[at, list(RATING_KEY)]
+        first = int((table[list(RATING_KEY)] == row).all(axis=1).to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {at + FIRST_ROW}: rater {row['rater_id']!r} has already rated unit "
+            f"{row['unit_id']!r} in row {first + FIRST_ROW}; keep one of the two, or number "
+            "repeats in a column 'draw'"
+        )
+    kinds = table.drop_duplicates(["rater_id", "rater_kind"])
+    both = kinds.duplicated("rater_id")
+    if both.any():
+        at = int(kinds.index[both.to_numpy()][0])
+        rater = table.loc[at, "rater_id"]
+        raise InputError(
+            f"{source}, row {at + FIRST_ROW}: rater {rater!r} is "
+            f"{table.loc[at, 'rater_kind']} here and another kind further up; "
+            "give the two raters different ids"
+        )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) -> pd.DataFrame:
+    """One row per unit. A column that differs between the rows of one unit speaks of the rating or
+    the rater, not of the unit, and stays out - but a unit cannot lie in two clusters.
+    """
+    frame = frame[columns].reset_index(drop=True)
+    first = frame.groupby("unit_id", sort=False).transform("first")
+    constant = [column for column in columns[1:] if (frame[column] == first[column]).all()]
+    if "cluster_id" in columns and "cluster_id" not in constant:
+        at = int((frame["cluster_id"] != first["cluster_id"]).to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {at + FIRST_ROW}: unit {frame.loc[at, 'unit_id']!r} has cluster_id "
+            f"{frame.loc[at, 'cluster_id']!r} here and {first.loc[at, 'cluster_id']!r} further up; "
+            "a unit lies in one cluster"
+        )
+    return frame[["unit_id", *constant]].drop_duplicates("unit_id").reset_index(drop=True)
+
+
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(str(name) for name in names) or "no columns"

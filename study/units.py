@@ -1,0 +1,107 @@
+"""Units: what is labelled. A pair's two responses by one subject, or one of the responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rubrics import Rubric
+
+__all__ = ["parse_unit_id", "presented_values", "unit_id", "units_table"]
+
+
+def unit_id(pair_id: str, subject: str, side: str = "") -> str:
+    """The id of a unit; readable, so that an exported table explains itself.
+
+    >>> unit_id("p0001", "model-x"), unit_id("p0001", "model-x", "b")
+    ('p0001|model-x', 'p0001|model-x|b')
+    """
+    return "|".join([pair_id, subject, side] if side else [pair_id, subject])
+
+
+def parse_unit_id(text: str) -> tuple[str, str, str]:
+    """(pair_id, subject, side) of a unit id; side is "" for a pair.
+
+    >>> parse_unit_id("p0001|model-x|b")
+    ('p0001', 'model-x', 'b')
+    """
+    pair_id, _, rest = text.partition("|")
+    subject, _, side = rest.partition("|")
+    return pair_id, subject, side
+
+
+def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
+    """The `units` table: for every pair and subject one pair unit and two response units.
+
+    `answered` has the columns `pair_id, subject`, one row per pair that the subject answered. A
+    response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
+    has them. Pairs that nobody has answered stand there once, without a subject.
+    """
+    import pandas as pd
+
+    cells = pairs.drop(columns="sample_position").set_index("pair_id")
+    subjects: dict[str, list[str]] = {}
+    for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
+        subjects.setdefault(pair, []).append(subject)
+    rows = []
+    for pair, row in zip(cells.index, cells.to_dict("records"), strict=True):
+        for subject in sorted(subjects.get(pair, [])):
+            rows.append(_unit(pair, subject, "", row))
+            rows += [_unit(pair, subject, side, row) for side in ("a", "b")]
+        if pair not in subjects:
+            rows.append(_unit(pair, "", "", row))
+    return pd.DataFrame(rows).fillna("")
+
+
+def presented_values(
+    rubric: Rubric,
+    unit: tuple[str, str, str],
+    order: str,
+    cells: Mapping[str, str],
+    texts: Mapping[str, str],
+) -> dict[str, str]:
+    """The rubric's template variables for one unit, in the order in which it is shown.
+
+    With order "ba" everything that belongs to a side changes places, so that what a rater sees as A
+    is the pair's b.
+    """
+    _, _, side = unit
+    if side:
+        values = dict(cells) | _own_side(cells, side) | {"response": texts[side]}
+        return {name: values[name] for name in rubric.variables if name in values}
+    values = dict(cells) | {"response_a": texts["a"], "response_b": texts["b"]}
+    if order == "ba":
+        values = {_exchanged(name): value for name, value in values.items()}
+    return {name: values[name] for name in rubric.variables if name in values}
+
+
+def _unit(pair: str, subject: str, side: str, row: Mapping[str, str]) -> dict[str, str]:
+    known = {
+        "unit_id": unit_id(pair, subject, side) if subject else pair,
+        "cluster_id": pair,
+        "subject": subject,
+        "side": side,
+    }
+    own = _own_side(row, side) if side else {}
+    return known | {name: cell for name, cell in row.items() if name not in known} | own
+
+
+def _own_side(row: Mapping[str, str], side: str) -> dict[str, str]:
+    names = {f"prompt_{side}": "prompt", f"stance_{side}": "stance", f"prompt_{side}_group": "group"}
+    return {own: row[name] for name, own in names.items() if name in row}
+
+
+def _exchanged(name: str) -> str:
+    """The same column of the other side: prompt_a_group -> prompt_b_group.
+
+    >>> _exchanged("prompt_a_group"), _exchanged("response_b"), _exchanged("topic_name")
+    ('prompt_b_group', 'response_a', 'topic_name')
+    """
+    parts = name.split("_")
+    if len(parts) < 2 or parts[0] not in ("prompt", "response", "stance"):
+        return name
+    other = {"a": "b", "b": "a"}.get(parts[1])
+    return "_".join([parts[0], other, *parts[2:]]) if other else name

@@ -1,0 +1,117 @@
+"""A study that is open: its settings, its rubrics, its store, and the tables read from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rubrics import Rubric, load_rubric
+from rubrics.errors import InputError
+from study.config import StudyConfig, read_config
+from study.store import Store
+from study.units import parse_unit_id, presented_values, units_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RUBRICS_FOLDER", "Study", "open_study"]
+
+RUBRICS_FOLDER = "rubrics"
+
+
+class Study:
+    """One study folder. Close it, or use it as a context manager."""
+
+    def __init__(self, folder: Path, config: StudyConfig, rubrics: dict[str, Rubric], store: Store):
+        self.folder = folder
+        self.config = config
+        self.rubrics = rubrics
+        self.store = store
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def subjects(self) -> list[str]:
+        """Every subject with a response, in alphabetical order."""
+        return sorted(set(self.store.responses()["subject"]))
+
+    def units(self, scope: str = "sample") -> pd.DataFrame:
+        """The `units` table of the sampled pairs ("sample"), or of all pairs ("all").
+
+        Sampled pairs come in their order of labelling.
+        """
+        pairs = self.store.pairs()
+        if scope == "sample":
+            pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
+        return units_table(pairs, self.store.responses().drop_duplicates(["pair_id", "subject"]))
+
+    def rubric_units(self, rubric: Rubric, scope: str = "sample") -> list[str]:
+        """The ids of the units of this rubric's kind that have responses."""
+        units = self.units(scope)
+        wanted = (units["subject"] != "") & ((units["side"] == "") == (rubric.unit == "pair"))
+        return units.loc[wanted, "unit_id"].tolist()
+
+    def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
+        """The template variables of one unit as shown in this order."""
+        unit = parse_unit_id(unit_id)
+        cells, texts = self.store.unit_texts(unit[0], unit[1])
+        return presented_values(rubric, unit, order, cells, texts)
+
+    def ratings(self) -> pd.DataFrame:
+        """The `ratings` table: current labels and grades of every rater."""
+        return self.store.ratings()
+
+    def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
+        """For every rubric the hashes whose labels belong together: its present text's, and those
+        of older texts that study.toml declares to say the same.
+        """
+        return {
+            name: (rubric.hash, *self.config.same_text.get(name, ()))
+            for name, rubric in self.rubrics.items()
+        }
+
+    def labelled_rubrics(self) -> list[Rubric]:
+        """The rubrics that people label."""
+        return [self.rubrics[name] for name in self.config.annotation.rubrics or self.rubrics]
+
+
+def open_study(folder: str | Path) -> Study:
+    """Open a study folder.
+
+    Raises InputError where it is none, or where its settings or rubrics do not hold together.
+    """
+    folder = Path(folder)
+    config = read_config(folder)
+    rubrics = _study_rubrics(folder)
+    for section, names in (
+        ("annotation.rubrics", config.annotation.rubrics),
+        ("thresholds", config.thresholds),
+        ("same_text", config.same_text),
+    ):
+        for name in names:
+            if name not in rubrics:
+                raise InputError(
+                    f"study.toml: {section} names the rubric {name!r}, but the study has "
+                    + ", ".join(rubrics)
+                )
+    return Study(folder, config, rubrics, Store.open(config.store, folder))
+
+
+def _study_rubrics(folder: Path) -> dict[str, Rubric]:
+    rubrics = {}
+    for file in sorted((folder / RUBRICS_FOLDER).glob("*.toml")):
+        rubric = load_rubric(file)
+        if rubric.name != file.stem:
+            raise InputError(
+                f"{file.name} holds the rubric {rubric.name!r}; file and rubric must bear one name"
+            )
+        rubrics[rubric.name] = rubric
+    if not rubrics:
+        raise InputError(f"the study has no rubric files in {folder / RUBRICS_FOLDER}")
+    return rubrics
