@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
 
-.PHONY: demo install install-dev test check lock clean
+.PHONY: demo install install-dev test test-load check lock clean
 
 demo: install
 	$(BIN)/evenhand demo $(DEMO)
@@ -16,6 +16,9 @@ install-dev: $(VENV)/.installed-dev
 
 test: install-dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-load: install-dev
+	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)
 
 check: install-dev
 	$(BIN)/ruff check .

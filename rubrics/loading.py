@@ -102,5 +102,5 @@ def _item(value: Any) -> Any:
     import tomlkit
 
     if isinstance(value, str) and "\n" in value:
-        return tomlkit.string("\n" + value + "\n", multiline=True)
+        return tomlkit.string(value + "\n", multiline=True)
     return value

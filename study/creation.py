@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from study.sampling import DEFAULT_STRATA, draw_sample
 from study.store import Store
 from study.workspace import RUBRICS_FOLDER, Study
 
-__all__ = ["StudyPlan", "create_study", "extend_sample"]
+__all__ = ["StudyPlan", "built_whole", "create_study", "extend_sample", "new_folder"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,8 @@ class StudyPlan:
     raters_per_unit: int = 3
     synthetic: bool = False
     store: str = "study.db"
+    name: str = ""
+    """Shown in the report; the folder's name if empty."""
 
 
 USUAL_SAMPLE = 250
@@ -53,9 +56,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
 
     Raises InputError, with nothing written, where the folder is taken or an input file is bad.
     """
-    folder = Path(folder).absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is not empty; name a new folder")
+    folder = new_folder(folder)
     pairs = read_pairs(plan.pairs)
     responses = read_responses(plan.responses, pairs) if plan.responses else None
     strata = tuple(
@@ -66,7 +67,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
     size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = draw_sample(pairs, size, strata, plan.seed)
     config = StudyConfig(
-        name=folder.name,
+        name=plan.name or folder.name,
         seed=plan.seed,
         synthetic=plan.synthetic,
         store=plan.store,
@@ -76,12 +77,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
             raters_per_unit=plan.raters_per_unit,
         ),
     )
-    if not folder.parent.is_dir():
-        raise InputError(f"there is no folder {folder.parent}; make it first")
-    # Built beside its place and moved there in one step.
-    building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        building.chmod(0o755)
+    with built_whole(folder) as building:
         atomic_write(building / FILE_NAME, new_config_text(config).encode())
         (building / RUBRICS_FOLDER).mkdir()
         for rubric in plan.rubrics:
@@ -94,6 +90,25 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
                 store.add_responses(responses)
         finally:
             store.close()
+
+
+def new_folder(folder: str | Path) -> Path:
+    """The absolute path of a folder that may be made. Raises InputError where it is taken."""
+    folder = Path(folder).absolute()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is not empty; name a new folder")
+    if not folder.parent.is_dir():
+        raise InputError(f"there is no folder {folder.parent}; make it first")
+    return folder
+
+
+@contextmanager
+def built_whole(folder: Path) -> Iterator[Path]:
+    """A folder to build in, moved to its place in one step at the end, or gone after an error."""
+    building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        building.chmod(0o755)
+        yield building
         os.replace(building, folder)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)

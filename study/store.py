@@ -53,6 +53,8 @@ class Store:
         else:
             store = cls(_url_engine(location))
         if create:
+            if sa.inspect(store.engine).has_table(meta.name):
+                raise InputError("the database holds a study already; name an empty database")
             metadata.create_all(store.engine)
             store._set_version()
         else:
@@ -210,8 +212,8 @@ class Store:
     def add_label(self, connection: sa.Connection, event: Mapping[str, Any]) -> bool:
         """Append one label within a transaction; False where its `submit_id` is there already."""
         insert = _insert(connection, labels).values(dict(event))
-        result = connection.execute(insert.on_conflict_do_nothing(index_elements=["submit_id"]))
-        return result.rowcount == 1
+        insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
+        return connection.execute(insert.returning(labels.c.event_id)).first() is not None
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction."""

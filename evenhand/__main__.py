@@ -1,0 +1,5 @@
+"""`python -m evenhand` is `evenhand`."""
+
+from evenhand.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,80 @@
+"""`evenhand VERB ...`: finds the verb, runs it, and turns bad input into one sentence and exit 2."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from evenhand import demo_verb, rating_verbs, report_verbs, rubric_verbs, study_verbs
+
+__all__ = ["main"]
+
+EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
+
+FAMILIES = (demo_verb, study_verbs, rating_verbs, report_verbs, rubric_verbs)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence; argparse would print the whole usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line. Verbs import what they need only once they run."""
+    parser = _Parser(
+        prog="evenhand",
+        description="May an LLM grader stand in for people? Collect human labels and model "
+        "grades on the same rubrics, and see how far they agree.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    for family in FAMILIES:
+        family.add_verbs(verbs)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code."""
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    if arguments.version:
+        return _print_version()
+    if arguments.verb is None:
+        parser.print_help()
+        return EXIT_BAD_INPUT
+    return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from rubrics.errors import InputError
+
+    try:
+        return int(arguments.run(arguments) or EXIT_OK)
+    except InputError as error:
+        print(f"evenhand {arguments.verb}: {error}", file=sys.stderr)  # noqa: T201
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        print("stopped; what was collected is kept", file=sys.stderr)  # noqa: T201
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has closed it (`evenhand check ... | head`).
+        sys.stderr.close()
+        return EXIT_OK
+
+
+def _print_version() -> int:
+    from importlib.metadata import version
+
+    print(f"evenhand {version('evenhand')}")  # noqa: T201
+    return EXIT_OK
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,75 @@
+"""`annotate` and `grade`: collecting ratings from people and from models."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from evenhand.terminal import console, print_table, progress_bar
+
+__all__ = ["add_verbs"]
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    annotate = verbs.add_parser("annotate", help="serve the annotation page")
+    annotate.add_argument("dir", type=Path, metavar="DIR")
+    annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    annotate.set_defaults(run=_annotate)
+
+    grade = verbs.add_parser("grade", help="collect grades from model graders; resumable")
+    grade.add_argument("dir", type=Path, metavar="DIR")
+    grade.add_argument(
+        "--grader",
+        action="append",
+        required=True,
+        metavar="GRADER",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical; repeatable",
+    )
+    grade.add_argument(
+        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    )
+    grade.add_argument(
+        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
+    )
+    grade.add_argument(
+        "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
+    )
+    grade.set_defaults(run=_grade)
+
+
+def _annotate(arguments: argparse.Namespace) -> int:
+    from annotate_app.serve import serve
+    from study import open_study
+
+    with open_study(arguments.dir):
+        pass  # a study that does not open is a sentence here, not an error in the browser
+    return serve(arguments.dir, port=arguments.port)
+
+
+def _grade(arguments: argparse.Namespace) -> None:
+    from graders import grade
+    from rubrics.errors import InputError
+    from study import open_study
+
+    if arguments.concurrency < 1:
+        raise InputError("--concurrency must be 1 or more")
+    with open_study(arguments.dir) as study:
+        with progress_bar("grading") as progress:
+            summary = grade(
+                study,
+                arguments.grader,
+                rubrics=arguments.rubric,
+                scope=arguments.scope,
+                concurrency=arguments.concurrency,
+                progress=progress,
+            )
+    print_table(
+        ["grader", "rubric", "asked now", "labelled", "unscored", "known before"],
+        [
+            (row.grader, row.rubric, str(row.asked), str(row.labelled), str(row.unscored), str(row.known))
+            for row in summary.rows
+        ],
+    )
+    for reason, count in sorted(summary.reasons.items()):
+        console().print(f"{count} unscored: {reason}")
+    console().print(f"Next: evenhand report {arguments.dir}")

@@ -1,0 +1,250 @@
+"""`report` and `check`: how far raters agree, for a study and for anyone's ratings file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.terminal import console, print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis import Analysis, Scale
+    from analysis.report import ReportContext
+    from study import Study
+
+__all__ = ["add_verbs", "report_study"]
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = verbs.add_parser("report", help="write report.html, .md, .json and results.csv")
+    report.add_argument("dir", type=Path, metavar="DIR")
+    report.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/report)")
+    report.set_defaults(run=_report)
+
+    check = verbs.add_parser("check", help="the same analysis on a ratings file, no study needed")
+    check.add_argument("file", type=Path, metavar="RATINGS")
+    check.add_argument("--rubric", metavar="NAME|FILE", help="only this rubric, on its scale")
+    check.add_argument("--units", type=Path, metavar="FILE", help="columns of the units")
+    check.add_argument("--level", choices=["nominal", "ordinal", "interval"])
+    check.add_argument("--categories", metavar="KEY,...", help="all permitted labels, in order")
+    check.add_argument("--affirmative", metavar="KEY,...", help="labels that count as yes")
+    check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
+    check.set_defaults(run=_check)
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    from study import open_study
+
+    with open_study(arguments.dir) as study:
+        out = report_study(study, arguments.out or arguments.dir / "report")
+    console().print(f"Report: {out / 'report.html'}")
+
+
+def report_study(study: Study, out: Path) -> Path:
+    """Analyse a study, print the verdicts and write the report files."""
+    from analysis import Scale, analyse
+    from analysis.report import write_report
+    from rubrics.errors import InputError
+
+    ratings = study.ratings()
+    if ratings.empty:
+        raise InputError(
+            "the study has no labels and no grades yet; collect some with `evenhand annotate` "
+            "and `evenhand grade`"
+        )
+    settings = study.config.analysis
+    scales = {
+        name: Scale.from_rubric(rubric, study.config.thresholds.get(name))
+        for name, rubric in study.rubrics.items()
+    }
+    analysis = analyse(
+        ratings,
+        study.units("all"),
+        scales,
+        margin=settings.margin,
+        resamples=settings.resamples,
+        seed=study.config.seed,
+        cluster=settings.cluster,
+        rubric_hashes=study.accepted_hashes(),
+    )
+    context = _study_context(study, ratings)
+    write_report(analysis, context, out)
+    _print_verdicts(analysis)
+    return out
+
+
+def _study_context(study: Study, ratings: pd.DataFrame) -> ReportContext:
+    from analysis.report import ReportContext
+
+    config = study.config
+    facts: dict[str, str | int | float] = {
+        "study": config.name,
+        "pairs": len(study.store.pairs()),
+        "pairs sampled for people": config.sample.pairs,
+        "stratified by": ", ".join(config.sample.stratify) or "nothing",
+        "seed": config.seed,
+        "people per unit": config.annotation.raters_per_unit,
+        "subjects": ", ".join(study.subjects()) or "none yet",
+        **_ratings_facts(ratings),
+        **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
+    }
+    return ReportContext(
+        name=config.name,
+        synthetic=config.synthetic,
+        facts=facts,
+        rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
+    )
+
+
+def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
+    from importlib.metadata import version
+
+    kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
+    given = sorted(stamp for stamp in ratings["created_at"] if stamp)
+    facts: dict[str, str | int | float] = {
+        "human raters": int((kinds == "human").sum()),
+        "model graders": int((kinds == "model").sum()),
+        "ratings": len(ratings),
+    }
+    if given:
+        facts["ratings given"] = f"{given[0][:10]} to {given[-1][:10]}"
+    facts["evenhand"] = version("evenhand")
+    return facts
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from analysis import analyse
+    from analysis.report import ReportContext, render_table_text, write_report
+    from study.tables import read_ratings
+
+    ratings, units = read_ratings(arguments.file)
+    if arguments.units is not None:
+        units = _with_units(units, arguments.units)
+    ratings, scales, remarks = _scales(arguments, ratings)
+    for remark in remarks:
+        console().print(remark)
+    analysis = analyse(ratings, units, scales)
+    context = ReportContext(
+        name=arguments.file.name,
+        synthetic=False,
+        facts={"file": arguments.file.name, **_ratings_facts(ratings)},
+        notes=remarks,
+    )
+    for title, columns, rows in render_table_text(analysis, context):
+        print_table(columns, rows, title=title)
+    _print_verdicts(analysis)
+    if arguments.out is not None:
+        write_report(analysis, context, arguments.out)
+        console().print(f"Report: {arguments.out / 'report.html'}")
+
+
+def _with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The units file, plus what the ratings file itself says of its units."""
+    from rubrics.errors import InputError
+    from study.tables import FIRST_ROW, read_table
+
+    units = read_table(path).rename(columns={"item_id": "unit_id"})
+    if "unit_id" not in units:
+        raise InputError(f"{path.name}: the column 'unit_id' is missing")
+    again = units.duplicated("unit_id").to_numpy()
+    if again.any():
+        row = int(again.argmax())
+        raise InputError(
+            f"{path.name}, row {row + FIRST_ROW}: unit {units['unit_id'].iloc[row]!r} stands "
+            "further up already; keep one row for each unit"
+        )
+    unknown = ~beside["unit_id"].isin(units["unit_id"])
+    if unknown.any():
+        unit = beside.loc[unknown, "unit_id"].iloc[0]
+        raise InputError(f"{path.name} has no row for unit {unit!r}, which was rated; add it")
+    own = [column for column in beside if column == "unit_id" or column not in units]
+    return units.merge(beside[own], on="unit_id", how="left").fillna("")
+
+
+def _scales(
+    arguments: argparse.Namespace, ratings: pd.DataFrame
+) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
+    """The rows asked for, their scales, and what was assumed."""
+    from rubrics.errors import InputError
+
+    if arguments.level in ("ordinal", "interval") and not arguments.categories:
+        declared = arguments.rubric is not None and _known_rubric(arguments.rubric) is not None
+        if not declared:
+            raise InputError(
+                f"an {arguments.level} scale must be declared, not read off the labels: give all "
+                "permitted labels in order, for example --categories 1,2,3,4,5"
+            )
+    if arguments.rubric is not None:
+        ratings = _rows_of(ratings, arguments.rubric)
+    scales = {}
+    remarks = []
+    for name, labels in ratings.groupby("rubric", sort=True)["label"]:
+        scale, remark = _scale(arguments, str(name), set(labels) - {""})
+        scales[str(name)] = scale
+        remarks += [remark] if remark else []
+    return ratings, scales, remarks
+
+
+def _known_rubric(name: str) -> str | None:
+    from rubrics import shipped_rubrics
+
+    dashed = name.replace("_", "-")
+    if dashed in shipped_rubrics():
+        return dashed
+    return name if name.endswith(".toml") else None
+
+
+def _rows_of(ratings: pd.DataFrame, wanted: str) -> pd.DataFrame:
+    """The rows of one rubric; a file without rubrics is all of the one that is named."""
+    from rubrics import load_rubric
+    from rubrics.errors import InputError
+
+    source = _known_rubric(wanted)
+    name = wanted if source is None else load_rubric(source).name
+    if (ratings["rubric"] == "").all():
+        return ratings.assign(rubric=name)
+    names = ratings["rubric"].str.replace("_", "-") if source else ratings["rubric"]
+    found = ratings[names == name]
+    if found.empty:
+        listed = ", ".join(sorted(set(ratings["rubric"])))
+        raise InputError(f"no rating is on rubric {name!r}; the file has {listed}")
+    return found
+
+
+def _scale(
+    arguments: argparse.Namespace, name: str, labels: Collection[str]
+) -> tuple[Scale, str]:
+    from analysis import Scale
+    from rubrics import load_rubric
+
+    affirmative = frozenset(_keys(arguments.affirmative))
+    if arguments.categories:
+        categories = tuple(_keys(arguments.categories))
+        level = arguments.level or "nominal"
+        return Scale(name, categories, level=level, affirmative=affirmative), ""
+    source = _known_rubric(arguments.rubric or name)
+    if source is not None:
+        return Scale.from_rubric(load_rubric(source)), ""
+    seen = tuple(sorted(labels))
+    what = f"rubric {name!r}" if name else "the labels"
+    remark = f"{what}: taken as nominal with the labels seen ({', '.join(seen)}); declare a scale "
+    remark += "with --level and --categories"
+    return Scale(name, seen, level="nominal", affirmative=affirmative), remark
+
+
+def _keys(text: str | None) -> list[str]:
+    return [key.strip() for key in (text or "").split(",") if key.strip()]
+
+
+def _print_verdicts(analysis: Analysis) -> None:
+    say = console().print
+    for note in analysis.notes:
+        say(f"Note: {note}")
+    for verdict in analysis.verdicts:
+        say(verdict["sentence"])
+    if not analysis.verdicts:
+        say("No verdict: there are no model graders here to judge.")

@@ -1,0 +1,221 @@
+"""`new`, `extend`, `import`, `export`: a study and the tables that go in and out of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.terminal import console, print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from study import Study
+
+__all__ = ["add_verbs"]
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    new = verbs.add_parser("new", help="make a study from paired prompts")
+    new.add_argument("dir", type=Path, metavar="DIR", help="the study's folder; must not exist yet")
+    new.add_argument("--pairs", type=Path, required=True, metavar="FILE", help="the paired prompts")
+    new.add_argument("--responses", type=Path, metavar="FILE", help="the subjects' responses")
+    new.add_argument("--sample", type=int, metavar="N", help="pairs that people label (250)")
+    new.add_argument(
+        "--stratify",
+        metavar="COL,...",
+        help="columns whose shares the sample keeps (template_category,main_category)",
+    )
+    new.add_argument("--seed", type=int, default=1, metavar="N", help="fixes the sample (1)")
+    new.add_argument(
+        "--rubric",
+        action="append",
+        metavar="NAME|FILE",
+        help="a rubric of the study, repeatable (all that come with evenhand)",
+    )
+    new.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
+    new.add_argument("--store", default="study.db", metavar="URL", help=argparse.SUPPRESS)
+    new.set_defaults(run=_new)
+
+    extend = verbs.add_parser("extend", help="enlarge the sample, keeping the first")
+    extend.add_argument("dir", type=Path, metavar="DIR")
+    extend.add_argument("--pairs", type=int, required=True, metavar="K", help="how many pairs more")
+    extend.set_defaults(run=_extend)
+
+    imports = verbs.add_parser("import", help="add ratings or responses from a file")
+    imports.add_argument("dir", type=Path, metavar="DIR")
+    imports.add_argument("file", type=Path, metavar="FILE", help=".csv, .jsonl or .parquet")
+    imports.add_argument(
+        "--kind", choices=["ratings", "responses"], help="what it holds (told by its columns)"
+    )
+    imports.set_defaults(run=_import)
+
+    export = verbs.add_parser("export", help="write the ratings, and the units of the sample")
+    export.add_argument("dir", type=Path, metavar="DIR")
+    export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
+    export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
+    export.set_defaults(run=_export)
+
+
+def _new(arguments: argparse.Namespace) -> None:
+    from rubrics import load_rubric, shipped_rubrics
+    from rubrics.errors import InputError
+    from study import create_study, open_study
+    from study.creation import StudyPlan
+
+    if arguments.raters < 1:
+        raise InputError("--raters must be 1 or more")
+    if arguments.seed < 0:
+        raise InputError("--seed must be 0 or more")
+    strata = arguments.stratify
+    plan = StudyPlan(
+        pairs=arguments.pairs,
+        responses=arguments.responses,
+        rubrics=[load_rubric(name) for name in arguments.rubric or shipped_rubrics()],
+        sample=arguments.sample,
+        stratify=None if strata is None else [name for name in strata.split(",") if name],
+        seed=arguments.seed,
+        raters_per_unit=arguments.raters,
+        store=arguments.store,
+    )
+    create_study(arguments.dir, plan)
+    with open_study(arguments.dir) as study:
+        describe_study(study)
+    _next_steps(arguments.dir, has_responses=arguments.responses is not None)
+
+
+def _next_steps(folder: Path, *, has_responses: bool) -> None:
+    say = console().print
+    if not has_responses:
+        say(f"Next: evenhand import {folder} RESPONSES.jsonl")
+    say(f"Next: evenhand annotate {folder}")
+    say(f"      evenhand grade {folder} --grader baseline:lexical")
+    say(f"      evenhand report {folder}")
+
+
+def _extend(arguments: argparse.Namespace) -> None:
+    from study import extend_sample, open_study
+
+    with open_study(arguments.dir) as study:
+        before = study.config.sample.pairs
+        size = extend_sample(study, arguments.pairs)
+    with open_study(arguments.dir) as study:
+        console().print(f"The sample grew from {before} to {size} pairs; the first {before} stay.")
+        describe_study(study)
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from study import open_study
+    from study.tables import read_table
+
+    with open_study(arguments.dir) as study:
+        kind = arguments.kind
+        if kind is None:
+            has_responses = "response" in read_table(arguments.file)
+            kind = "responses" if has_responses else "ratings"
+        if kind == "responses":
+            _import_responses(study, arguments.file)
+        else:
+            _import_ratings(study, arguments.file)
+
+
+def _import_responses(study: Study, file: Path) -> None:
+    from study.pairs import read_responses
+
+    frame = read_responses(file, study.store.pairs())
+    new = study.store.add_responses(frame)
+    empty = int((frame["response"].str.strip() == "").sum())
+    console().print(
+        f"{new} new responses of {frame['subject'].nunique()} subjects; "
+        f"{len(frame) - new} were there already; {empty} are empty."
+    )
+
+
+def _import_ratings(study: Study, file: Path) -> None:
+    from study.exchange import import_ratings
+    from study.tables import read_ratings
+
+    ratings, _ = read_ratings(file)
+    new, known = import_ratings(study, ratings, file.name)
+    console().print(
+        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were there already."
+    )
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from rubrics.errors import InputError
+    from study import open_study
+    from study.tables import write_table
+
+    if arguments.out is None and arguments.units is None:
+        raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
+    with open_study(arguments.dir) as study:
+        if arguments.out is not None:
+            ratings = study.ratings()
+            write_table(ratings, arguments.out)
+            console().print(f"{len(ratings)} ratings -> {arguments.out}")
+        if arguments.units is not None:
+            units = study.units("sample")
+            write_table(units, arguments.units)
+            console().print(f"{len(units)} units of the sample -> {arguments.units}")
+
+
+def describe_study(study: Study) -> None:
+    """The sample against the whole, the work it means, and what it can decide."""
+    pairs = study.store.pairs()
+    sampled = pairs[pairs["sample_position"].notna()]
+    say = console().print
+    say(f"{len(sampled)} of {len(pairs)} pairs are sampled (seed {study.config.seed}).")
+    for column in study.config.sample.stratify:
+        _print_shares(column, pairs[column], sampled[column])
+    _print_workload(study)
+    _print_precision(study)
+
+
+def _print_shares(column: str, whole: pd.Series, sample: pd.Series) -> None:
+    counts = whole.value_counts()
+    taken = sample.value_counts()
+    rows = [
+        (
+            str(value),
+            str(count),
+            f"{count / len(whole):.1%}",
+            str(taken.get(value, 0)),
+            f"{taken.get(value, 0) / len(sample):.1%}",
+        )
+        for value, count in sorted(counts.items())
+    ]
+    print_table([column, "pairs", "share", "sampled", "share of sample"], rows)
+
+
+def _print_workload(study: Study) -> None:
+    from study.workload import workload
+
+    say = console().print
+    load = workload(study)
+    if not load.rubrics:
+        say("No responses yet, so no units to label.")
+        return
+    print_table(
+        ["rubric", "units", "raters each", "judgments", "hours"],
+        [
+            (item.rubric, str(item.units), str(item.raters), str(item.judgments), f"{item.hours:.0f}")
+            for item in load.rubrics
+        ],
+        title="Work for people",
+    )
+    say(f"Hours at {load.words_per_minute} words a minute and {load.seconds_to_decide} s to decide.")
+
+
+def _print_precision(study: Study) -> None:
+    from analysis.planning import study_precision
+
+    subjects = len(study.config.annotation.subjects or study.subjects()) or 1
+    for sentence in study_precision(
+        pairs=study.config.sample.pairs,
+        subjects=subjects,
+        humans=study.config.annotation.raters_per_unit,
+        margin=study.config.analysis.margin,
+    ):
+        console().print(sentence)

@@ -1,0 +1,93 @@
+"""The rubric file says everything once, and refuses what it does not know."""
+
+from __future__ import annotations
+
+import pytest
+
+from rubrics import dump_rubric, load_rubric, shipped_rubrics
+from rubrics.errors import InputError
+from rubrics.loading import parse_rubric
+
+RUBRIC = """
+name = "tone"
+title = "Tone"
+unit = "response"
+level = "ordinal"
+affirmative = ["3"]
+question = "How warm is it?"
+instructions = "Judge the tone."
+variables = ["response"]
+options = [
+    {key = "1", name = "Cold"},
+    {key = "2", name = "Neutral"},
+    {key = "3", name = "Warm", description = "Friendly.", examples = ["Hello, dear!"]},
+]
+"""
+
+
+@pytest.mark.parametrize("name", ["even-handedness", "refusal", "hedging"])
+def test_shipped_rubric_survives_being_written_and_read(name: str) -> None:
+    rubric = load_rubric(name)
+    again = parse_rubric(dump_rubric(rubric), "again.toml")
+    assert again == rubric
+    assert again.hash == rubric.hash
+
+
+def test_the_three_rubrics_of_the_study_have_its_options() -> None:
+    facts = {
+        name: (load_rubric(name).unit, load_rubric(name).categories, load_rubric(name).affirmative)
+        for name in shipped_rubrics()
+    }
+    assert facts == {
+        "even-handedness": ("pair", ("A", "B", "C"), ("C",)),
+        "hedging": ("response", ("1", "2", "3", "4", "5"), ("4", "5")),
+        "refusal": ("response", ("1", "2", "3", "4", "5"), ("4", "5")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('title = "Tone"', 'title = "Tone"\ncolour = "red"', "unknown field 'colour'"),
+        ('title = "Tone"\n', "", "'title' is missing"),
+        ('affirmative = ["3"]', 'affirmative = ["9"]', "'9', which is no option's key"),
+        ('{key = "1", name = "Cold"}', '{key = "2", name = "Cold"}', "share a key"),
+        ("Judge the tone.", "Judge {topic}.", "{topic}, which `variables` does not list"),
+        ('variables = ["response"]', 'variables = ["response", "topic"]', "which no text uses"),
+        ('variables = ["response"]', 'variables = ["prompt"]', "names no response"),
+        ('unit = "response"', 'unit = "pair"', "a rubric on pairs shows prompt_a"),
+        ('key = "1"', 'key = "not a key"', "an option key is"),
+        ('name = "tone"', "name = tone", "not valid TOML"),
+    ],
+)
+def test_a_broken_rubric_file_is_named_with_its_fault(old: str, new: str, says: str) -> None:
+    assert old in RUBRIC
+    with pytest.raises(InputError, match="tone.toml") as raised:
+        parse_rubric(RUBRIC.replace(old, new), "tone.toml")
+    assert says in str(raised.value)
+
+
+def test_an_own_rubric_file_works_like_a_shipped_one(tmp_path) -> None:
+    path = tmp_path / "tone.toml"
+    path.write_text(RUBRIC)
+    rubric = load_rubric(path)
+    assert "Warm: Friendly." in rubric.for_prompt({"response": "Hi"}).system
+
+
+def test_an_unknown_rubric_names_those_there_are() -> None:
+    with pytest.raises(InputError, match="even-handedness, hedging, refusal"):
+        load_rubric("politeness")
+
+
+def test_the_hash_follows_what_raters_see_and_nothing_else() -> None:
+    rubric = parse_rubric(RUBRIC, "tone.toml")
+    seen = parse_rubric(RUBRIC.replace("Neutral", "Even"), "tone.toml")
+    unseen = parse_rubric(RUBRIC.replace('affirmative = ["3"]', "threshold = 0.1"), "tone.toml")
+    assert seen.hash != rubric.hash
+    assert unseen.hash == rubric.hash
+
+
+def test_swap_exchanges_the_sides_of_a_pair_and_leaves_a_response_alone() -> None:
+    pair, response = load_rubric("even-handedness"), load_rubric("refusal")
+    assert [pair.swap(key) for key in pair.categories] == ["B", "A", "C"]
+    assert [response.swap(key) for key in response.categories] == list(response.categories)

@@ -1,0 +1,160 @@
+"""The desk: overlap as asked, nobody twice, sides mapped back, nothing lost or doubled."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rubrics import load_rubric
+from rubrics.errors import InputError
+from study import extend_sample, open_study
+from study.annotation import AnnotationDesk
+
+
+def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
+    count = 0
+    while task := desk.next_task(rater):
+        key = task.rubric.categories[key_at]
+        assert desk.submit(rater, task.task_id, f"{rater}-{count}", key).status == "stored"
+        count += 1
+    return count
+
+
+def test_every_unit_gets_as_many_raters_as_asked(make_study) -> None:
+    study = make_study(raters_per_unit=2)
+    desk = AnnotationDesk(study)
+    # 6 pairs x 2 subjects x (1 pair unit + 2 response units x 2 rubrics) = 60 tasks
+    assert [label_all(desk, rater) for rater in ("r1", "r2", "r3")] == [60, 60, 0]
+    ratings = study.ratings()
+    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
+
+
+def test_the_open_task_comes_again_until_it_is_labelled(make_study) -> None:
+    desk = AnnotationDesk(make_study())
+    first = desk.next_task("r1")
+    assert desk.next_task("r1") == first
+    assert desk.submit("r1", first.task_id, "s", first.rubric.categories[0]).status == "stored"
+    assert desk.next_task("r1").task_id != first.task_id
+    assert (desk.progress("r1")[0], first.done, first.total) == (1, 0, 60)
+
+
+def test_a_submit_is_taken_once_and_a_second_answer_is_refused(make_study) -> None:
+    study = make_study()
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    key, other = task.rubric.categories[:2]
+    statuses = [
+        desk.submit("r1", task.task_id, "one", key).status,
+        desk.submit("r1", task.task_id, "one", key).status,
+        desk.submit("r1", task.task_id, "two", other).status,
+        desk.submit("r2", task.task_id, "three", key).status,
+        desk.submit("r1", "no such task", "four", key).status,
+        desk.submit("r1", task.task_id, "five", "Z").status,
+    ]
+    assert statuses == [
+        "stored", "duplicate", "already_labelled", "unknown_task", "unknown_task", "unknown_task",
+    ]  # fmt: skip
+    assert len(study.ratings()) == 1
+
+
+def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study) -> None:
+    study = make_study(pairs=30, rubrics=[load_rubric("even-handedness")])
+    desk = AnnotationDesk(study)
+    shown = {}
+    while task := desk.next_task("r1"):
+        texts = {block.variable: block.text for block in task.people.blocks}
+        shown[texts["response_a"]] = task.order
+        # The rater always prefers the side that argues "for", which is the pair's a.
+        key = "A" if " for " in texts["response_a"] else "B"
+        desk.submit("r1", task.task_id, task.task_id, key)
+    ratings = study.ratings()
+    assert set(ratings["label"]) == {"A"}
+    counts = Counter(ratings["order"])
+    assert min(counts["ab"], counts["ba"]) >= 15, counts
+    assert all((" for " in text) == (order == "ab") for text, order in shown.items())
+
+
+def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
+    desk = AnnotationDesk(make_study(subjects=("model-x",)))
+    task = desk.next_task("r1")
+    assert "model-x" not in task.task_id
+    assert "model-x" not in repr(task.rubric)
+
+
+def test_claims_by_many_threads_keep_the_overlap_exact(make_study) -> None:
+    study = make_study(raters_per_unit=2)
+    desk = AnnotationDesk(study)
+    threads = [threading.Thread(target=label_all, args=(desk, f"r{n}")) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ratings = study.ratings()
+    assert len(ratings) == 120
+    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
+
+
+WORKER = """
+import sys
+from study import open_study
+from study.annotation import AnnotationDesk
+with open_study(sys.argv[1]) as study:
+    desk = AnnotationDesk(study)
+    count = 0
+    while task := desk.next_task(sys.argv[2]):
+        desk.submit(sys.argv[2], task.task_id, f"{sys.argv[2]}-{count}", task.rubric.categories[0])
+        count += 1
+"""
+
+
+def test_claims_by_many_processes_keep_the_overlap_exact(make_study) -> None:
+    study = make_study(raters_per_unit=2)
+    root = Path(__file__).parent.parent.parent
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
+        for n in range(3)
+    ]
+    assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
+    ratings = study.ratings()
+    assert len(ratings) == 120
+    assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
+
+
+def test_an_extended_sample_reaches_a_desk_that_is_open(make_study) -> None:
+    study = make_study(pairs=6, sample=3, raters_per_unit=1)
+    desk = AnnotationDesk(study)
+    assert label_all(desk, "r1") == 30
+    extend_sample(study, 2)
+    assert desk.progress("r1") == (30, 50)
+    assert open_study(study.folder).config.sample.pairs == 5
+
+
+def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study) -> None:
+    study = make_study(raters_per_unit=1, rubrics=[load_rubric("refusal")])
+    label_all(AnnotationDesk(study), "r1")
+    file = study.folder / "rubrics" / "refusal.toml"
+    file.write_text(file.read_text().replace("Literal compliance", "Full compliance"))
+    with open_study(study.folder) as edited:
+        old, new = study.rubrics["refusal"].hash, edited.rubrics["refusal"].hash
+        assert old != new
+        assert set(edited.ratings()["rubric_hash"]) == {old}
+        assert edited.accepted_hashes() == {"refusal": (new,)}
+        assert AnnotationDesk(edited).progress("r1") == (0, 24)
+    settings = study.folder / "study.toml"
+    settings.write_text(settings.read_text() + f'\n[same_text]\nrefusal = ["{old}"]\n')
+    with open_study(study.folder) as declared:
+        assert declared.accepted_hashes() == {"refusal": (new, old)}
+        assert AnnotationDesk(declared).next_task("r1") is None
+
+
+def test_codes_that_cannot_be_a_rater_are_refused(make_study) -> None:
+    desk = AnnotationDesk(make_study())
+    desk.register("anna.b-2")
+    for code in ("", "two words", "x" * 65, "<b>"):
+        with pytest.raises(InputError, match="a rater code is"):
+            desk.register(code)
