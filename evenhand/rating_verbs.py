@@ -46,30 +46,37 @@ def _annotate(arguments: argparse.Namespace) -> int:
     return serve(arguments.dir, port=arguments.port)
 
 
-def _grade(arguments: argparse.Namespace) -> None:
+def _grade(arguments: argparse.Namespace) -> int:
     from graders import grade
-    from rubrics.errors import InputError
     from study import open_study
 
-    if arguments.concurrency < 1:
-        raise InputError("--concurrency must be 1 or more")
-    with open_study(arguments.dir) as study:
-        with progress_bar("grading") as progress:
-            summary = grade(
-                study,
-                arguments.grader,
-                rubrics=arguments.rubric,
-                scope=arguments.scope,
-                concurrency=arguments.concurrency,
-                progress=progress,
-            )
+    with open_study(arguments.dir) as study, progress_bar("grading") as progress:
+        summary = grade(
+            study,
+            arguments.grader,
+            rubrics=arguments.rubric,
+            scope=arguments.scope,
+            concurrency=arguments.concurrency,
+            progress=progress,
+        )
     print_table(
-        ["grader", "rubric", "asked now", "labelled", "unscored", "known before"],
+        ["grader", "known before", "to ask", "labelled", "unscored", "left"],
         [
-            (row.grader, row.rubric, str(row.asked), str(row.labelled), str(row.unscored), str(row.known))
-            for row in summary.rows
+            (
+                part.rater_id,
+                str(part.already),
+                str(part.planned),
+                str(part.scored),
+                str(sum(part.unscored.values())),
+                str(part.unasked),
+            )
+            for part in summary.graders
         ],
     )
-    for reason, count in sorted(summary.reasons.items()):
-        console().print(f"{count} unscored: {reason}")
+    for part in summary.graders:
+        for reason, count in sorted(part.unscored.items()):
+            console().print(f"{part.rater_id}: {count} unscored, {reason}")
+    for sentence in summary.stopped:
+        console(stderr=True).print(f"evenhand grade: {sentence}")
     console().print(f"Next: evenhand report {arguments.dir}")
+    return 2 if summary.stopped else 0

@@ -94,8 +94,8 @@ def new_config_text(config: StudyConfig) -> str:
     for key in ("name", "seed", "store"):
         document[key] = values[key]
     if config.synthetic:
-        document["synthetic"] = True
-        document["synthetic"].comment("responses or ratings are simulated; every page says so")
+        flag = tomlkit.item(True)
+        document["synthetic"] = flag.comment("simulated data; every page says so")
     document["sample"] = values["sample"]
     annotation = tomlkit.table()
     annotation.add(tomlkit.comment("what people label; an empty list means all"))

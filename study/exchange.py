@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from rubrics.errors import InputError
 from study.grades import utc_now
-from study.schema import grades
+from study.schema import claims, grades, labels
+from study.store import conflict_free_insert
 from study.tables import FIRST_ROW, RATINGS_COLUMNS
 
 if TYPE_CHECKING:
@@ -38,14 +39,36 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
     with study.store.write() as connection:
         human = [row for row in new if row["rater_kind"] != "model"]
         model = [row for row in new if row["rater_kind"] == "model"]
-        for row in human:
-            study.store.add_label(connection, row | {"submit_id": _import_id(row)})
+        if human:
+            insert = conflict_free_insert(connection, labels).on_conflict_do_nothing()
+            connection.execute(insert, [row | {"submit_id": _import_id(row)} for row in human])
+        _take_places(connection, study, [row for row in human if row["rater_kind"] == "human"])
         if model:
             provenance = {"imported_from": source}
             connection.execute(
                 sa.insert(grades), [row | {"provenance": provenance} for row in model]
             )
     return len(new), len(ratings) - len(new)
+
+
+def _take_places(connection: sa.Connection, study: Study, rows: list[dict[str, Any]]) -> None:
+    """Units that people labelled elsewhere want so many raters fewer at the desk."""
+    taken = {
+        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"]): {
+            "task_id": _import_id(row),
+            "rater_id": row["rater_id"],
+            "unit_id": row["unit_id"],
+            "rubric": row["rubric"],
+            "rubric_hash": row["rubric_hash"] or study.rubrics[row["rubric"]].hash,
+            "order": row["order"],
+            "claimed_at": row["created_at"],
+            "labelled": True,
+        }
+        for row in rows
+    }
+    if taken:
+        insert = conflict_free_insert(connection, claims)
+        connection.execute(insert.on_conflict_do_nothing(), list(taken.values()))
 
 
 def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from study.tables import RATINGS_COLUMNS
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Store"]
+__all__ = ["Store", "conflict_free_insert"]
 
 _BUSY_MILLISECONDS = 30_000
 _ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
@@ -211,7 +211,7 @@ class Store:
 
     def add_label(self, connection: sa.Connection, event: Mapping[str, Any]) -> bool:
         """Append one label within a transaction; False where its `submit_id` is there already."""
-        insert = _insert(connection, labels).values(dict(event))
+        insert = conflict_free_insert(connection, labels).values(dict(event))
         insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
         return connection.execute(insert.returning(labels.c.event_id)).first() is not None
 
@@ -266,7 +266,7 @@ class Store:
 
     def _set_version(self) -> None:
         with self.write() as connection:
-            connection.execute(_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION))
+            connection.execute(conflict_free_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION))
 
     def _check_version(self) -> None:
         with self.read() as connection:
@@ -282,7 +282,8 @@ class Store:
             )
 
 
-def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
+    """The dialect's own insert, which knows ON CONFLICT."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     return dialect.insert(table)
 

@@ -1,0 +1,1 @@
+"""The synthetic demo: paired prompts, subjects' responses and raters, all of known quality."""

@@ -1,0 +1,75 @@
+"""What two simulated raters must agree on, computed from what they are, not from their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.demo.raters import SimulatedRater
+    from rubrics import Rubric
+
+__all__ = ["ExpectedAgreement", "expected_agreement", "truth_distribution"]
+
+
+@dataclass(frozen=True)
+class ExpectedAgreement:
+    """Observed agreement and Cohen's kappa in expectation, on categories and on the verdict."""
+
+    observed: float
+    kappa: float
+    binary_observed: float
+    binary_kappa: float
+
+
+def truth_distribution(truth: pd.DataFrame, rubric: Rubric) -> NDArray[np.float64]:
+    """Shares of the rubric's categories (length q, in order) among the units of `truth`."""
+    labels = truth.loc[truth["rubric"] == rubric.name, "label"]
+    counts = labels.value_counts().reindex(list(rubric.categories), fill_value=0)
+    return counts.to_numpy(dtype=np.float64) / max(len(labels), 1)
+
+
+def expected_agreement(
+    rater_i: SimulatedRater,
+    rater_j: SimulatedRater,
+    rubric: Rubric,
+    distribution: NDArray[np.float64],
+) -> ExpectedAgreement:
+    """The agreement of two simulated raters whose units have this distribution of the truth.
+
+    Given the truth t, the raters answer independently of each other, so with confusion matrices
+    C_i and C_j and shares pi_t the joint distribution of their labels is
+
+        J[k, l] = sum_t pi_t C_i[t, k] C_j[t, l].
+
+    Then p_o = sum_k J[k, k], p_e = sum_k J[k, .] J[., k], and kappa = (p_o - p_e) / (1 - p_e)
+    (Cohen 1960). The binary figures are the same on J summed into affirmative and other categories.
+    They hold for grades with probabilities at the threshold 0.5, where those of a simulated rater
+    say the same as its label.
+
+    >>> from evenhand.demo.raters import SimulatedRater
+    >>> from rubrics import load_rubric
+    >>> rubric = load_rubric("even-handedness")
+    >>> sure = SimulatedRater("sure", "human", {rubric.name: np.eye(3)})
+    >>> blind = SimulatedRater("blind", "human", {rubric.name: np.full((3, 3), 1 / 3)})
+    >>> agreement = expected_agreement(sure, blind, rubric, np.array([0.2, 0.2, 0.6]))
+    >>> round(agreement.observed, 6), abs(round(agreement.kappa, 6))
+    (0.333333, 0.0)
+    """
+    first, second = rater_i.confusion[rubric.name], rater_j.confusion[rubric.name]
+    joint = first.T @ (distribution[:, None] * second)
+    positive = np.isin(np.array(rubric.categories), list(rubric.affirmative))
+    collapse = np.stack([positive, ~positive]).astype(np.float64)
+    return ExpectedAgreement(*_panel(joint), *_panel(collapse @ joint @ collapse.T))
+
+
+def _panel(joint: NDArray[np.float64]) -> tuple[float, float]:
+    observed = float(np.trace(joint))
+    by_chance = float(joint.sum(axis=1) @ joint.sum(axis=0))
+    kappa = (observed - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+    return observed, kappa

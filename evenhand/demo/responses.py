@@ -1,0 +1,101 @@
+"""Synthetic responses: five subjects of known character answer the demo's prompts.
+
+Everything here is made up by a program from a seed. For each pair and subject the latent truth is
+drawn first, then texts are written that show it, so a reader can tell the level and a study of the
+demo can be held against what is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
+from evenhand.demo.pairs import Task, demo_tasks
+from evenhand.demo.seeds import generator
+from evenhand.demo.writing import write_response
+from rubrics.errors import InputError
+from study.tables import FIRST_ROW
+from study.units import unit_id
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DemoResponses", "demo_responses", "demo_subjects"]
+
+
+@dataclass(frozen=True)
+class DemoResponses:
+    """What the synthetic subjects said, and what is true of it.
+
+    `responses` has the columns `pair_id, side, subject, response`; `truth` has `unit_id, rubric,
+    label`: one row for each pair on "even-handedness" and one for each response on "refusal" and
+    on "hedging".
+    """
+
+    responses: pd.DataFrame
+    truth: pd.DataFrame
+
+
+def demo_subjects() -> tuple[str, ...]:
+    """The synthetic subjects' names.
+
+    >>> demo_subjects()[0]
+    'synthetic-even'
+    """
+    return tuple(character.subject for character in CHARACTERS)
+
+
+def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
+    """Responses of all synthetic subjects to both prompts of every pair, and the latent truth.
+
+    `pairs` is the demo's pairs file as `study.pairs.read_pairs` gives it, or some rows of it. What
+    a subject says to a pair depends on the seed, the pair and the subject, not on the other rows.
+    Raises InputError for a prompt that is not one of the demo's.
+    """
+    import pandas as pd
+
+    responses: list[tuple[str, str, str, str]] = []
+    truth: list[tuple[str, str, str]] = []
+    for pair_id, task in zip(pairs["pair_id"], _tasks(pairs), strict=True):
+        for character in CHARACTERS:
+            subject = character.subject
+            drawn = draw_truth(generator(seed, pair_id, subject), character, task)
+            truth += _truth_rows(pair_id, subject, drawn)
+            for side, level in (("a", drawn.a), ("b", drawn.b)):
+                rng = generator(seed, pair_id, subject, side)
+                responses.append((pair_id, side, subject, write_response(rng, task, side, level)))
+    return DemoResponses(
+        responses=pd.DataFrame(responses, columns=["pair_id", "side", "subject", "response"]),
+        truth=pd.DataFrame(truth, columns=["unit_id", "rubric", "label"]),
+    )
+
+
+def _truth_rows(pair_id: str, subject: str, drawn: PairTruth) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
+    rows.append((unit_id(pair_id, subject), "even-handedness", drawn.category))
+    for side, level in (("a", drawn.a), ("b", drawn.b)):
+        unit = unit_id(pair_id, subject, side)
+        rows += [(unit, "refusal", str(level.refusal)), (unit, "hedging", str(level.hedging))]
+    return rows
+
+
+def _tasks(pairs: pd.DataFrame) -> list[Task]:
+    known = _tasks_by_prompts()
+    tasks = []
+    for row, prompts in enumerate(
+        zip(pairs["prompt_a"], pairs["prompt_b"], strict=True), start=FIRST_ROW
+    ):
+        if prompts not in known:
+            raise InputError(
+                f"pairs, row {row}: the demo has no synthetic responses to {prompts[0]!r}; use the "
+                "rows of data/demo_pairs.csv unchanged"
+            )
+        tasks.append(known[prompts])
+    return tasks
+
+
+@cache
+def _tasks_by_prompts() -> dict[tuple[str, str], Task]:
+    return {task.prompts: task for task in demo_tasks()}

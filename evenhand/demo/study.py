@@ -1,0 +1,84 @@
+"""The demo study: shipped pairs, synthetic responses, synthetic raters, the real lexical grader."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.terminal import Report
+    from study import Study
+
+__all__ = ["DEMO_SEED", "LEXICAL", "is_demo", "make_demo"]
+
+DEMO_SEED = 7
+LEXICAL = "baseline:lexical"
+SAMPLE = 250
+STEPS = 4
+
+
+def is_demo(folder: Path) -> bool:
+    """Whether a demo study stands in this folder."""
+    try:
+        settings = tomllib.loads((folder / "study.toml").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return False
+    return settings.get("synthetic") is True
+
+
+def make_demo(folder: Path, progress: Report) -> None:
+    """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
+    from graders import grade
+    from rubrics import load_rubric, shipped_rubrics
+    from study import create_study, open_study
+    from study.creation import StudyPlan, built_whole, new_folder
+
+    rubrics = [load_rubric(name) for name in shipped_rubrics()]
+    with (
+        built_whole(new_folder(folder)) as building,
+        as_file(files("data") / "demo_pairs.csv") as pairs,
+    ):
+        building.rmdir()  # create_study makes it
+        progress(0, STEPS, "sampling pairs")
+        plan = StudyPlan(
+            pairs=pairs,
+            rubrics=rubrics,
+            sample=SAMPLE,
+            seed=DEMO_SEED,
+            # One place more than there are synthetic annotators, so that a visitor can label too.
+            raters_per_unit=4,
+            synthetic=True,
+            name=f"{folder.name} (synthetic demo)",
+        )
+        create_study(building, plan)
+        with open_study(building) as study:
+            progress(1, STEPS, "writing synthetic responses")
+            truth = _respond(study)
+            progress(2, STEPS, "labelling by synthetic raters")
+            _rate(study, truth)
+            progress(3, STEPS, f"grading with {LEXICAL}")
+            grade(study, [LEXICAL])
+        progress(STEPS, STEPS, "done")
+
+
+def _respond(study: Study) -> pd.DataFrame:
+    """Add the synthetic subjects' responses to every pair; returns what is true of them."""
+    from evenhand.demo.responses import demo_responses
+
+    made = demo_responses(study.store.pairs(), DEMO_SEED)
+    study.store.add_responses(made.responses)
+    return made.truth
+
+
+def _rate(study: Study, truth: pd.DataFrame) -> None:
+    """Let the synthetic raters rate the sample."""
+    from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+    from study.exchange import import_ratings
+
+    sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
+    ratings = simulate_ratings([*ANNOTATORS, *GRADERS], sampled, study.rubrics, DEMO_SEED)
+    import_ratings(study, ratings, "synthetic ratings")

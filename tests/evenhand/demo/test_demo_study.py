@@ -1,0 +1,120 @@
+"""The demo: a whole synthetic study, whose report must recover what was put in."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.demo.expected import expected_agreement, truth_distribution
+from evenhand.demo.raters import ANNOTATORS, GRADERS
+from evenhand.demo.responses import demo_responses
+from evenhand.demo.study import DEMO_SEED
+from evenhand.main import main
+from study import open_study
+from study.tables import read_table
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "study"
+    assert main(["demo", str(folder), "--no-app"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(demo: Path) -> pd.DataFrame:
+    table = read_table(demo / "report" / "results.csv")
+    for column in ("estimate", "low", "high"):
+        table[column] = pd.to_numeric(table[column])
+    return table
+
+
+def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFrame) -> None:
+    with open_study(demo) as study:
+        truth = demo_responses(study.store.pairs(), DEMO_SEED).truth
+        sampled = truth[truth["unit_id"].isin(study.units("sample")["unit_id"])]
+        rubrics = study.rubrics
+    inside = []
+    for rubric in rubrics.values():
+        shares = truth_distribution(sampled, rubric)
+        for one, two in itertools.combinations([*ANNOTATORS, *GRADERS], 2):
+            expected = expected_agreement(one, two, rubric, shares)
+            ids = {one.rater_id, two.rater_id}
+            for statistic, subset, known in [
+                ("observed_agreement", "all", expected.observed),
+                ("cohen_kappa", "all", expected.kappa),
+                ("observed_agreement", "all|binary", expected.binary_observed),
+                ("cohen_kappa", "all|binary", expected.binary_kappa),
+            ]:
+                row = results[
+                    (results["rubric"] == rubric.name)
+                    & (results["statistic"] == statistic)
+                    & (results["subset"] == subset)
+                    & results["rater_a"].isin(ids)
+                    & results["rater_b"].isin(ids)
+                ]
+                assert len(row) == 1
+                inside.append(row["low"].iloc[0] <= known <= row["high"].iloc[0])
+    # 3 rubrics x 10 pairs of raters x 4 figures of nominal 95% intervals, not independent
+    assert len(inside) == 120
+    assert sum(inside) >= 108
+
+
+def test_the_shifted_grader_is_found_out(results: pd.DataFrame) -> None:
+    """Its probabilities on one rubric are deflated: the threshold that fits people is far below .5."""
+    row = results[
+        (results["rubric"] == "hedging")
+        & (results["statistic"] == "threshold")
+        & (results["rater_a"] == "humans")
+        & (results["rater_b"] == "synthetic:grader-shifted")
+        & (results["at"] == "kappa")
+    ]
+    assert row["estimate"].iloc[0] < 0.3
+    assert row["high"].iloc[0] < 0.5
+
+
+def test_everything_simulated_says_synthetic(demo: Path) -> None:
+    report = demo / "report"
+    for name in ("report.html", "report.md", "report.json"):
+        assert "synthetic" in (report / name).read_text("utf-8").lower(), name
+    assert json.loads((report / "report.json").read_text())["study"]["synthetic"] is True
+    ratings = read_table_of_ratings(demo)
+    simulated = set(ratings["rater_id"]) - {"baseline:lexical"}
+    assert len(simulated) == 5
+    assert all("synthetic" in rater for rater in simulated)
+    with open_study(demo) as study:
+        assert all("synthetic" in subject for subject in study.subjects())
+        assert "synthetic" in study.config.name
+
+
+def read_table_of_ratings(demo: Path) -> pd.DataFrame:
+    out = demo.parent / "ratings.csv"
+    assert main(["export", str(demo), "--out", str(out)]) == 0
+    return read_table(out)
+
+
+def test_a_visitor_finds_units_to_label(demo: Path) -> None:
+    from study.annotation import AnnotationDesk
+
+    with open_study(demo) as study:
+        task = AnnotationDesk(study).next_task("visitor")
+        assert task is not None
+        assert task.total == 250 * 5 * 5
+
+
+def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", str(demo), "--no-app"]) == 0
+    assert "is there already" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_no_demo_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["demo", str(tmp_path), "--no-app"]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

@@ -1,0 +1,147 @@
+"""`evenhand check`: anyone's labels, one command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.main import main
+from study.tables import read_table
+
+
+def checked(folder: Path, *arguments: str) -> pd.DataFrame:
+    assert main(["check", *arguments, "--out", str(folder / "out")]) == 0
+    files = {path.name for path in (folder / "out").iterdir()}
+    assert files == {"report.html", "report.md", "report.json", "results.csv"}
+    return read_table(folder / "out" / "results.csv")
+
+
+def value(results: pd.DataFrame, statistic: str, a: str, b: str = "", subset: str = "all") -> float:
+    keys = {"statistic": statistic, "rater_a": a, "rater_b": b, "subset": subset, "at": ""}
+    found = results[(results[list(keys)] == pd.Series(keys)).all(axis=1)]
+    assert len(found) == 1, keys
+    return float(found["estimate"].iloc[0])
+
+
+def test_newsroom_against_two_libraries(shared_data: Path, tmp_path: Path) -> None:
+    import krippendorff
+    from sklearn.metrics import cohen_kappa_score
+
+    file = shared_data / "real" / "newsroom.csv"
+    results = checked(
+        tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5"
+    )
+    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
+    scale = [1, 2, 3, 4, 5]
+    for weights, statistic in [
+        (None, "cohen_kappa"),
+        ("linear", "weighted_kappa_linear"),
+        ("quadratic", "weighted_kappa_quadratic"),
+    ]:
+        kappa = cohen_kappa_score(wide["r0"], wide["r1"], labels=scale, weights=weights)
+        assert value(results, statistic, "r0", "r1") == pytest.approx(kappa, abs=1e-12)
+    for level in ("nominal", "ordinal", "interval"):
+        alpha = krippendorff.alpha(wide.to_numpy().T, level_of_measurement=level, value_domain=scale)
+        found = value(results, f"krippendorff_alpha_{level}", "humans")
+        assert found == pytest.approx(alpha, abs=1e-12)
+    assert set(results["n_clusters"]) >= {"420"}
+
+
+def test_dices_with_its_124_raters_is_pooled(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import krippendorff
+
+    file = shared_data / "real" / "dices350.csv"
+    results = checked(tmp_path, str(file))
+    assert "taken as nominal with the labels seen (No, Unsure, Yes)" in capsys.readouterr().out
+    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
+    codes = wide.apply(lambda column: column.map({"No": 0, "Unsure": 1, "Yes": 2}))
+    alpha = krippendorff.alpha(codes.to_numpy(float).T, level_of_measurement="nominal")
+    assert value(results, "krippendorff_alpha_nominal", "humans") == pytest.approx(alpha, abs=1e-12)
+    # 124 raters make 7,626 pairs: none of them has a row of its own
+    assert not ((results["rater_a"] == "r0") & (results["rater_b"] == "r1")).any()
+
+
+def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
+    file = shared_data / "real" / "llmbar.csv"
+    results = checked(tmp_path, str(file))
+    table = pd.read_csv(file, dtype=str, keep_default_na=False)
+    gold = table[table["rater_kind"] == "human"].set_index("item_id")["label"]
+    models = table[table["rater_kind"] == "model"]
+    wide = models.pivot(index=["rater_id", "item_id"], columns="order", values="label")
+    for grader in ("ChatGPT/CoT", "PaLM2/Vanilla"):
+        both = wide.loc[grader]
+        steady = both[(both["ab"] == both["ba"]) & (both["ab"] != "")]
+        agreement = (steady["ab"] == gold[steady.index]).mean()
+        found = value(results, "observed_agreement", "humans", grader)
+        assert found == pytest.approx(agreement, abs=1e-12)
+        coverage = value(results, "coverage", "", grader)
+        assert coverage < 1
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["schema"] == 1
+    # One person labelled, so nobody knows how far people agree: no verdict can be given.
+    assert {verdict["verdict"] for verdict in report["verdicts"]} <= {"cannot_tell", "do_not_use"}
+
+
+def write(path: Path, rows: list[str]) -> str:
+    path.write_text("unit_id,rater_id,rater_kind,label\n" + "\n".join(rows) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        (["u1,r1,human,1"], ["--level", "ordinal"], "must be declared"),
+        (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),
+        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated unit 'u1'"),
+        (["u1,r1,human,1", "u2,r1,model,2"], [], "row 3: rater 'r1' is model here"),
+        (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
+    ],
+)
+def test_bad_ratings_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[str], options: list[str], says: str
+) -> None:
+    assert main(["check", write(tmp_path / "ratings.csv", rows), *options]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
+    rows = []
+    for unit in range(300):
+        for rater in range(3):
+            label = "no" if (unit + rater) % 20 == 0 else "yes"
+            rows.append(f"u{unit},r{rater},human,{label}")
+        rows.append(f"u{unit},always-yes,model,yes")
+    checked(tmp_path, write(tmp_path / "ratings.csv", rows))
+    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
+    assert verdict["verdict"] == "do_not_use"
+
+
+def test_two_versions_of_a_rubric_are_never_pooled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "unit_id,rater_id,rater_kind,label,rubric,rubric_hash\n"
+        "u1,r1,human,1,refusal,aaaa\nu1,r2,human,1,refusal,bbbb\n"
+    )
+    assert main(["check", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "aaaa" in error
+    assert "bbbb" in error
+
+
+def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
+    rows = [f"u{unit},r{rater},human,same" for unit in range(40) for rater in range(2)]
+    results = checked(tmp_path, write(tmp_path / "r.csv", rows), "--categories", "same,other")
+    row = results[(results["statistic"] == "cohen_kappa") & (results["rater_b"] == "r1")].iloc[0]
+    assert (row["estimate"], row["low"], row["high"]) == ("", "", "")
+    assert "no_variation" in row["note"]
+    assert math.isclose(value(results, "observed_agreement", "r0", "r1"), 1.0)
