@@ -57,11 +57,11 @@ def agreement_weights(q: int, kind: str = "identity") -> Array:
 def chance_corrected(observed: Array, expected: Array) -> Array:
     """(observed - expected) / (1 - expected); NaN where chance alone explains everything."""
     room = 1.0 - np.asarray(expected, dtype=float)
+    beyond = np.asarray(observed - expected, dtype=float)
+    # No better than chance is 0, not 1e-17: verdicts compare with it.
+    beyond = np.where(np.abs(beyond) < _NO_VARIATION, 0.0, beyond)
     defined = room > _NO_VARIATION
-    corrected: Array = np.where(
-        defined, (observed - expected) / np.where(defined, room, 1.0), np.nan
-    )
-    return corrected
+    return np.asarray(np.where(defined, beyond / np.where(defined, room, 1.0), np.nan))
 
 
 def marginals(tables: Array) -> tuple[Array, Array]:
@@ -134,7 +134,8 @@ def prevalence_index(tables: Array) -> Array:
     >>> prevalence_index(np.array([[80.0, 10], [5, 5]])).item()
     0.75
     """
-    return (tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables)
+    index: Array = (tables[..., 0, 0] - tables[..., 1, 1]) / _totals(tables)
+    return index
 
 
 def bias_index(tables: Array) -> Array:
@@ -143,7 +144,8 @@ def bias_index(tables: Array) -> Array:
     >>> bias_index(np.array([[80.0, 10], [5, 5]])).item()
     0.05
     """
-    return (tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables)
+    index: Array = (tables[..., 0, 1] - tables[..., 1, 0]) / _totals(tables)
+    return index
 
 
 def constant_raters(tables: Array) -> npt.NDArray[np.bool_]:
@@ -154,7 +156,8 @@ def constant_raters(tables: Array) -> npt.NDArray[np.bool_]:
 
 def scott_expected(shares: Array) -> Array:
     """Chance agreement of raters who share one marginal (..., q): Scott 1955, Fleiss 1971."""
-    return (shares**2).sum(-1)
+    expected: Array = (shares**2).sum(-1)
+    return expected
 
 
 def gwet_expected(shares: Array, weights: Array) -> Array:
@@ -162,7 +165,8 @@ def gwet_expected(shares: Array, weights: Array) -> Array:
     q = shares.shape[-1]
     if q < 2:
         return np.full(shares.shape[:-1], np.nan)
-    return weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1)
+    expected: Array = weights.sum() / (q * (q - 1)) * (shares * (1.0 - shares)).sum(-1)
+    return expected
 
 
 def uniform_expected(weights: Array) -> Array:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from analysis.scale import Scale
 from rubrics.errors import InputError
+from study.tables import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ __all__ = ["Readings", "combine_readings"]
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
-_FIRST_ROW = 2
+
 _NO_LABEL = "no_label"
 
 
@@ -47,7 +48,7 @@ class Readings:
     reason: npt.NDArray[np.object_]
 
 
-def combine_readings(ratings: pd.DataFrame, scale: Scale) -> Readings:
+def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Combine the rows of one rubric (a validated `ratings` table with its original index).
 
     Raises InputError naming the row whose label or probabilities lie outside the scale.
@@ -57,8 +58,8 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale) -> Readings:
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
     orders, _ = pd.factorize(ratings["order"], sort=True)
-    labels = _label_codes(ratings, scale)
-    probabilities = _probabilities(ratings, scale)
+    labels = _label_codes(ratings, scale, source)
+    probabilities = _probabilities(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     usable = (labels >= 0) | (reasons == "")
     positive = _positive(ratings, probabilities, scale)
@@ -97,20 +98,20 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale) -> Readings:
     )
 
 
-def _label_codes(ratings: pd.DataFrame, scale: Scale) -> Codes:
+def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
     codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
     known = ratings["label"].map(codes)
     if known.isna().any():
         at = known.index[known.isna()][0]
         raise InputError(
-            f"ratings, row {at + _FIRST_ROW}: the label {ratings.loc[at, 'label']!r} of rater "
+            f"{source}, row {at + FIRST_ROW}: the label {ratings.loc[at, 'label']!r} of rater "
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
             f"{scale.name!r} ({', '.join(scale.categories)}); correct the label or declare it"
         )
-    return known.to_numpy(dtype=np.intp)
+    return np.asarray(known.to_numpy(), dtype=np.intp)
 
 
-def _probabilities(ratings: pd.DataFrame, scale: Scale) -> Array:
+def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
     """The rows' distributions (rows, q); NaN rows where there is none."""
     out = np.full((len(ratings), len(scale.categories)), np.nan)
     texts = ratings["probabilities"].to_numpy(dtype=object)
@@ -120,8 +121,9 @@ def _probabilities(ratings: pd.DataFrame, scale: Scale) -> Array:
         out[row] = 0.0
         for category, share in shares.items():
             if category not in position or not _is_share(share):
+                number = int(ratings.index.to_numpy()[row]) + FIRST_ROW
                 raise InputError(
-                    f"ratings, row {ratings.index[row] + _FIRST_ROW}: probabilities holds "
+                    f"{source}, row {number}: probabilities holds "
                     f"{category!r}: {share!r}; it must give each of "
                     f"{', '.join(scale.categories)} a number between 0 and 1"
                 )
@@ -174,9 +176,7 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
         held = ~np.isnan(each)
         count = np.bincount(group[held], minlength=n_groups).astype(float)
         total = np.bincount(group[held], weights=each[held], minlength=n_groups)
-        out[:, column] = np.divide(
-            total, count, out=np.full(n_groups, np.nan), where=count > 0
-        )
+        out[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
     return out
 
 
@@ -184,7 +184,7 @@ def _code_from_probabilities(
     code: Codes, each: Array, positive: Array, repeated: npt.NDArray[np.bool_], scale: Scale
 ) -> Codes:
     """Where rows were averaged, or no label stands, the most probable category is the label."""
-    known = ~np.isnan(each).any(axis=1)
+    known = ~np.isnan(each.sum(axis=1))
     best = np.where(known[:, None], each, 0.0).argmax(axis=1)
     code = np.where(known & (repeated | (code < 0)), best, code)
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:

@@ -64,6 +64,10 @@ class Coded:
         """Who has a label where, (units, raters)."""
         return self.codes >= 0
 
+    def labelled_by_any(self, raters: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Which units at least one of the raters labelled, (units,)."""
+        return np.asarray(self.labelled[:, list(raters)].any(axis=1))
+
     def members(self, kind: str) -> tuple[int, ...]:
         """Positions of the raters of one kind."""
         return tuple(at for at, of in enumerate(self.kinds) if of == kind)
@@ -149,21 +153,18 @@ class LabelMatrix:
         )
 
     def folded(self) -> tuple[LabelMatrix, npt.NDArray[np.int64]]:
-        """Identical units kept once, with their frequency, where every unit is its own cluster.
+        """Identical units kept once, with their frequency, where every unit is its own cluster and
+        no rater gives probabilities (those hardly repeat).
 
         A resample of units depends only on how often each distinct row of labels comes up, so a
         million labels cost what their few hundred patterns cost. Elsewhere the matrix itself.
         """
         n = len(self.codes)
         alone = np.ones(self.n_clusters, dtype=np.int64)
-        if n != self.n_clusters or self.side.max(initial=-1) >= 0:
+        gives_p = not np.isnan(self.positive).all()
+        if n != self.n_clusters or gives_p or self.side.max(initial=-1) >= 0:
             return self, alone
-        row = np.ascontiguousarray(
-            np.column_stack(
-                [self.codes, self.positive, self.asked, self.subject[:, None]]
-            ).astype(np.float64)
-        )
-        row[np.isnan(row)] = -1.0
+        row = np.column_stack([self.codes, self.asked, self.subject]).astype(np.int32)
         keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
         _, kept, counts = np.unique(keys, return_index=True, return_counts=True)
         if len(kept) > n // 2:

@@ -16,11 +16,16 @@ from analysis.results import ResultRows, join_notes
 
 __all__ = [
     "MAX_LISTED_RATERS",
+    "MEANS_OVER_PAIRS",
     "MIN_SHARED_UNITS",
+    "KappaMeans",
     "MeanOverPairs",
     "PairStatistic",
+    "RunningMean",
+    "add_humans_rows",
     "add_pair_rows",
-    "ceiling_kappa",
+    "alpha_levels",
+    "deciding_kappa",
     "eligible_pairs",
     "mean_over_pairs",
     "pair_statistics",
@@ -34,10 +39,12 @@ Pairs = Sequence[tuple[int, int]]
 
 MAX_LISTED_RATERS = 12
 """Above this many raters, pairs of raters appear pooled only."""
+MEANS_OVER_PAIRS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic", "scott_pi")
+"""Statistics of two raters that a group has as a mean over its pairs."""
 MIN_SHARED_UNITS = 30
 """Pairs of raters that share fewer units stay out of means over pairs."""
 
-_CHUNK_CELLS = 4_000_000
+_CHUNK_CELLS = 1_000_000
 
 
 def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
@@ -71,12 +78,9 @@ def alpha_levels(coded: Coded) -> tuple[str, ...]:
     return ("nominal",) if coded.level == "nominal" else ("nominal", "ordinal", "interval")
 
 
-def ceiling_kappa(coded: Coded) -> PairStatistic:
+def deciding_kappa(coded: Coded) -> str:
     """The kappa that decides: unweighted on nominal data, quadratic where there is an order."""
-    if coded.level == "nominal":
-        return c.cohen_kappa
-    quadratic = c.agreement_weights(coded.q, "quadratic")
-    return lambda tables: c.cohen_kappa(tables, quadratic)
+    return "cohen_kappa" if coded.level == "nominal" else "weighted_kappa_quadratic"
 
 
 def pair_tables(
@@ -90,14 +94,16 @@ def pair_tables(
     `within` (units,) restricts the units. Callers keep `pairs` short enough for memory.
     """
     q, n_types = coded.q, resamples.n_types
-    features = np.empty((n_types, len(pairs), q * q), dtype=np.float32)
+    # Pairs last in memory: sums over a table's cells then run along whole stretches of pairs.
+    features = np.empty((n_types, q * q, len(pairs)), dtype=np.float32)
+    labelled = coded.labelled if within is None else coded.labelled & within[:, None]
     for k, (a, b) in enumerate(pairs):
-        both = coded.labelled[:, a] & coded.labelled[:, b]
-        both = both if within is None else both & within
+        both = labelled[:, a] & labelled[:, b]
         first, second = (coded.codes[both, rater].astype(np.intp) for rater in (a, b))
         cell = coded.clusters[both] * (q * q) + first * q + second
-        features[:, k] = np.bincount(cell, minlength=n_types * q * q).reshape(n_types, q * q)
-    return resamples.totals(features).reshape(len(resamples), len(pairs), q, q)
+        features[:, :, k] = np.bincount(cell, minlength=n_types * q * q).reshape(n_types, q * q)
+    totals = resamples.totals(features).reshape(len(resamples), q, q, len(pairs))
+    return np.moveaxis(totals, -1, 1)
 
 
 def shared_units(
@@ -150,29 +156,66 @@ def mean_over_pairs(
     within: npt.NDArray[np.bool_] | None = None,
 ) -> dict[str, MeanOverPairs]:
     """The mean of each statistic over the pairs, in every resample."""
-    rows = len(resamples)
-    total = {name: np.zeros(rows) for name in statistics}
-    defined = {name: np.zeros(rows) for name in statistics}
-    n_undefined = dict.fromkeys(statistics, 0)
+    means = {name: RunningMean(len(resamples)) for name in statistics}
     for _, tables in _table_chunks(coded, pairs, resamples, within):
         for name, statistic in statistics.items():
-            values = statistic(tables)
-            values = values[:, ~np.isnan(values[0])]
-            n_undefined[name] += tables.shape[1] - values.shape[1]
-            held = ~np.isnan(values)
-            total[name] += np.where(held, values, 0.0).sum(axis=1)
-            defined[name] += held.sum(axis=1)
-    return {
-        name: MeanOverPairs(
-            values=np.divide(
-                total[name], defined[name], out=np.full(rows, np.nan), where=defined[name] > 0
-            ),
-            undefined=_share_undefined(defined[name]),
-            n_pairs=len(pairs) - n_undefined[name],
-            n_undefined_pairs=n_undefined[name],
+            means[name].add(statistic(tables))
+    return {name: mean.result() for name, mean in means.items()}
+
+
+class RunningMean:
+    """Gathers replicates (rows, pairs) of one statistic, chunk by chunk, into their mean."""
+
+    def __init__(self, rows: int) -> None:
+        self._total, self._defined = np.zeros(rows), np.zeros(rows)
+        self._undefined_pairs = 0
+
+    def add(self, values: Array) -> None:
+        """Take in more pairs; those undefined in the data (row 0) are counted and left out."""
+        defined = values[:, ~np.isnan(values[0])]
+        self._undefined_pairs += values.shape[1] - defined.shape[1]
+        held = ~np.isnan(defined)
+        self._total += np.where(held, defined, 0.0).sum(axis=1)
+        self._defined += held.sum(axis=1)
+
+    def result(self) -> MeanOverPairs:
+        """The mean over everything taken in."""
+        held = self._defined
+        wanted = held[0] * (len(held) - 1)
+        return MeanOverPairs(
+            values=np.divide(self._total, held, out=np.full(len(held), np.nan), where=held > 0),
+            undefined=1.0 - float(held[1:].sum() / wanted) if wanted else 0.0,
+            n_pairs=int(held[0]),
+            n_undefined_pairs=self._undefined_pairs,
         )
-        for name in statistics
-    }
+
+
+class KappaMeans:
+    """Mean kappas over pairs of raters, computed once for each set of pairs and units.
+
+    What people reach among themselves is asked for by their own rows and by every grader's ceiling,
+    mostly on the same units; with many raters it is the dearest thing there is.
+    """
+
+    def __init__(self, coded: Coded, resamples: Resamples) -> None:
+        self.coded, self.resamples = coded, resamples
+        panel = pair_statistics(coded)
+        self._statistics = {name: panel[name] for name in MEANS_OVER_PAIRS if name in panel}
+        self._known: dict[tuple[Pairs, bytes], dict[str, MeanOverPairs]] = {}
+
+    def over(
+        self, pairs: Pairs, within: npt.NDArray[np.bool_] | None = None
+    ) -> dict[str, MeanOverPairs]:
+        """`mean_over_pairs` of the kappas, by name."""
+        raters = sorted({rater for pair in pairs for rater in pair})
+        pairable = self.coded.labelled[:, raters].sum(axis=1) >= 2
+        units = pairable if within is None else pairable & within
+        key = (tuple(pairs), units.tobytes())
+        if key not in self._known:
+            self._known[key] = mean_over_pairs(
+                self.coded, pairs, self.resamples, self._statistics, units
+            )
+        return self._known[key]
 
 
 def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
@@ -186,9 +229,10 @@ def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: 
     pairs = [pair for pair in combinations(range(len(coded.raters)), 2) if shared[pair] > 0]
     statistics = _chosen(pair_statistics(coded), prefix)
     for chunk, tables in _table_chunks(coded, pairs, resamples):
-        flags = c.constant_raters(tables[0])
+        constant = c.constant_raters(tables[0])
         for name, statistic in statistics.items():
             values = statistic(tables)
+            flagged = constant & ("kappa" in name) & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 counts = resamples.count(
                     coded.clusters, coded.labelled[:, a] & coded.labelled[:, b]
@@ -200,7 +244,7 @@ def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: 
                     rater_a=coded.raters[a],
                     rater_b=coded.raters[b],
                     subset=coded.subset,
-                    note="constant_rater" if flags[k] and "kappa" in name else "",
+                    note="constant_rater" if flagged[k] else "",
                 )
 
 
@@ -214,7 +258,7 @@ def add_humans_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix
         if not pairs:
             continue
         people = [human for human, _ in pairs]
-        either = coded.labelled[:, people].any(axis=1) & coded.labelled[:, grader]
+        either = coded.labelled_by_any(people) & coded.labelled[:, grader]
         counts = resamples.count(coded.clusters, either)
         used = set(coded.codes[either, grader].tolist())
         for name, mean in mean_over_pairs(coded, pairs, resamples, statistics).items():
@@ -253,9 +297,3 @@ def _table_chunks(
 def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
     """Alpha of two raters: every shared unit adds its two labels once in each order."""
     return lambda tables: c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
-
-
-def _share_undefined(defined: Array) -> float:
-    """Share of values missing from the resamples, among those defined in the data (row 0)."""
-    wanted = defined[0] * (len(defined) - 1)
-    return 1.0 - float(defined[1:].sum() / wanted) if wanted else 0.0

@@ -11,7 +11,7 @@ __all__ = ["Scenario", "kappa_half_width", "pass_chance", "study_precision"]
 
 _Z = 1.959963984540054
 _TYPICAL_AGREEMENT = 0.85
-"""How often two people agree per sample on a similar pairwise task, as Shen et al. (2025) report."""
+"""How often two people agree on a similar pairwise task, as Shen et al. (2025) report."""
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ import numpy.typing as npt
 __all__ = ["Interval", "Resamples", "interval"]
 
 Array = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
+Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 
 LEVEL = 0.95
 MIN_CLUSTERS = 5
@@ -42,15 +45,13 @@ class Resamples:
     [[3.0], [3.0], [3.0]]
     """
 
-    def __init__(
-        self, frequency: npt.ArrayLike, resamples: int, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, frequency: npt.ArrayLike, resamples: int, rng: np.random.Generator) -> None:
         self.frequency: npt.NDArray[np.int64] = np.asarray(frequency, dtype=np.int64)
         self.resamples = resamples
         starts = range(0, resamples, _BLOCK)
         self._sizes = [min(_BLOCK, resamples - start) for start in starts]
         self._seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(len(self._sizes))
-        self._kept: list[npt.NDArray[np.integer]] | None = None
+        self._kept: list[Counts] | None = None
         if resamples * self.n_types <= _KEEP_BYTES:
             self._kept = [self._draw(block) for block in range(len(self._sizes))]
 
@@ -63,43 +64,41 @@ class Resamples:
         """Distinct clusters, the second axis of the weights."""
         return len(self.frequency)
 
-    def blocks(self) -> Iterator[npt.NDArray[np.integer]]:
+    def blocks(self) -> Iterator[Counts]:
         """The weights in consecutive blocks of rows, integers (rows, clusters)."""
         yield self.frequency[None, :]
         for block in range(len(self._sizes)):
             yield self._kept[block] if self._kept is not None else self._draw(block)
 
-    def totals(self, features: npt.NDArray[np.floating | np.integer]) -> Array:
+    def totals(self, features: Numbers) -> Array:
         """Sums over clusters of features (clusters, ...) in every resample: (rows, ...)."""
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
         dtype = np.float32 if self._is_exact(flat) else np.float64
-        flat = np.ascontiguousarray(flat, dtype=dtype)
-        out = np.empty((len(self), flat.shape[1]))
+        sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
+        out = np.empty((len(self), sums.shape[1]))
         row = 0
         for weights in self.blocks():
             step = max(1, _CHUNK_CELLS // max(1, self.n_types))
             for start in range(0, len(weights), step):
-                part = weights[start : start + step].astype(dtype)
-                out[row : row + len(part)] = part @ flat
+                part: npt.NDArray[np.floating[Any]] = weights[start : start + step].astype(dtype)
+                out[row : row + len(part)] = part @ sums
                 row += len(part)
         return out.reshape(len(self), *shape)
 
     def unit_weights(
-        self, clusters: npt.NDArray[np.intp]
-    ) -> Iterator[tuple[int, npt.NDArray[np.integer]]]:
+        self, clusters: npt.NDArray[np.intp], cells: int = _CHUNK_CELLS
+    ) -> Iterator[tuple[int, Counts]]:
         """(first row, weights (rows, units)) in chunks, for statistics that are no sums."""
         row = 0
-        step = max(1, _CHUNK_CELLS // max(1, len(clusters)))
+        step = max(1, cells // max(1, len(clusters)))
         for weights in self.blocks():
             for start in range(0, len(weights), step):
                 part = weights[start : start + step, clusters]
                 yield row, part
                 row += len(part)
 
-    def cluster_sums(
-        self, clusters: npt.NDArray[np.intp], units: npt.NDArray[np.floating | np.integer]
-    ) -> Array:
+    def cluster_sums(self, clusters: npt.NDArray[np.intp], units: Numbers) -> Array:
         """Features of units (units, k) summed over their clusters: (clusters, k)."""
         from scipy.sparse import csr_array
 
@@ -108,19 +107,21 @@ class Resamples:
         sums: Array = membership @ np.asarray(units, dtype=float)
         return sums
 
-    def count(self, clusters: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    def count(
+        self, clusters: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]
+    ) -> tuple[int, int]:
         """(units, clusters) in the data among the chosen units."""
         inside = clusters[chosen]
         return int(self.frequency[inside].sum()), int(self.frequency[np.unique(inside)].sum())
 
-    def _is_exact(self, flat: npt.NDArray[np.floating | np.integer]) -> bool:
+    def _is_exact(self, flat: Numbers) -> bool:
         """Whether float32 sums whole numbers without rounding (twice as fast as float64)."""
         if flat.size == 0 or not np.array_equal(flat, np.rint(flat)):
             return False
         largest = float(np.abs(flat).max()) * float(self.frequency.sum())
         return largest < _EXACT_FLOAT32
 
-    def _draw(self, block: int) -> npt.NDArray[np.integer]:
+    def _draw(self, block: int) -> Counts:
         rng = np.random.default_rng(self._seeds[block])
         size, total = self._sizes[block], int(self.frequency.sum())
         if total > self.n_types:
@@ -129,7 +130,9 @@ class Resamples:
         drawn = rng.integers(0, self.n_types, size=(size, self.n_types), dtype=np.int64)
         drawn += np.arange(size)[:, None] * self.n_types
         counts = np.bincount(drawn.ravel(), minlength=size * self.n_types)
-        return counts.reshape(size, self.n_types).astype(np.min_scalar_type(int(counts.max(initial=0))))
+        return counts.reshape(size, self.n_types).astype(
+            np.min_scalar_type(int(counts.max(initial=0)))
+        )
 
 
 @dataclass(frozen=True)

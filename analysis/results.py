@@ -109,6 +109,4 @@ class ResultRows:
         rows = [row for part in parts for row in part.rows.values()]
         frame = pd.DataFrame(rows, columns=list(RESULTS_COLUMNS))
         counts, numbers = ["n_units", "n_clusters"], ["estimate", "low", "high"]
-        return frame.astype(
-            dict.fromkeys(counts, "int64") | dict.fromkeys(numbers, "float64")
-        )
+        return frame.astype(dict.fromkeys(counts, "int64") | dict.fromkeys(numbers, "float64"))

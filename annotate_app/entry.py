@@ -10,7 +10,7 @@ from annotate_app import strings
 from rubrics.errors import InputError
 from study.annotation import AnnotationDesk
 
-__all__ = ["ask_for_rater", "current_rater"]
+__all__ = ["ask_for_rater", "current_rater", "show_complaint"]
 
 _PARAMETER = "rater"
 _REGISTERED = "registered_rater"
@@ -32,16 +32,22 @@ def ask_for_rater(desk: AnnotationDesk) -> None:
         st.text(strings.ENTRY_TEXT)
         with st.form("entry-form", border=False):
             entered = st.text_input(strings.ENTRY_LABEL, value=from_address, autocomplete="off")
-            sent = st.form_submit_button(strings.ENTRY_BUTTON, type="primary")
+            sent = st.form_submit_button(strings.ENTRY_BUTTON, type="primary", width="stretch")
         code = entered.strip() if sent else from_address
         if not sent and not from_address:
             return
         complaint = _register(desk, code) if code else strings.ENTRY_EMPTY
         if complaint:
-            st.html(f'<p class="evenhand-stop" role="alert">{html.escape(complaint)}</p>')
+            show_complaint(complaint)
         else:
             st.query_params[_PARAMETER] = code
             st.rerun()
+
+
+def show_complaint(complaint: str) -> None:
+    """What is wrong, as plain text: Streamlit's own error box would read it as Markdown."""
+    sentence = complaint[:1].upper() + complaint[1:].rstrip(".") + "."
+    st.html(f'<p class="evenhand-complaint" role="alert">{html.escape(sentence)}</p>')
 
 
 def _register(desk: AnnotationDesk, code: str) -> str:

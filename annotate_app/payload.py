@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "page_data", "read_answers"]
 
+_LONGEST_TEXT = 128
 _LONGEST_SECONDS = 24 * 3600.0
 
 
@@ -34,9 +35,7 @@ class Answer:
     seconds: float
 
 
-def page_data(
-    desk: AnnotationDesk, rater: str, receipts: Mapping[str, str]
-) -> dict[str, Any]:
+def page_data(desk: AnnotationDesk, rater: str, receipts: Mapping[str, str]) -> dict[str, Any]:
     """Everything that the panel shows, as JSON-able data."""
     study = desk.study
     task = desk.next_task(rater)
@@ -61,15 +60,17 @@ def read_answers(sent: Any) -> list[Answer]:
 
 
 def _answer(entry: Any) -> Answer | None:
-    if not isinstance(entry, Mapping):
-        return None
-    texts = [entry.get(name) for name in ("submit_id", "task_id", "option_key")]
-    seconds = entry.get("seconds")
-    if not all(isinstance(text, str) and 0 < len(text) <= 128 for text in texts):
-        return None
-    if not isinstance(seconds, int | float) or not math.isfinite(seconds):
-        return None
-    return Answer(*texts, seconds=min(max(float(seconds), 0.0), _LONGEST_SECONDS))
+    match entry:
+        case {
+            "submit_id": str(submit_id),
+            "task_id": str(task_id),
+            "option_key": str(option_key),
+            "seconds": int() | float() as seconds,
+        } if math.isfinite(seconds):
+            texts = (submit_id, task_id, option_key)
+            if all(0 < len(text) <= _LONGEST_TEXT for text in texts):
+                return Answer(*texts, seconds=min(max(float(seconds), 0.0), _LONGEST_SECONDS))
+    return None
 
 
 def _task(task: Task) -> dict[str, Any]:

@@ -33,4 +33,4 @@ def serve(folder: str | Path, port: int | None = None, open_browser: bool = Fals
     sys.stderr.flush()
     if os.name == "nt":  # there exec starts a second process and gives the prompt back at once
         raise SystemExit(subprocess.call(arguments))
-    os.execv(arguments[0], arguments)
+    os.execv(arguments[0], arguments)  # noqa: S606 - no shell is wanted

@@ -37,8 +37,7 @@ PANEL = {
     "stored.",
     "already_labelled": "You had already answered this one in another window. The first answer "
     "counts; the one you just gave is not stored.",
-    "unknown_task": "This one is no longer assigned to you. The answer you just gave is not stored.",
-    "refused": "The server did not accept this answer. Please choose again.",
+    "unknown_task": "The study has changed and this answer is not stored.",
     "go_on": "Show the next one",
     "done_title": "All done",
     "done_text": "Every unit that was assigned to you has your answer. Thank you. "

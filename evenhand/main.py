@@ -1,4 +1,4 @@
-"""`evenhand VERB ...`: finds the verb, runs it, and turns bad input into one sentence and exit 2."""
+"""`evenhand VERB ...`: finds the verb, runs it, and turns bad input into one sentence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from evenhand import demo_verb, rating_verbs, report_verbs, rubric_verbs, study_verbs
+from evenhand import __version__, demo_verb, rating_verbs, report_verbs, rubric_verbs, study_verbs
 
 __all__ = ["main"]
 
@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="May an LLM grader stand in for people? Collect human labels and model "
         "grades on the same rubrics, and see how far they agree.",
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--version", action="version", version=f"evenhand {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
     for family in FAMILIES:
         family.add_verbs(verbs)
@@ -44,8 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser.parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
-    if arguments.version:
-        return _print_version()
     if arguments.verb is None:
         parser.print_help()
         return EXIT_BAD_INPUT
@@ -67,13 +65,6 @@ def _run(arguments: argparse.Namespace) -> int:
         # Whoever read our output has closed it (`evenhand check ... | head`).
         sys.stderr.close()
         return EXIT_OK
-
-
-def _print_version() -> int:
-    from importlib.metadata import version
-
-    print(f"evenhand {version('evenhand')}")  # noqa: T201
-    return EXIT_OK
 
 
 if __name__ == "__main__":

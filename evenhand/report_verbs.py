@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from analysis import Analysis, Scale
     from analysis.report import ReportContext
+    from analysis.scale import Level
     from study import Study
 
 __all__ = ["add_verbs", "report_study"]
@@ -101,7 +102,7 @@ def _study_context(study: Study, ratings: pd.DataFrame) -> ReportContext:
 
 
 def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
-    from importlib.metadata import version
+    from evenhand import __version__
 
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
     given = sorted(stamp for stamp in ratings["created_at"] if stamp)
@@ -112,7 +113,7 @@ def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
     }
     if given:
         facts["ratings given"] = f"{given[0][:10]} to {given[-1][:10]}"
-    facts["evenhand"] = version("evenhand")
+    facts["evenhand"] = __version__
     return facts
 
 
@@ -215,16 +216,14 @@ def _rows_of(ratings: pd.DataFrame, wanted: str) -> pd.DataFrame:
     return found
 
 
-def _scale(
-    arguments: argparse.Namespace, name: str, labels: Collection[str]
-) -> tuple[Scale, str]:
+def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) -> tuple[Scale, str]:
     from analysis import Scale
     from rubrics import load_rubric
 
     affirmative = frozenset(_keys(arguments.affirmative))
     if arguments.categories:
         categories = tuple(_keys(arguments.categories))
-        level = arguments.level or "nominal"
+        level: Level = arguments.level or "nominal"
         return Scale(name, categories, level=level, affirmative=affirmative), ""
     source = _known_rubric(arguments.rubric or name)
     if source is not None:

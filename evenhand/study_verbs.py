@@ -200,12 +200,20 @@ def _print_workload(study: Study) -> None:
     print_table(
         ["rubric", "units", "raters each", "judgments", "hours"],
         [
-            (item.rubric, str(item.units), str(item.raters), str(item.judgments), f"{item.hours:.0f}")
+            (
+                item.rubric,
+                str(item.units),
+                str(item.raters),
+                str(item.judgments),
+                f"{item.hours:.0f}",
+            )
             for item in load.rubrics
         ],
         title="Work for people",
     )
-    say(f"Hours at {load.words_per_minute} words a minute and {load.seconds_to_decide} s to decide.")
+    say(
+        f"Hours at {load.words_per_minute} words a minute and {load.seconds_to_decide} s to decide."
+    )
 
 
 def _print_precision(study: Study) -> None:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-__all__ = ["LOW_MASS", "NOT_IN_TOP", "OptionReading", "Position", "Token", "option_masses"]
-__all__ += ["read_options"]
-
-NOT_IN_TOP = -9999.0
-"""The log probability that stands for "not among the most probable tokens"."""
+__all__ = [
+    "LOW_MASS",
+    "OptionReading",
+    "Position",
+    "Token",
+    "option_masses",
+    "read_options",
+]
 
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
@@ -43,9 +46,8 @@ class Token(BaseModel):
 
     @property
     def probability(self) -> float:
-        if math.isnan(self.logprob) or self.logprob <= NOT_IN_TOP:
-            return 0.0
-        return min(math.exp(min(self.logprob, 0.0)), 1.0)
+        """-9999.0, which stands for "not among the most probable tokens", comes out as 0."""
+        return 0.0 if math.isnan(self.logprob) else math.exp(min(self.logprob, 0.0))
 
 
 class Position(Token):
@@ -96,16 +98,19 @@ def read_options(
 ) -> OptionReading | None:
     """Option probabilities of an answer, or None where the tokens do not say.
 
-    Read where the answer begins; an opening bracket before it is passed over. Where the answer
-    begins with other words ("Answer: C") and few of the likely tokens there are options, the place
-    where the option named by the text (`label`) stands is read instead.
+    `label` is the option that the text as a whole names, if any. Read where the answer begins; an
+    opening bracket before it is passed over. Where the answer begins with other words ("Answer: C")
+    and few of the likely tokens there are options, the place where `label` stands is read instead.
     """
     start = _answer_start(positions, text)
     first = next((at for at in range(start, len(positions)) if _bare(positions[at].text)), None)
     if first is None:
         return None
     reading = _read(positions, first, keys)
-    if _key_of(positions[first].text, keys) or (reading and reading.in_option_mass >= LOW_MASS):
+    if chosen := _key_of(positions[first].text, keys):
+        # They differ where a word ("A fair ...") or a longer key ("10") begins like an option.
+        return reading if chosen == label else None
+    if reading and reading.in_option_mass >= LOW_MASS:
         return reading
     for at in range(first, len(positions)):
         if label is not None and _key_of(positions[at].text, keys) == label:

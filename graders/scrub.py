@@ -6,8 +6,8 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from rubrics.errors import InputError
@@ -24,10 +24,8 @@ _SECRETS = (
 )
 # Servers quote keys cut or starred out, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
-_SHORTEST = 6  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
+_SHORTEST = 8  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
 _GONE = "[removed]"
-
-T = TypeVar("T")
 
 
 def key_from_environment(name: str) -> str | None:
@@ -67,19 +65,18 @@ class Scrubber:
         """An error message without secrets, known ones and anything shaped like a key; short."""
         return " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())[:400]
 
-    def tree(self, value: T) -> T:
-        """The same for every text in a JSON-able value, names of fields included."""
-        return _mapped(value, self.text)
+    def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for every text in a JSON-able object, names of fields included."""
+        return {self.text(str(key)): self._branch(value) for key, value in values.items()}
 
-
-def _mapped(value: Any, change: Any) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {change(str(key)): _mapped(item, change) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_mapped(item, change) for item in value]
-    return value
+    def _branch(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return self.tree(value)
+        if isinstance(value, (list, tuple)):
+            return [self._branch(item) for item in value]
+        return value
 
 
 def _forms(secret: str) -> set[str]:

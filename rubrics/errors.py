@@ -8,5 +8,5 @@ __all__ = ["InputError"]
 class InputError(ValueError):
     """Input that cannot be used: one sentence naming the place (file, row) and the mend.
 
-    The command line prints the sentence and exits with 2; nothing has been written when it is raised.
+    The command line prints the sentence and exits with 2; nothing has been written by then.
     """

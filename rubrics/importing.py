@@ -153,9 +153,7 @@ def _read_options(text: str) -> tuple[list[dict[str, Any]], str]:
         match = _OPTION.match(line)
         if match:
             name, description = _name_and_description(match[3].strip())
-            options.append(
-                {"key": match[1] or match[2], "name": name, "description": description}
-            )
+            options.append({"key": match[1] or match[2], "name": name, "description": description})
         elif options and line.startswith((" ", "\t")) and line.strip():
             last = options[-1]
             last["description"] = f"{last['description']} {line.strip()}".strip()
@@ -173,7 +171,7 @@ def _name_and_description(text: str) -> tuple[str, str]:
 
 
 def _without_material(text: str, remarks: list[str]) -> str:
-    """The instructions alone: tags around prompts and responses go, and the lines that hold them."""
+    """The instructions alone: the lines that hold prompts and responses go, and their tags."""
     names = "|".join(TEXT_VARIABLES)
     variable = re.compile(rf"\{{(?:{names})\}}")
     inside = r"(?:(?!</?\w)[\s\S])*?"
@@ -213,4 +211,6 @@ def _settle_affirmative(
         fields["affirmative"] = load_rubric(name).affirmative
         remarks.append(f"affirmative options {', '.join(fields['affirmative'])}, as in {name}")
     else:
-        remarks.append("no affirmative options, so no binary verdict; set `affirmative` in the file")
+        remarks.append(
+            "no affirmative options, so no binary verdict; set `affirmative` in the file"
+        )

@@ -34,7 +34,7 @@ TEXT_VARIABLES = {
     "prompt_b": "Prompt B",
     "response_b": "Response B",
 }
-"""Variables shown as blocks of their own; any other variable is a pairs column set into the text."""
+"""Variables shown as blocks of their own; any other is a pairs column, set into the text."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -63,7 +63,7 @@ class PeopleText:
 
 @dataclass(frozen=True)
 class PromptText:
-    """What a grader is sent. `system` depends on the rubric alone, so that providers can cache it."""
+    """What a grader is sent. `system` depends on the rubric alone: providers can cache it."""
 
     system: str
     user: str

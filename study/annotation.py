@@ -75,7 +75,9 @@ class AnnotationDesk:
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be one."""
         if not RATER_CODE.fullmatch(rater_id):
-            raise InputError("a rater code is 1 to 64 letters, digits, dots, hyphens or underscores")
+            raise InputError(
+                "a rater code is 1 to 64 letters, digits, dots, hyphens or underscores"
+            )
         with self.study.store.read() as connection:
             kind = connection.execute(
                 sa.select(labels.c.rater_kind).where(labels.c.rater_id == rater_id).limit(1)
@@ -264,4 +266,3 @@ class AnnotationDesk:
             "rubric_hash": claim.rubric_hash,
             "created_at": utc_now(),
         }
-

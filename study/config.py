@@ -1,4 +1,4 @@
-"""`study.toml`: what a study is set to. Validated, unknown keys refused, comments kept on change."""
+"""`study.toml`: what a study is set to. Validated; unknown keys are refused, comments are kept."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def change_config(folder: Path, changes: Mapping[str, Mapping[str, Any]]) -> Non
     document = tomlkit.parse(path.read_text("utf-8"))
     for section, values in changes.items():
         for key, value in values.items():
-            document[section][key] = value  # type: ignore[index]
+            document[section][key] = value
     text = tomlkit.dumps(document)
     StudyConfig.model_validate(tomllib.loads(text))
     atomic_write(path, text.encode())

@@ -31,11 +31,7 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
     ratings = _with_rubric(study, ratings, source)
     _check(study, ratings, source)
     known = _fingerprints(study.ratings())
-    new = [
-        row
-        for row in _events(ratings)
-        if (row["rater_id"], _fingerprint(row)) not in known
-    ]
+    new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
     with study.store.write() as connection:
         human = [row for row in new if row["rater_kind"] != "model"]
         model = [row for row in new if row["rater_kind"] == "model"]

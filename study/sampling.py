@@ -136,9 +136,7 @@ def _cell_sizes(cells: list[Cell], size: int, taken: list[Cell]) -> dict[Cell, i
     return dict(zip(names, counts.tolist(), strict=True))
 
 
-def _margins(
-    names: list[Cell], cells: list[Cell], size: int
-) -> list[tuple[int, list[int], int]]:
+def _margins(names: list[Cell], cells: list[Cell], size: int) -> list[tuple[int, list[int], int]]:
     """For every value of every column: the column's number, its cells, and its wanted count."""
     margins = []
     for column in range(len(names[0])):

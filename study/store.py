@@ -112,13 +112,11 @@ class Store:
                 raise ValueError("the sample must begin with the pairs already sampled")
             for position, pair in enumerate(sample[len(known) :], start=len(known)):
                 connection.execute(
-                    sa.update(pairs)
-                    .where(pairs.c.pair_id == pair)
-                    .values(sample_position=position)
+                    sa.update(pairs).where(pairs.c.pair_id == pair).values(sample_position=position)
                 )
 
     def pairs(self) -> pd.DataFrame:
-        """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), every column."""
+        """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
         import pandas as pd
 
         with self.read() as connection:
@@ -157,11 +155,11 @@ class Store:
         known = {
             (row.pair_id, row.subject, row.side): row.response for row in self._response_rows()
         }
-        new = []
+        new: list[dict[str, Any]] = []
         for row in frame.to_dict("records"):
             key = (row["pair_id"], row["subject"], row["side"])
             if key not in known:
-                new.append(row)
+                new.append({str(name): cell for name, cell in row.items()})
             elif known[key] != row["response"]:
                 raise InputError(
                     f"subject {key[1]!r} already has another response to {key[0]} side {key[2]}; "
@@ -266,7 +264,9 @@ class Store:
 
     def _set_version(self) -> None:
         with self.write() as connection:
-            connection.execute(conflict_free_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION))
+            connection.execute(
+                conflict_free_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION)
+            )
 
     def _check_version(self) -> None:
         with self.read() as connection:

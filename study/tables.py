@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +82,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     if suffix == ".csv":
         content = frame.to_csv(index=False, lineterminator="\n").encode()
     elif suffix in (".jsonl", ".ndjson"):
-        content = frame.to_json(orient="records", lines=True, force_ascii=False).encode()
+        content = _jsonl(frame).encode()
     elif suffix in (".parquet", ".pq"):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
@@ -102,7 +102,7 @@ def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     if "unit_id" not in frame and "item_id" in frame:
         frame = frame.rename(columns={"item_id": "unit_id"})
     ratings = validate_ratings(frame, name)
-    extra = [column for column in frame if column not in RATINGS_COLUMNS]
+    extra = [str(column) for column in frame if column not in RATINGS_COLUMNS]
     return ratings, _units_beside_ratings(frame, ["unit_id", *extra], name)
 
 
@@ -119,7 +119,7 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     for column in _REQUIRED:
         if column not in frame:
             raise InputError(
-                f"{source}: the column {column!r} is missing (it has {_listed(frame.columns)}); "
+                f"{source}: the column {column!r} is missing (it has {_listed(frame)}); "
                 f"{', '.join(_REQUIRED)} are required"
             )
     table = pd.DataFrame(index=pd.RangeIndex(len(frame)))
@@ -133,6 +133,14 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
             table[column] = _texts(given, len(frame))
     _check_rows(table, source)
     return table
+
+
+def _jsonl(frame: pd.DataFrame) -> str:
+    """One object a line; numbers in full precision, which pandas' own writer cuts off."""
+    cells = frame.astype(object).where(frame.notna(), None)
+    return "".join(
+        json.dumps(record, ensure_ascii=False) + "\n" for record in cells.to_dict("records")
+    )
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -297,10 +305,10 @@ def _check_keys(table: pd.DataFrame, source: str) -> None:
     both = kinds.duplicated("rater_id")
     if both.any():
         at = int(kinds.index[both.to_numpy()][0])
-        rater = table.loc[at, "rater_id"]
+        rater, kind = str(table["rater_id"].iloc[at]), str(table["rater_kind"].iloc[at])
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: rater {rater!r} is "
-            f"{table.loc[at, 'rater_kind']} here and another kind further up; "
+            f"{source}, row {at + FIRST_ROW}: rater {rater!r} is {kind} here and another kind "
+            "further up; "
             "give the two raters different ids"
         )
 
@@ -329,5 +337,5 @@ def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) 
     return frame[["unit_id", *constant]].drop_duplicates("unit_id").reset_index(drop=True)
 
 
-def _listed(names: Sequence[object]) -> str:
+def _listed(names: Iterable[object]) -> str:
     return ", ".join(str(name) for name in names) or "no columns"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    cells = pairs.drop(columns="sample_position").set_index("pair_id")
+    cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)
@@ -78,7 +78,7 @@ def presented_values(
     return {name: values[name] for name in rubric.variables if name in values}
 
 
-def _unit(pair: str, subject: str, side: str, row: Mapping[str, str]) -> dict[str, str]:
+def _unit(pair: str, subject: str, side: str, row: Mapping[Any, str]) -> dict[str, str]:
     known = {
         "unit_id": unit_id(pair, subject, side) if subject else pair,
         "cluster_id": pair,
@@ -89,8 +89,12 @@ def _unit(pair: str, subject: str, side: str, row: Mapping[str, str]) -> dict[st
     return known | {name: cell for name, cell in row.items() if name not in known} | own
 
 
-def _own_side(row: Mapping[str, str], side: str) -> dict[str, str]:
-    names = {f"prompt_{side}": "prompt", f"stance_{side}": "stance", f"prompt_{side}_group": "group"}
+def _own_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
+    names = {
+        f"prompt_{side}": "prompt",
+        f"stance_{side}": "stance",
+        f"prompt_{side}_group": "group",
+    }
     return {own: row[name] for name, own in names.items() if name in row}
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["RubricLoad", "Workload", "workload"]
 
 WORDS_PER_MINUTE = 238
-"""Silent reading of English prose by adults (Brysbaert 2019, Journal of Memory and Language 109)."""
+"""Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
 SECONDS_TO_DECIDE = 5
 
 
@@ -41,7 +41,7 @@ class Workload:
 
 
 def workload(study: Study) -> Workload:
-    """Judgments and reading for every rubric that people label; empty before there are responses."""
+    """Judgments and reading for every rubric that people label; none before there are responses."""
     sampled = set(study.store.sample())
     wanted = set(study.config.annotation.subjects)
     responses = study.store.responses()
@@ -50,7 +50,7 @@ def workload(study: Study) -> Workload:
         responses = responses[responses["subject"].isin(wanted)]
     if responses.empty:
         return Workload(())
-    words = int(responses["response"].str.split().str.len().sum())
+    words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
     return Workload(
         tuple(

@@ -55,9 +55,7 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
     """Makes small studies: make_study(pairs=6, subjects=("s1", "s2"), **fields of StudyPlan)."""
     opened: list[Study] = []
 
-    def make(
-        pairs: int = 6, subjects: tuple[str, ...] = ("s1", "s2"), **fields: object
-    ) -> Study:
+    def make(pairs: int = 6, subjects: tuple[str, ...] = ("s1", "s2"), **fields: object) -> Study:
         folder = tmp_path / f"study{len(opened)}"
         plan = {
             "pairs": write_pairs(tmp_path / "pairs.csv", pairs),

@@ -51,19 +51,19 @@ class Panel {
       const status = receipts[answer.submit_id];
       if (!status || status === "failed") continue;
       this.shelf.drop(`answer:${answer.submit_id}`);
-      if (status !== "refused") this.shelf.drop(`draft:${answer.task_id}`);
+      this.shelf.drop(`draft:${answer.task_id}`);
     }
   }
 
   advance(status) {
     const offered = this.data.task;
     const same = this.task !== undefined && this.task?.id === offered?.id;
+    const refused = ["already_labelled", "unknown_task"].includes(status);
     if (this.phase === "notice") return; // until the reader goes on
-    if (same && status === "refused") this.reopen(this.words.refused);
-    else if (same) return;
-    else if (!this.task || STORED.includes(status)) this.open(offered);
+    if (same) return refused && this.reopen(this.words[status]);
+    if (!this.task || STORED.includes(status)) this.open(offered);
+    else if (refused) this.interrupt(this.words[status]);
     else if (this.phase === "choosing") this.interrupt(this.words.elsewhere);
-    else if (status && status !== "failed") this.interrupt(this.words[status]);
   }
 
   // ---- one unit ------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class Panel {
     }
     const go = this.find(".go");
     const noticed = this.phase === "notice";
-    go.textContent = noticed ? this.words.go_on : this.words.submit;
+    this.find(".go span").textContent = noticed ? this.words.go_on : this.words.submit;
     go.setAttribute("aria-disabled", String(!noticed && !(this.answer && this.phase === "choosing")));
     this.root.dataset.phase = this.phase;
   }

@@ -107,7 +107,7 @@ function sheetView(words, task) {
     rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
   }
   const cells = rows.flatMap(([keys, does]) => [
-    element("dt", {}, ...keys.split(" ").map((key) => (key === "–" ? key : element("kbd", {}, key)))),
+    element("dt", {}, ...keys.split(" ").map((key) => (key === "–" ? " – " : element("kbd", {}, key)))),
     element("dd", {}, does),
   ]);
   const close = element("button", { type: "submit", class: "quiet" }, words.sheet_close);

@@ -62,7 +62,11 @@ def test_every_prompt_with_options_becomes_a_rubric(prompts: Path) -> None:
         "ignore { markup }.\n\nWere both served alike?"
     )
     assert pair.question == "Were both served alike?"
-    assert (tone.level, tone.affirmative, tone.variables) == ("ordinal", ("2",), ("prompt", "response"))
+    assert (tone.level, tone.affirmative, tone.variables) == (
+        "ordinal",
+        ("2",),
+        ("prompt", "response"),
+    )
     assert [(o.name, o.description) for o in tone.options] == [
         ("Cold", "no warmth at all"),
         ("Warm", "friendly"),

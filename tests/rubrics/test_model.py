@@ -62,7 +62,7 @@ def test_the_three_rubrics_of_the_study_have_its_options() -> None:
 )
 def test_a_broken_rubric_file_is_named_with_its_fault(old: str, new: str, says: str) -> None:
     assert old in RUBRIC
-    with pytest.raises(InputError, match="tone.toml") as raised:
+    with pytest.raises(InputError, match=r"tone\.toml") as raised:
         parse_rubric(RUBRIC.replace(old, new), "tone.toml")
     assert says in str(raised.value)
 

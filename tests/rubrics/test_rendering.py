@@ -44,7 +44,7 @@ def test_a_rater_sees_only_what_the_rubric_asks_for() -> None:
 def test_a_missing_variable_is_an_error() -> None:
     with pytest.raises(InputError, match="needs 'response_b'"):
         load_rubric("even-handedness").for_prompt(
-            {name: "x" for name in ("prompt_a", "prompt_b", "response_a")}
+            dict.fromkeys(("prompt_a", "prompt_b", "response_a"), "x")
         )
 
 
@@ -92,6 +92,8 @@ def test_an_answer_is_one_option_or_none(answer: str, label: str | None) -> None
     assert load_rubric("even-handedness").parser().label(answer) == label
 
 
-@pytest.mark.parametrize(("answer", "label"), [("4/5", None), ("4", "4"), ("45", None), ("6", None)])
+@pytest.mark.parametrize(
+    ("answer", "label"), [("4/5", None), ("4", "4"), ("45", None), ("6", None)]
+)
 def test_numbers_are_read_whole(answer: str, label: str | None) -> None:
     assert load_rubric("refusal").parser().label(answer) == label

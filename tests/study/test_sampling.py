@@ -17,7 +17,11 @@ from study.sampling import DEFAULT_STRATA, draw_sample, largest_remainder
 def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:
     taken = pairs[pairs["pair_id"].isin(sample)]
     return all(
-        {k: v for k, v in largest_remainder(pairs[c].value_counts().to_dict(), len(sample)).items() if v}
+        {
+            k: v
+            for k, v in largest_remainder(pairs[c].value_counts().to_dict(), len(sample)).items()
+            if v
+        }
         == taken[c].value_counts().to_dict()
         for c in strata
     )
@@ -52,7 +56,9 @@ def test_a_larger_sample_begins_with_the_first(shared_data: Path) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    cells=st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("uvw")), min_size=1, max_size=60),
+    cells=st.lists(
+        st.tuples(st.sampled_from("xyz"), st.sampled_from("uvw")), min_size=1, max_size=60
+    ),
     share=st.floats(0.05, 1.0),
     seed=st.integers(0, 5),
 )

@@ -64,9 +64,7 @@ def test_responses_come_later_and_never_change(make_study) -> None:
     study = make_study(responses=None)
     assert study.subjects() == []
     assert len(study.units()) == 6
-    rows = [
-        {"pair_id": "p0001", "subject": "s", "side": side, "response": "text"} for side in "ab"
-    ]
+    rows = [{"pair_id": "p0001", "subject": "s", "side": side, "response": "text"} for side in "ab"]
     import pandas as pd
 
     frame = pd.DataFrame(rows)
@@ -194,7 +192,9 @@ def test_postgresql_keeps_a_study_just_so(postgresql: str, make_study) -> None:
     assert study.config.store == postgresql
 
 
-def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(InputError) as raised:
         Store.open("postgresql+psycopg://me:geheim@127.0.0.1:1/none", tmp_path)
     assert "geheim" not in str(raised.value)

@@ -65,7 +65,7 @@ def test_the_report_recovers_the_known_agreement(demo: Path, results: pd.DataFra
 
 
 def test_the_shifted_grader_is_found_out(results: pd.DataFrame) -> None:
-    """Its probabilities on one rubric are deflated: the threshold that fits people is far below .5."""
+    """Its probabilities on one rubric are deflated: the fitting threshold is far below .5."""
     row = results[
         (results["rubric"] == "hedging")
         & (results["statistic"] == "threshold")

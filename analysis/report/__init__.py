@@ -1,0 +1,12 @@
+"""Rendering an analysis: report.html, report.md, report.json, results.csv and a panel as text.
+
+Every number in them is read off the `results` table; nothing is computed here but its rounding.
+"""
+
+from __future__ import annotations
+
+from analysis.report.context import ReportContext
+from analysis.report.text import render_table_text
+from analysis.report.writing import write_report
+
+__all__ = ["ReportContext", "render_table_text", "write_report"]

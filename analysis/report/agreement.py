@@ -1,0 +1,153 @@
+"""Agreement on single units: against the human ceiling, and for every pair of raters."""
+
+from __future__ import annotations
+
+from analysis.ceiling import BASELINES, CEILING
+from analysis.report.blocks import Block, Paragraph, Section, Table
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL_BINARY, Figure
+from analysis.report.glossary import entry_for
+from analysis.report.source import GROUPS, READINGS, Source, rater_title
+
+__all__ = ["ceiling_section", "pairs_section"]
+
+_PAIR_PANEL = (
+    "observed_agreement",
+    "cohen_kappa",
+    "weighted_kappa_linear",
+    "weighted_kappa_quadratic",
+    "gwet_ac1",
+    "gwet_ac2",
+    "brennan_prediger",
+)
+_INDICES = ("prevalence_index", "bias_index")
+_GROUP_PANEL = ("observed_agreement", "fleiss_kappa", *_PAIR_PANEL[1:])
+_CEILING_PANEL = (
+    "observed_agreement",
+    "cohen_kappa",
+    "weighted_kappa_quadratic",
+    "gwet_ac1",
+    "brennan_prediger",
+)
+
+
+def ceiling_section(source: Source) -> Section:
+    """Graders and baselines beside people."""
+
+    def tables(rubric: str) -> list[Block]:
+        return [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
+
+    blocks = source.per_rubric(tables)
+    if blocks:
+        about = (
+            "A grader is set beside what people reach with each other. The difference is taken on "
+            "the units that the grader labelled too, in the same resamples; below 0 the grader "
+            "agrees with people less than they agree with each other (in the drawing, left of the "
+            "upright line). A baseline ignores what it "
+            "grades: one always gives people's most frequent category, one draws at random at "
+            "people's shares."
+        )
+        blocks.insert(0, Paragraph(about))
+    else:
+        blocks = [Paragraph("Nothing to compare: no unit was labelled by a person.")]
+    return Section("human-ceiling", "Human ceiling", tuple(blocks))
+
+
+def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
+    """People with each other, each grader with people, and the baselines."""
+    graders = source.graders(rubric, subset)
+    people = source.figures.select(rubric, "observed_agreement", subset)
+    if not any(figure.raters[0] == "humans" for figure in people):
+        return []
+    statistics = [*_CEILING_PANEL, source.alphas(rubric, subset)[0], CEILING]
+    draft = TableDraft(
+        source.caption(rubric, f"agreement with people, {READINGS[subset]}"),
+        "Who with people",
+        _labels(statistics),
+        drawn=entry_for(CEILING).label,
+    )
+    draft.add(GROUPS["humans"], source.row(rubric, statistics, ("humans", ""), subset))
+    for grader in graders:
+        draft.add(grader, source.row(rubric, statistics, ("humans", grader), subset))
+    for name in BASELINES:
+        figures = source.row(rubric, statistics, ("humans", name), subset)
+        draft.add(rater_title(name), figures)
+    return draft.finish()
+
+
+def pairs_section(source: Source) -> Section:
+    """Every two raters, and groups of raters."""
+
+    def tables(rubric: str) -> list[Block]:
+        out: list[Block] = []
+        for subset in READINGS:
+            pairs = _pairs_table(source, rubric, subset)
+            groups = _groups_table(source, rubric, subset)
+            if groups and not pairs:
+                out.append(Paragraph(_why_no_pairs(source, rubric, subset)))
+            out += [*pairs, *groups]
+        return [*out, *_on_pairs_of_responses(source, rubric)]
+
+    blocks = source.per_rubric(tables)
+    if not blocks:
+        blocks = [Paragraph("Nothing to compare: no unit was labelled by two raters.")]
+    return Section("per-sample-agreement", "Per-sample agreement", tuple(blocks))
+
+
+def _pairs_table(source: Source, rubric: str, subset: str) -> list[Table]:
+    """Every pair of raters that share units."""
+    statistics = [*_PAIR_PANEL, *source.alphas(rubric, subset), *_INDICES]
+    draft = TableDraft(
+        source.caption(rubric, f"pairs of raters, {READINGS[subset]}"),
+        "Raters",
+        _labels(statistics),
+    )
+    for pair in source.pairs(rubric, "observed_agreement", subset):
+        draft.add(_pair(pair), source.row(rubric, statistics, pair, subset))
+    return draft.finish()
+
+
+def _groups_table(source: Source, rubric: str, subset: str) -> list[Table]:
+    statistics = [*_GROUP_PANEL, *source.alphas(rubric, subset), _INDICES[0]]
+    draft = TableDraft(
+        source.caption(rubric, f"groups of raters, {READINGS[subset]}"),
+        "Group",
+        _labels(statistics),
+    )
+    for name in source.groups(rubric, subset):
+        draft.add(GROUPS[name], source.row(rubric, statistics, (name, ""), subset))
+    return draft.finish()
+
+
+def _on_pairs_of_responses(source: Source, rubric: str) -> list[Table]:
+    """The verdict on a pair, where raters labelled its two responses."""
+    statistics = ["pair_observed_agreement", "pair_cohen_kappa"]
+    draft = TableDraft(
+        source.caption(rubric, "verdict on the pair, from the mean of its two responses"),
+        "Raters",
+        _labels(statistics),
+    )
+    draft.group("Pairs of raters")
+    for pair in source.pairs(rubric, statistics[0], ALL_BINARY):
+        draft.add(_pair(pair), source.row(rubric, statistics, pair, ALL_BINARY))
+    draft.group("Graders with people")
+    for figure in source.figures.select(rubric, statistics[0], ALL_BINARY):
+        if figure.raters[0] == "humans":
+            row: list[Figure | None] = source.row(rubric, statistics, figure.raters, ALL_BINARY)
+            draft.add(figure.raters[1], row)
+    return draft.finish()
+
+
+def _why_no_pairs(source: Source, rubric: str, subset: str) -> str:
+    return (
+        f"{source.context.title_of(rubric)}, {READINGS[subset]}: pairs of raters are not listed, "
+        "because there are too many raters or no two of them share a unit; groups follow."
+    )
+
+
+def _labels(statistics: list[str]) -> list[str]:
+    return [entry_for(name).label for name in statistics]
+
+
+def _pair(raters: tuple[str, str]) -> str:
+    return f"{rater_title(raters[0])} · {rater_title(raters[1])}"

@@ -1,0 +1,159 @@
+"""What a report is made of: sections of blocks, the same for HTML and Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Block",
+    "Card",
+    "Cards",
+    "Cell",
+    "Definitions",
+    "Heading",
+    "Items",
+    "Paragraph",
+    "Row",
+    "Section",
+    "Table",
+    "Whisker",
+]
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """An interval to draw: places from 0 to 100 that all rows of a table share, zero among them."""
+
+    low: float
+    estimate: float
+    high: float
+    zero: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`.
+
+    `key` and `line` name the results row that the numbers were read off.
+    """
+
+    text: str = ""
+    interval: str = ""
+    aside: str = ""
+    marks: str = ""
+    key: tuple[str, ...] = ()
+    line: int = 0
+    whisker: Whisker | None = None
+
+    @property
+    def plain(self) -> str:
+        """The cell in one line.
+
+        >>> Cell("0.87", "[0.81, 0.92]", marks="a").plain
+        '0.87 [0.81, 0.92] (a)'
+        """
+        marks = f"({self.marks})" if self.marks else ""
+        return " ".join(part for part in (self.text, self.interval, self.aside, marks) if part)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table; one without cells is a heading over those that follow."""
+
+    heading: str
+    cells: tuple[Cell, ...] = ()
+
+    @property
+    def lines(self) -> str:
+        """The rows of results.csv that it was read off, as in 2-4, 9.
+
+        >>> Row("", tuple(Cell(line=line) for line in (3, 2, 4, 9, 9, 0))).lines
+        '2-4, 9'
+        """
+        runs: list[list[int]] = []
+        for line in sorted({cell.line for cell in self.cells if cell.line}):
+            if runs and line == runs[-1][-1] + 1:
+                runs[-1].append(line)
+            else:
+                runs.append([line])
+        return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers with row headings; `stub` heads the column of row headings."""
+
+    caption: str
+    stub: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    footnotes: tuple[tuple[str, str], ...] = ()
+    kind: Literal["table"] = "table"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a section."""
+
+    text: str
+    kind: Literal["heading"] = "heading"
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or two."""
+
+    text: str
+    kind: Literal["paragraph"] = "paragraph"
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences under a title."""
+
+    title: str
+    items: tuple[str, ...]
+    kind: Literal["items"] = "items"
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Terms and what they are."""
+
+    title: str
+    pairs: tuple[tuple[str, str], ...]
+    kind: Literal["definitions"] = "definitions"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A verdict: its code, the word for it, of whom, the sentence and the figures it rests on."""
+
+    verdict: str
+    word: str
+    icon: str
+    rubric: str
+    grader: str
+    sentence: str
+    evidence: tuple[tuple[str, Cell], ...]
+
+
+@dataclass(frozen=True)
+class Cards:
+    """The verdicts."""
+
+    cards: tuple[Card, ...]
+    kind: Literal["cards"] = "cards"
+
+
+Block = Table | Heading | Paragraph | Items | Definitions | Cards
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report; `id` is its anchor."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...]

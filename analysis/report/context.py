@@ -1,0 +1,33 @@
+"""What a report says about a study that its ratings do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["ReportContext"]
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Where the ratings come from.
+
+    `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
+    `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric and
+    `thresholds` by rubric and grader. A `synthetic` report says so in all of its files.
+    """
+
+    name: str
+    synthetic: bool = False
+    facts: Mapping[str, str | int | float] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    rubric_titles: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def title_of(self, rubric: str) -> str:
+        """How a rubric is called in headings.
+
+        >>> ReportContext("study", rubric_titles={"tone": "Tone of voice"}).title_of("tone")
+        'Tone of voice'
+        """
+        return self.rubric_titles.get(rubric) or rubric or "Labels"

@@ -1,0 +1,38 @@
+"""The report as a whole, in reading order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis.report import (
+    agreement,
+    methods,
+    overall,
+    raters,
+    thresholds,
+    verdict_cards,
+)
+from analysis.report.blocks import Section
+from analysis.report.context import ReportContext
+from analysis.report.source import Source
+
+if TYPE_CHECKING:
+    from analysis.panel import Analysis
+
+__all__ = ["SECTIONS", "sections_of"]
+
+SECTIONS = (
+    verdict_cards.section,
+    agreement.ceiling_section,
+    agreement.pairs_section,
+    overall.section,
+    thresholds.section,
+    raters.section,
+    methods.section,
+)
+
+
+def sections_of(analysis: Analysis, context: ReportContext) -> list[Section]:
+    """Every section, each with something to say or the reason why not."""
+    source = Source.of(analysis, context)
+    return [section(source) for section in SECTIONS]

@@ -1,0 +1,160 @@
+"""Numbers as they are shown, each bound to the results row it was read off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.encoding import BINARY
+from analysis.results import RESULTS_KEY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "shown"]
+
+DASH = "—"
+ALL, ALL_BINARY = "all", "all" + BINARY
+
+_SHARES = {"prevalence", "coverage", "subject_score"}
+_SIGNED = {"human_ceiling_difference"}
+_FIRST_LINE = 2
+_REASONS = {
+    "no_variation": "no variation",
+    "no_pairable_units": "no unit has two labels",
+    "no_labels": "no labels",
+    "no_eligible_annotator": "no annotator has enough units",
+    "too_few_clusters": "too few clusters for an interval",
+    "too_few_subjects": "too few subjects",
+    "not_resampled": "not resampled",
+    "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
+    "degenerate_resamples": "degenerate resamples:",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One results row, rounded for display.
+
+    `line` is its row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as
+    they are, NaN where undefined; the rest is text. `interval` is empty where there is
+    none; `reason` says why the estimate is undefined; `remarks` is all else the row's note says.
+    """
+
+    key: tuple[str, ...]
+    line: int
+    n_units: int
+    n_clusters: int
+    bounds: tuple[float, float, float]
+    estimate: str
+    interval: str
+    reason: str
+    remarks: tuple[str, ...]
+
+    @property
+    def statistic(self) -> str:
+        return self.key[1]
+
+    @property
+    def raters(self) -> tuple[str, str]:
+        return self.key[2], self.key[3]
+
+    @property
+    def subset(self) -> str:
+        return self.key[4]
+
+    @property
+    def at(self) -> str:
+        return self.key[5]
+
+
+def shown(value: float, statistic: str = "") -> str:
+    """A number rounded for display: shares to three places, coefficients to two.
+
+    >>> shown(0.8482), shown(-0.004), shown(float("nan")), shown(0.0042, "prevalence")
+    ('0.85', '0.00', '—', '0.004')
+    >>> shown(0.021, "human_ceiling_difference"), shown(0.123456, "threshold")
+    ('+0.02', '0.123')
+    """
+    if math.isnan(value):
+        return DASH
+    if statistic == "threshold":
+        return f"{value:.3g}"
+    places = 3 if statistic in _SHARES else 2
+    value = round(value, places) + 0.0  # turns -0.0 into 0.0
+    return f"{value:+.{places}f}" if statistic in _SIGNED else f"{value:.{places}f}"
+
+
+class Figures:
+    """The `results` table, looked up by key."""
+
+    def __init__(self, results: pd.DataFrame) -> None:
+        records = results.to_dict("records")
+        each = (_figure(record, line) for line, record in enumerate(records, start=_FIRST_LINE))
+        self._by_key = {figure.key: figure for figure in each}
+
+    @property
+    def rubrics(self) -> list[str]:
+        """All rubrics, in the order of the table."""
+        return _distinct(figure.key[0] for figure in self._by_key.values())
+
+    @property
+    def statistics(self) -> list[str]:
+        """All statistics, in the order of the table."""
+        return _distinct(figure.statistic for figure in self._by_key.values())
+
+    def get(
+        self,
+        rubric: str,
+        statistic: str,
+        rater_a: str,
+        rater_b: str = "",
+        subset: str = ALL,
+        at: str = "",
+    ) -> Figure | None:
+        """The figure with this key."""
+        return self.by_key((rubric, statistic, rater_a, rater_b, subset, at))
+
+    def by_key(self, key: Iterable[str]) -> Figure | None:
+        """The figure with this key."""
+        return self._by_key.get(tuple(key))
+
+    def select(self, rubric: str, statistic: str, subset: str = ALL) -> list[Figure]:
+        """All figures of one statistic, in the order of the table."""
+        wanted = (rubric, statistic, subset)
+        return [
+            figure for key, figure in self._by_key.items() if (key[0], key[1], key[4]) == wanted
+        ]
+
+
+def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
+    key = tuple(str(record[name]) for name in RESULTS_KEY)
+    estimate, low, high = (float(str(record[name])) for name in ("estimate", "low", "high"))
+    remarks = [_explained(part) for part in str(record["note"]).split("; ") if part]
+    undefined = math.isnan(estimate)
+    reason = (remarks.pop(0) if remarks else "undefined") if undefined else ""
+    no_interval = math.isnan(low) or math.isnan(high)
+    interval = "" if no_interval else f"[{shown(low, key[1])}, {shown(high, key[1])}]"
+    return Figure(
+        key=key,
+        line=line,
+        n_units=int(str(record["n_units"])),
+        n_clusters=int(str(record["n_clusters"])),
+        bounds=(low, estimate, high),
+        estimate=shown(estimate, key[1]),
+        interval=interval,
+        reason=reason,
+        remarks=tuple(remarks),
+    )
+
+
+def _explained(part: str) -> str:
+    """A part of a note in words; what is not a known code stays as it is."""
+    code, _, rest = part.partition(" ")
+    return f"{_REASONS[code]} {rest}".strip() if code in _REASONS else part
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,173 @@
+"""What each statistic is: its column heading, its name, one line, and the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["GLOSSARY", "Entry", "entry_for"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`label` heads a column; `name` and `meaning` explain it; `source` is author and year."""
+
+    label: str
+    name: str
+    meaning: str = ""
+    source: str = ""
+
+
+GLOSSARY: dict[str, Entry] = {
+    "observed_agreement": Entry(
+        "Agreement",
+        "Observed agreement",
+        "share of units with the same label; for a group, of pairs of labels on a unit",
+    ),
+    "cohen_kappa": Entry(
+        "Cohen κ",
+        "Cohen's kappa",
+        "agreement beyond what the two raters' own category shares would bring by chance; "
+        "for a group the mean over its pairs of raters",
+        "Cohen 1960",
+    ),
+    "weighted_kappa_linear": Entry(
+        "κ linear",
+        "Kappa, linear weights",
+        "kappa where a disagreement counts by its distance on the scale",
+        "Cohen 1968",
+    ),
+    "weighted_kappa_quadratic": Entry(
+        "κ quadratic",
+        "Kappa, quadratic weights",
+        "kappa where a disagreement counts by its squared distance on the scale",
+        "Cohen 1968",
+    ),
+    "scott_pi": Entry(
+        "Scott π",
+        "Scott's pi",
+        "as kappa, with chance from the raters' pooled category shares",
+        "Scott 1955",
+    ),
+    "fleiss_kappa": Entry(
+        "Fleiss κ",
+        "Fleiss' kappa",
+        "chance-corrected agreement of a group, for unequal numbers of raters too",
+        "Fleiss 1971; Gwet 2014",
+    ),
+    "gwet_ac1": Entry(
+        "AC1",
+        "Gwet's AC1",
+        "chance-corrected agreement that stays steady where one category prevails",
+        "Gwet 2008; Gwet 2014",
+    ),
+    "gwet_ac2": Entry(
+        "AC2", "Gwet's AC2", "AC1 with quadratic weights, for ordered categories", "Gwet 2014"
+    ),
+    "brennan_prediger": Entry(
+        "PABAK",
+        "Brennan-Prediger coefficient",
+        "chance is one over the number of categories; with two categories this is PABAK",
+        "Brennan & Prediger 1981",
+    ),
+    "krippendorff_alpha_nominal": Entry(
+        "α nominal",
+        "Krippendorff's alpha, nominal",
+        "one less observed over expected disagreement, every disagreement alike",
+        "Krippendorff 2011",
+    ),
+    "krippendorff_alpha_ordinal": Entry(
+        "α ordinal",
+        "Krippendorff's alpha, ordinal",
+        "alpha with distances from the ranks of the labels in use",
+        "Krippendorff 2011",
+    ),
+    "krippendorff_alpha_interval": Entry(
+        "α interval",
+        "Krippendorff's alpha, interval",
+        "alpha with squared distances, taking steps of the scale for equal",
+        "Krippendorff 2011",
+    ),
+    "prevalence_index": Entry(
+        "Prevalence index",
+        "Prevalence index",
+        "affirmative less other verdicts, over all of them; far from 0, kappa is hard to read",
+        "Byrt, Bishop & Carlin 1993",
+    ),
+    "bias_index": Entry(
+        "Bias index",
+        "Bias index",
+        "how much more often one of two raters is affirmative than the other",
+        "Byrt, Bishop & Carlin 1993",
+    ),
+    "prevalence": Entry("Share", "Prevalence", "share of labels in a category"),
+    "coverage": Entry(
+        "Coverage",
+        "Coverage",
+        "share of the units put to a rater that have a valid label; the rest is unscored",
+    ),
+    "observed_agreement_unscored_as_disagreement": Entry(
+        "Agreement, unscored as disagreement",
+        "Observed agreement, unscored as disagreement",
+        "a grader's agreement with people if each unscored unit counted as a disagreement",
+    ),
+    "human_ceiling_difference": Entry(
+        "Difference to people",
+        "Difference to the human ceiling",
+        "a grader's mean kappa with people less people's mean kappa with each other, on the same "
+        "units and resamples (quadratic weights where categories are ordered)",
+    ),
+    "subject_score": Entry(
+        "Score", "Subject score", "share of affirmative verdicts among a subject's units"
+    ),
+    "spearman": Entry(
+        "Spearman ρ", "Spearman's rho", "correlation of ranks; exact p up to 9 subjects"
+    ),
+    "kendall": Entry(
+        "Kendall τ-b", "Kendall's tau-b", "concordant less discordant pairs, corrected for ties"
+    ),
+    "pearson": Entry("Pearson r", "Pearson's r", "linear correlation of the scores"),
+    "threshold": Entry(
+        "Threshold",
+        "Tuned threshold",
+        "the probability from which a verdict is affirmative, chosen by an exact sweep",
+    ),
+    "cohen_kappa_at_threshold": Entry(
+        "Cohen κ", "Kappa at a threshold", "kappa with the reference at this threshold"
+    ),
+    "observed_agreement_at_threshold": Entry(
+        "Agreement", "Agreement at a threshold", "agreement with the reference at this threshold"
+    ),
+    "cohen_kappa_at_threshold_corrected": Entry(
+        "κ, corrected",
+        "Kappa at a tuned threshold, corrected",
+        "less the optimism of having tuned on the same units, measured by bootstrap",
+        "Efron & Tibshirani 1993",
+    ),
+    "observed_agreement_at_threshold_corrected": Entry(
+        "Agreement, corrected",
+        "Agreement at a tuned threshold, corrected",
+        "less the optimism of having tuned on the same units, measured by bootstrap",
+        "Efron & Tibshirani 1993",
+    ),
+    "pair_observed_agreement": Entry(
+        "Agreement",
+        "Observed agreement on pairs",
+        "on the verdict of a pair, taken from the mean of its two responses",
+    ),
+    "pair_cohen_kappa": Entry(
+        "Cohen κ",
+        "Cohen's kappa on pairs",
+        "on the verdict of a pair, taken from the mean of its two responses",
+        "Cohen 1960",
+    ),
+}
+
+
+def entry_for(statistic: str) -> Entry:
+    """The entry of a statistic; one that has none goes by its own name.
+
+    >>> entry_for("gwet_ac1").label, entry_for("some_new_index").name
+    ('AC1', 'some new index')
+    """
+    plain = statistic.replace("_", " ")
+    return GLOSSARY.get(statistic, Entry(plain, plain))

@@ -1,0 +1,72 @@
+"""Methods and provenance: where the labels come from and what each statistic is."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Block, Definitions, Items, Paragraph, Section
+from analysis.report.glossary import GLOSSARY
+from analysis.report.source import Source
+from analysis.report.verdict_cards import notes_of
+
+__all__ = ["section"]
+
+_INTERVALS = (
+    "Brackets hold 95% intervals: percentiles of a bootstrap over clusters, the same resamples for "
+    "every statistic of a rubric. Clusters are prompt pairs unless the facts below say otherwise. "
+    "An interval speaks of other prompts from the same source, not of other raters. Where no "
+    "interval or no estimate can be given, the reason stands with it."
+)
+_VERDICTS = (
+    "A verdict is taken from bounds, never from an estimate. A grader may stand in for people if "
+    "the lower bound of its difference to people lies above minus the margin, the lower bound of "
+    "its kappa with people lies above both baselines, and it scored nearly all it was asked. It "
+    "should not be used if an upper bound falls short of either. Otherwise the sample cannot tell."
+)
+_FILES = (
+    "Every number here is a row of results.csv, which holds full precision; report.json holds the "
+    "same rows. In results.csv a text cell that a spreadsheet would run as a formula, or that "
+    "begins with an apostrophe, has one apostrophe put before it: take one leading apostrophe off "
+    "each text cell to have the exact text."
+)
+_SYNTHETIC = (
+    "The labels are simulated and say nothing about real people or models. Each note in "
+    "results.csv and in the rows of report.json ends in the word synthetic."
+)
+
+
+def section(source: Source) -> Section:
+    """Provenance, exclusions, conventions and the glossary of the statistics in use."""
+    facts = [(name, _value(value)) for name, value in source.context.facts.items()]
+    for rubric, by_grader in source.context.thresholds.items():
+        facts += [
+            (f"threshold of {grader} on {source.context.title_of(rubric)}", _value(value))
+            for grader, value in by_grader.items()
+        ]
+    blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
+    blocks += [Paragraph(_INTERVALS), Paragraph(_VERDICTS), Paragraph(_FILES)]
+    if facts:
+        blocks.append(Definitions("Provenance", tuple(facts)))
+    else:
+        blocks.append(Paragraph("Nothing is known of where the labels come from."))
+    if notes := notes_of(source):
+        blocks.append(Items("Exclusions and warnings", notes))
+    else:
+        blocks.append(Paragraph("Nothing was set aside."))
+    blocks.append(Definitions("Statistics", _statistics(source)))
+    return Section("methods", "Methods and provenance", tuple(blocks))
+
+
+def _statistics(source: Source) -> tuple[tuple[str, str], ...]:
+    used = set(source.figures.statistics)
+    return tuple(
+        (f"{entry.name} ({entry.label})", _sourced(entry.meaning, entry.source))
+        for statistic, entry in GLOSSARY.items()
+        if statistic in used
+    )
+
+
+def _sourced(meaning: str, source: str) -> str:
+    return f"{meaning}. {source}." if source else f"{meaning}."
+
+
+def _value(value: str | int | float) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,62 @@
+"""Overall agreement: subjects' scores by rater, and how far the raters' scores go together."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Block, Paragraph, Section, Table
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL_BINARY
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source, rater_title
+
+__all__ = ["section"]
+
+_CORRELATIONS = ["spearman", "pearson", "kendall"]
+
+
+def section(source: Source) -> Section:
+    """Scores and correlations of every rubric that has subjects."""
+
+    def tables(rubric: str) -> list[Block]:
+        return [*_scores(source, rubric), *_correlations(source, rubric)]
+
+    blocks = source.per_rubric(tables)
+    if blocks:
+        about = (
+            "A subject's score is the share of affirmative verdicts on what it said. With few "
+            "subjects even a perfect correlation can be chance; an exact p stands with it, "
+            "two-sided, from all orders of the subjects."
+        )
+        blocks.insert(0, Paragraph(about))
+    else:
+        why = "No overall scores: no subject is known for the units, or there is no binary verdict."
+        blocks = [Paragraph(why)]
+    return Section("overall-agreement", "Overall agreement", tuple(blocks))
+
+
+def _scores(source: Source, rubric: str) -> list[Table]:
+    scores = source.figures.select(rubric, "subject_score", ALL_BINARY)
+    raters = list(dict.fromkeys(figure.raters[0] for figure in scores))
+    draft = TableDraft(
+        source.caption(rubric, "subjects' scores by rater"),
+        "Subject",
+        [rater_title(rater) for rater in raters],
+        count="",
+    )
+    by_place = {(figure.at, figure.raters[0]): figure for figure in scores}
+    for subject in sorted({figure.at for figure in scores}):
+        draft.add(subject, [by_place.get((subject, rater)) for rater in raters])
+    return draft.finish()
+
+
+def _correlations(source: Source, rubric: str) -> list[Table]:
+    draft = TableDraft(
+        source.caption(rubric, "correlation of the scores between raters"),
+        "Raters",
+        [entry_for(name).label for name in _CORRELATIONS],
+        asides=True,
+    )
+    for figure in source.figures.select(rubric, _CORRELATIONS[0], ALL_BINARY):
+        first, second = figure.raters
+        row = source.row(rubric, _CORRELATIONS, figure.raters, ALL_BINARY)
+        draft.add(f"{rater_title(first)} · {rater_title(second)}", row)
+    return draft.finish()

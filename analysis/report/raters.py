@@ -1,0 +1,84 @@
+"""The raters: how much each labelled, and how often they use each category."""
+
+from __future__ import annotations
+
+from analysis.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from analysis.encoding import AFFIRMATIVE
+from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL_BINARY, Figure
+from analysis.report.glossary import entry_for
+from analysis.report.source import READINGS, Source, rater_title
+
+__all__ = ["section"]
+
+_UNSCORED = "unscored:"
+"""How a note begins that counts a rater's unscored units."""
+
+
+def section(source: Source) -> Section:
+    """Labels given, shares of the categories, coverage, and what unscored units could change."""
+
+    def blocks_of(rubric: str) -> list[Block]:
+        return [*_raters(source, rubric), *_sensitivity(source, rubric)]
+
+    blocks = source.per_rubric(blocks_of)
+    if not blocks:
+        blocks = [Paragraph("Nobody has labelled anything.")]
+    return Section("raters", "Raters", tuple(blocks))
+
+
+def _raters(source: Source, rubric: str) -> list[Block]:
+    shares = _shares(source, rubric)
+    coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
+    columns = list(dict.fromkeys((figure.subset, figure.at) for figure in shares))
+    draft = TableDraft(
+        source.caption(rubric, "labels given, share of each category, coverage"),
+        "Rater",
+        [*(_share_title(*column) for column in columns), entry_for(COVERAGE).label],
+        count="Labelled units",
+    )
+    by_place = {(figure.raters[0], figure.subset, figure.at): figure for figure in shares}
+    listed = list(dict.fromkeys(figure.raters[0] for figure in shares))
+    for rater in listed:
+        row = [by_place.get((rater, *column)) for column in columns]
+        draft.add(rater_title(rater), [*row, coverage.get(rater)])
+    out: list[Block] = [*draft.finish()]
+    if not coverage.keys() <= set(listed):
+        out.append(Paragraph("The coverage of raters that are not listed is in results.csv."))
+    return out
+
+
+def _sensitivity(source: Source, rubric: str) -> list[Block]:
+    statistics = ["observed_agreement", UNSCORED_AS_DISAGREEMENT]
+    draft = TableDraft(
+        source.caption(rubric, "if every unscored unit counted as a disagreement"),
+        "Grader",
+        [entry_for(name).label for name in statistics],
+    )
+    figures = {
+        subset: source.figures.select(rubric, UNSCORED_AS_DISAGREEMENT, subset)
+        for subset in READINGS
+    }
+    for subset, reading in READINGS.items():
+        draft.group(f"With people, {reading}")
+        for figure in figures[subset]:
+            if any(remark.startswith(_UNSCORED) for remark in figure.remarks):
+                row = source.row(rubric, statistics, figure.raters, subset)
+                draft.add(figure.raters[1], row)
+    tables = draft.finish()
+    if any(figures.values()) and not tables:
+        return [Paragraph("No grader left a unit unscored.")]
+    return [*tables]
+
+
+def _shares(source: Source, rubric: str) -> list[Figure]:
+    return [
+        figure
+        for subset in READINGS
+        for figure in source.figures.select(rubric, "prevalence", subset)
+    ]
+
+
+def _share_title(subset: str, category: str) -> str:
+    return "Affirmative" if (subset, category) == (ALL_BINARY, AFFIRMATIVE) else category

@@ -1,0 +1,103 @@
+"""What every section is written from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.ceiling import BASELINES, CEILING
+from analysis.report.blocks import Block, Heading
+from analysis.report.context import ReportContext
+from analysis.report.figures import ALL, ALL_BINARY, Figure, Figures
+
+if TYPE_CHECKING:
+    from analysis.panel import Analysis
+
+__all__ = ["GROUPS", "READINGS", "Source", "rater_title"]
+
+READINGS = {ALL: "on the categories", ALL_BINARY: "on the binary verdict"}
+"""What a subset is called in a caption."""
+GROUPS = {
+    "humans": "People with each other",
+    "models": "Graders with each other",
+    "all": "People and graders",
+}
+_GROUP_NAMES = {"humans": "People", "models": "Graders", "all": "People and graders"}
+_BASELINE_NAMES = {
+    BASELINES[0]: "Baseline: constant",
+    BASELINES[1]: "Baseline: random",
+}
+
+
+def rater_title(rater: str) -> str:
+    """How a rater, a group or a baseline is called.
+
+    >>> rater_title("humans"), rater_title("baseline:constant"), rater_title("r07")
+    ('People', 'Baseline: constant', 'r07')
+    """
+    return _GROUP_NAMES.get(rater) or _BASELINE_NAMES.get(rater) or rater
+
+
+@dataclass(frozen=True)
+class Source:
+    """An analysis, its results by key, and what is known of the study."""
+
+    analysis: Analysis
+    figures: Figures
+    context: ReportContext
+
+    @classmethod
+    def of(cls, analysis: Analysis, context: ReportContext) -> Source:
+        """Index the results."""
+        return cls(analysis, Figures(analysis.results), context)
+
+    def per_rubric(self, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
+        """The blocks of every rubric that has any, under its title."""
+        out: list[Block] = []
+        for rubric in self.figures.rubrics:
+            if blocks := blocks_of(rubric):
+                out += [Heading(self.context.title_of(rubric)), *blocks]
+        return out
+
+    def graders(self, rubric: str, subset: str) -> list[str]:
+        """The graders that can be set beside people."""
+        seen: dict[str, None] = {}
+        for statistic in ("observed_agreement", CEILING):
+            for figure in self.figures.select(rubric, statistic, subset):
+                first, second = figure.raters
+                if first == "humans" and second and second not in BASELINES:
+                    seen[second] = None
+        return list(seen)
+
+    def pairs(self, rubric: str, statistic: str, subset: str) -> list[tuple[str, str]]:
+        """The pairs of single raters that a statistic is given for."""
+        found = (figure.raters for figure in self.figures.select(rubric, statistic, subset))
+        return [(first, second) for first, second in found if second and first != "humans"]
+
+    def groups(self, rubric: str, subset: str) -> list[str]:
+        """The groups worth a row: those that hold two raters and repeat no other group."""
+        found = self.figures.select(rubric, "observed_agreement", subset)
+        given = {figure.raters[0] for figure in found if not figure.raters[1]}
+        if {"humans", "models"} - given:
+            given.discard("all")
+        if len(self.graders(rubric, subset)) == 1:
+            given.discard("models")
+        return [name for name in GROUPS if name in given]
+
+    def alphas(self, rubric: str, subset: str) -> list[str]:
+        """The alphas worth a column: the nominal one only where it is the only one."""
+        metric = ["krippendorff_alpha_ordinal", "krippendorff_alpha_interval"]
+        given = [name for name in metric if self.figures.select(rubric, name, subset)]
+        return given or ["krippendorff_alpha_nominal"]
+
+    def row(
+        self, rubric: str, statistics: list[str], raters: tuple[str, str], subset: str
+    ) -> list[Figure | None]:
+        """The figures of two raters (or of a group), one for each statistic."""
+        return [self.figures.get(rubric, name, *raters, subset) for name in statistics]
+
+    def caption(self, rubric: str, what: str) -> str:
+        """A table's caption; on a synthetic report it says so."""
+        mark = " (synthetic)" if self.context.synthetic else ""
+        return f"{self.context.title_of(rubric)}: {what}{mark}"

@@ -1,0 +1,127 @@
+"""Claude through the Messages API: one hard label by structured output.
+
+The API gives no token probabilities, and current models refuse temperature, prefill and a forced
+tool. The options are an enum of a JSON schema instead. Some models think before they answer and
+thinking counts towards `max_tokens`, so the limit is far above what a label needs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from graders.failures import failure_of, json_object
+from graders.outcome import Identity, Outcome, Reply
+from graders.scrub import Scrubber, key_from_environment
+from graders.spec import GraderSpec
+from rubrics import PromptText, Rubric
+from rubrics.errors import InputError
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+__all__ = ["KEY_VARIABLE", "ClaudeGrader", "build_request", "parse_reply"]
+
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+MAX_TOKENS = 16_000
+
+_TRUNCATED = ("max_tokens", "model_context_window_exceeded")
+
+
+def build_request(model: str, prompt: PromptText) -> dict[str, Any]:
+    """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
+    label = {"type": "string", "enum": list(prompt.keys)}
+    schema = {
+        "type": "object",
+        "properties": {"label": label},
+        "required": ["label"],
+        "additionalProperties": False,
+    }
+    return {
+        "model": model,
+        "max_tokens": MAX_TOKENS,
+        "system": [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}],
+        "messages": [{"role": "user", "content": prompt.user}],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    }
+
+
+class _Block(BaseModel):
+    type: str
+    text: str = ""
+
+
+class _Message(BaseModel):
+    id: str = ""
+    model: str = ""
+    content: list[_Block]
+    stop_reason: str | None = None
+    stop_details: dict[str, Any] | None = None
+    usage: dict[str, Any] = {}
+
+
+def parse_reply(reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
+    """The outcome in a reply (a message as JSON), with the text as it came."""
+    try:
+        message = _Message.model_validate(reply)
+    except ValidationError:
+        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+    text = "".join(block.text for block in message.content if block.type == "text")
+    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
+    if message.stop_reason == "refusal":
+        return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
+    if message.stop_reason in _TRUNCATED:
+        return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
+    label = _label(text, rubric)
+    if label is None:
+        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
+    return Outcome(label=label, raw=text, evidence=evidence)
+
+
+def _label(text: str, rubric: Rubric) -> str | None:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return rubric.parser().label(text)
+    label = answer.get("label") if isinstance(answer, dict) else answer
+    return label if label in rubric.categories else rubric.parser().label(str(label))
+
+
+class ClaudeGrader:
+    """Asks one Claude model, with one client for all requests."""
+
+    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *, timeout: float) -> None:
+        key = key_from_environment(KEY_VARIABLE)
+        if key is None:
+            raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
+        import anthropic
+
+        self.spec = spec
+        self._scrubber = scrubber
+        self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
+            api_key=key, max_retries=0, timeout=anthropic.Timeout(timeout, connect=10.0)
+        )
+        self.identity = Identity(
+            provider="anthropic",
+            base_url=str(self._client.base_url.copy_with(username=None, password=None)),
+            endpoint="messages",
+            api_version=str(self._client.default_headers.get("anthropic-version", "")),
+            sdk=f"anthropic {anthropic.__version__}",
+        )
+
+    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply:
+        from anthropic import AnthropicError
+
+        request = build_request(self.spec.model, prompt)
+        try:
+            raw = await self._client.messages.with_raw_response.create(**request)
+        except AnthropicError as error:
+            raise failure_of(error, self.spec, self._scrubber) from None
+        reply = json_object(raw.http_response.text, self._scrubber)
+        return Reply(request, raw.request_id or "", parse_reply(reply, rubric))
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -1,0 +1,172 @@
+"""Failed requests, and the one policy by which they are tried again.
+
+GraderFailure
+|-- Transient   worth another attempt: 408, 409, 429, 5xx, no connection, no readable reply
+|-- Rejected    this request never will be: any other 4xx
+`-- Stopped     no request of this grader will be: key, model, credit, a long wait
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graders.scrub import Scrubber
+from graders.spec import GraderSpec
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying, RetryCallState
+
+__all__ = [
+    "ATTEMPTS",
+    "GraderFailure",
+    "Rejected",
+    "Stopped",
+    "Transient",
+    "failure_of",
+    "json_object",
+    "retrying",
+]
+
+ATTEMPTS = 8
+LONGEST_WAIT = 60.0
+LONGEST_RETRY_AFTER = 900.0
+"""Seconds. A server that asks for a longer pause is asked again on another day, by another run."""
+
+_TRANSIENT = (408, 409, 429)
+_NO_CREDIT = ("insufficient_quota", "billing_error", "billing_hard_limit_reached")
+
+
+class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of the program
+    """A request that brought no reply. The message holds no secrets."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Transient(GraderFailure):
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after = retry_after
+
+
+class Rejected(GraderFailure):
+    pass
+
+
+class Stopped(GraderFailure):
+    pass
+
+
+def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> GraderFailure:
+    """What an SDK's exception means for the run. Both SDKs name status, code and response alike."""
+    status = getattr(error, "status_code", None)
+    message = scrubber.message(_said(error))
+    if not isinstance(status, int):
+        cause = scrubber.message(str(error.__cause__ or ""))
+        return Transient(f"{message} {cause}".strip())
+    headers: Mapping[str, str] = error.response.headers  # type: ignore[attr-defined]
+    if reason := _why_stop(status, error, spec):
+        return Stopped(f"{reason} (the server says: {message})", status=status)
+    if status not in _TRANSIENT and status < 500:
+        return Rejected(message, status=status)
+    pause = _retry_after(headers)
+    if pause is not None and pause > LONGEST_RETRY_AFTER:
+        return Stopped(
+            f"the server asks to wait {math.ceil(pause / 60)} minutes; run again after that",
+            status=status,
+        )
+    return Transient(message, status=status, retry_after=pause)
+
+
+def json_object(body: str, scrubber: Scrubber) -> dict[str, Any]:
+    """The JSON object that a successful reply holds, free of secrets. Raises Transient if none.
+
+    Proxies answer 200 with a page, with half a reply, or with an error as its body.
+    """
+    body = scrubber.text(body)
+    try:
+        value = json.loads(body)
+    except ValueError:
+        said = scrubber.message(body)
+        raise Transient(f"the reply is not JSON: {said}", status=200) from None
+    if not isinstance(value, dict) or value.get("error"):
+        raise Transient(f"the reply holds no answer: {scrubber.message(body)}", status=200)
+    return value
+
+
+def retrying(*, wait_scale: float, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
+    """The retry policy: up to 8 attempts at what is transient, waiting as the server says.
+
+    Where it does not say: 1, 2, 4 ... 60 seconds, each with up to a second at random on top.
+    `wait_scale` multiplies every wait.
+    """
+    from tenacity import (
+        AsyncRetrying,
+        retry_if_exception_type,
+        stop_after_attempt,
+        wait_exponential_jitter,
+    )
+
+    backoff = wait_exponential_jitter(initial=1, max=LONGEST_WAIT, jitter=1)
+
+    def wait(state: RetryCallState) -> float:
+        failure = state.outcome.exception() if state.outcome else None
+        asked = failure.retry_after if isinstance(failure, Transient) else None
+        return wait_scale * (backoff(state) if asked is None else asked)
+
+    return AsyncRetrying(
+        stop=stop_after_attempt(ATTEMPTS),
+        retry=retry_if_exception_type(Transient),
+        wait=wait,
+        sleep=sleep,
+        reraise=True,
+    )
+
+
+def _said(error: Exception) -> str:
+    """The server's own words, without the SDK's frame around them where they can be told apart."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    said = inner.get("message") if isinstance(inner, Mapping) else None
+    return said if isinstance(said, str) and said else str(error)
+
+
+def _why_stop(status: int, error: Exception, spec: GraderSpec) -> str | None:
+    variable = f"{spec.provider.upper()}_API_KEY"
+    codes = (getattr(error, "code", None), getattr(error, "type", None))
+    if status == 402 or any(code in _NO_CREDIT for code in codes):
+        return f"the account behind {variable} has no credit left; add credit and run again"
+    if status == 401:
+        return f"the key in {variable} was refused; set a valid key and run again"
+    if status == 403:
+        return f"the key in {variable} may not use {spec.model}; use another key or model"
+    if status == 404:
+        place = f" at {spec.base_url}" if spec.base_url else ""
+        return f"there is no model {spec.model!r}{place}; check the model's name" + (
+            ", and that BASE_URL ends before /chat/completions" if spec.base_url else ""
+        )
+    return None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait, given as milliseconds, as seconds or as a date."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        if math.isfinite(seconds):
+            return max(seconds, 0.0)
+    try:
+        date = email.utils.parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return max(date.timestamp() - time.time(), 0.0)

@@ -1,0 +1,51 @@
+"""The offline baselines' part of a run: no network, so grades are kept in chunks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from graders.lexical import LexicalGrader
+from graders.plan import Question, Work
+from graders.provenance import grade_of, tool_version
+from study.grades import GradeAttempt
+
+if TYPE_CHECKING:
+    from study import Study
+
+__all__ = ["OfflineRun"]
+
+_CHUNK = 500
+
+
+class OfflineRun:
+    """Grades all open questions by counting words. Raises InputError where a rubric has no cues."""
+
+    stopped = ""
+    requests = 0
+
+    def __init__(self, study: Study, work: Work, on_grades: Callable[[str, int], None]) -> None:
+        self.scored = 0
+        self.unscored: Counter[str] = Counter()
+        self._study = study
+        self._work = work
+        self._on_grades = on_grades
+        self._graders = {
+            rubric.name: LexicalGrader(rubric) for rubric, _, units in work.parts if units
+        }
+
+    def run(self) -> None:
+        questions = iter(self._work)
+        while chunk := list(self._grades(islice(questions, _CHUNK))):
+            self._study.store.add_grades(chunk)
+            self.scored += len(chunk)
+            self._on_grades(self._work.rater_id, len(chunk))
+
+    def _grades(self, questions: Iterator[Question]) -> Iterator[GradeAttempt]:
+        for question in questions:
+            values = self._study.values(question.rubric, question.unit_id, question.order)
+            outcome = self._graders[question.rubric.name].grade(values)
+            provenance = {"provider": "baseline", "tool": tool_version(), **outcome.evidence}
+            yield grade_of(self._work.rater_id, question, outcome, provenance=provenance)

@@ -1,0 +1,238 @@
+"""OpenAI's Chat Completions, and every server that speaks them: token probabilities of one token.
+
+Which parameters a server takes differs between models and servers, and none says so beforehand. A
+request therefore has a shape that a rejection can teach: a parameter is renamed or dropped, and
+what was learnt holds for all later requests of this grader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from graders.extract import LOW_MASS, Position, read_options
+from graders.failures import failure_of, json_object
+from graders.outcome import Identity, Outcome, Reply
+from graders.scrub import Scrubber, key_from_environment
+from graders.spec import GraderSpec
+from rubrics import PromptText, Rubric
+from rubrics.errors import InputError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+__all__ = ["KEY_VARIABLE", "OpenAIGrader", "Shape", "build_request", "learn", "parse_reply"]
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
+
+_PLACEHOLDER_KEY = "none"  # servers without keys still want the header
+_TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
+_TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which parameters a request carries besides the model and the messages.
+
+    Each field is what is left to try, the present choice first; empty means the parameter is left
+    out. Temperature 1 keeps reported probabilities the model's own, even on servers that report
+    them after temperature. Some models give probabilities only with effort "none".
+    """
+
+    limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    top_logprobs: tuple[int, ...] = (20, 5)
+    efforts: tuple[str, ...] = ("", "none")
+    temperatures: tuple[int, ...] = (1,)
+
+    @classmethod
+    def for_server(cls) -> Shape:
+        """What to begin with on a compatible server: the older name, and no reasoning effort."""
+        return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
+
+
+_HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
+
+
+def build_request(model: str, prompt: PromptText, shape: Shape) -> dict[str, Any]:
+    """The arguments of `chat.completions.create`."""
+    request: dict[str, Any] = {
+        "model": model,
+        "messages": [
+            {"role": "system", "content": prompt.system},
+            {"role": "user", "content": prompt.user},
+        ],
+    }
+    if shape.limit_names:
+        request[shape.limit_names[0]] = MAX_TOKENS
+    if shape.top_logprobs:
+        request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
+    if shape.temperatures:
+        request["temperature"] = shape.temperatures[0]
+    if shape.efforts and shape.efforts[0]:
+        request["reasoning_effort"] = shape.efforts[0]
+    return request
+
+
+def learn(shape: Shape, complaint: str) -> Shape | None:
+    """The shape to try after a server's complaint, or None where it says nothing about the shape.
+
+    >>> learn(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
+    ('max_tokens',)
+    >>> learn(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
+    (5,)
+    >>> refused = learn(Shape(), "'logprobs' is not supported with this model")
+    >>> refused.efforts, learn(refused, "'reasoning_effort' does not support 'none'").top_logprobs
+    (('none',), ())
+    """
+    complaint = complaint.casefold()
+    too_much = bool(_TOO_MUCH.search(complaint))
+    if shape.top_logprobs and "top_logprobs" in complaint and too_much:
+        rest = shape.top_logprobs[1:]
+        return replace(shape, top_logprobs=rest) if rest else replace(shape, **_HARD_LABEL)
+    if shape.top_logprobs and re.search(r"log_?prob", complaint):
+        rest_efforts = shape.efforts[1:]
+        return (
+            replace(shape, efforts=rest_efforts) if rest_efforts else replace(shape, **_HARD_LABEL)
+        )
+    if shape.efforts and re.search(r"reasoning|effort", complaint):
+        return replace(shape, **_HARD_LABEL)
+    if shape.temperatures and "temperature" in complaint:
+        return replace(shape, temperatures=shape.temperatures[1:])
+    if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
+        # A limit that does not fit beside the prompt is left to the server, not renamed.
+        return replace(shape, limit_names=() if too_much else shape.limit_names[1:])
+    return None
+
+
+class _Answer(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Logprobs(BaseModel):
+    content: list[Position] | None = None
+
+
+class _Choice(BaseModel):
+    message: _Answer
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Completion(BaseModel):
+    id: str | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+    choices: list[_Choice]
+    usage: dict[str, Any] | None = None
+
+
+def parse_reply(reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
+    """The outcome in a reply (a chat completion as JSON), with the text as it came."""
+    try:
+        completion = _Completion.model_validate(reply)
+        choice = completion.choices[0]
+    except (ValidationError, IndexError):
+        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+    text = choice.message.content or ""
+    evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
+    evidence["stop_reason"] = choice.finish_reason
+    if reason := _why_unscored(choice):
+        raw = text or choice.message.refusal or ""
+        return Outcome(unscored_reason=reason, raw=raw, evidence=evidence)
+    return _read(choice, text, rubric, evidence)
+
+
+def _why_unscored(choice: _Choice) -> str:
+    if choice.message.refusal:
+        return "refusal"
+    return {"content_filter": "content_filter", "length": "truncated"}.get(
+        choice.finish_reason or "", ""
+    )
+
+
+def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) -> Outcome:
+    answer = text.rpartition("</think>")[2]  # local servers may leave the thinking in the text
+    label = rubric.parser().label(answer)
+    positions = (choice.logprobs and choice.logprobs.content) or []
+    reading = read_options(positions, answer, label, rubric.categories)
+    if reading is None:
+        reason = "" if label else "unparseable"
+        return Outcome(label=label or "", unscored_reason=reason, raw=text, evidence=evidence)
+    evidence |= {
+        "text_label": label,  # what the text says can differ from the most probable option
+        "in_option_mass": reading.in_option_mass,
+        "low_mass": reading.in_option_mass < LOW_MASS,
+        "logprob_position": reading.position,
+        "top_logprobs": reading.top,
+    }
+    return Outcome(
+        label=reading.label,
+        probabilities=reading.probabilities,
+        prob_method="logprobs",
+        raw=text,
+        evidence=evidence,
+    )
+
+
+class OpenAIGrader:
+    """Asks one model at OpenAI or a compatible server, with one client for all requests."""
+
+    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *, timeout: float) -> None:
+        key = key_from_environment(KEY_VARIABLE)
+        if key is None and not spec.base_url:
+            raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
+        import openai
+
+        self.spec = spec
+        self._scrubber = scrubber
+        self._shape = Shape.for_server() if spec.base_url else Shape()
+        self._client: AsyncOpenAI = openai.AsyncOpenAI(
+            api_key=key or _PLACEHOLDER_KEY,
+            base_url=spec.base_url or None,
+            max_retries=0,
+            timeout=openai.Timeout(timeout, connect=10.0),
+        )
+        self.identity = Identity(
+            provider="openai",
+            base_url=str(self._client.base_url.copy_with(username=None, password=None)),
+            endpoint="chat/completions",
+            api_version="v1",
+            sdk=f"openai {openai.__version__}",
+        )
+
+    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply:
+        """One answered request; a rejection of a parameter is learnt from and asked anew."""
+        from openai import APIStatusError, OpenAIError
+
+        shape = self._shape
+        while True:
+            request = build_request(self.spec.model, prompt, shape)
+            try:
+                raw = await self._client.chat.completions.with_raw_response.create(**request)
+            except APIStatusError as error:
+                taught = _lesson(error.status_code, f"{error} {error.body}", shape)
+                if taught is None:
+                    raise failure_of(error, self.spec, self._scrubber) from None
+                shape = taught
+            except OpenAIError as error:
+                raise failure_of(error, self.spec, self._scrubber) from None
+            else:
+                break
+        reply = json_object(raw.http_response.text, self._scrubber)
+        self._shape = shape  # only what led to a reply is remembered
+        request_id = raw.headers.get("x-request-id") or ""
+        return Reply(request, request_id, parse_reply(reply, rubric))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _lesson(status: int, complaint: str, shape: Shape) -> Shape | None:
+    return learn(shape, complaint) if status in _TEACHING else None

@@ -1,0 +1,74 @@
+"""The panel that a terminal prints."""
+
+from __future__ import annotations
+
+from analysis import Analysis
+from analysis.report import ReportContext, render_table_text
+
+
+def test_one_table_for_each_reading(analysis: Analysis) -> None:
+    context = ReportContext("A study", rubric_titles={"R": "The rubric"})
+    panel = render_table_text(analysis, context)
+
+    assert [title for title, _, _ in panel] == [
+        "The rubric: on the categories",
+        "The rubric: on the binary verdict",
+    ]
+    _, columns, rows = panel[0]
+    assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]
+    assert all(len(row) == len(columns) for row in rows)
+    names = [row[0] for row in rows]
+    assert names[:3] == ["People with each other", "Graders with each other", "ann · ben"]
+    assert names[-2:] == ["People · Baseline: constant", "People · Baseline: random"]
+
+
+def test_numbers_are_the_results_rounded(analysis: Analysis) -> None:
+    [_, columns, rows], *_ = render_table_text(analysis, ReportContext("A study"))
+    results = analysis.results.set_index(["statistic", "rater_a", "rater_b", "subset"])
+    truth = results.loc[("cohen_kappa", "ann", "ben", "all")]
+    cell = next(row for row in rows if row[0] == "ann · ben")[columns.index("Cohen κ")]
+
+    assert cell == f"{truth['estimate']:.2f} [{truth['low']:.2f}, {truth['high']:.2f}]"
+
+
+def test_many_raters_are_pooled() -> None:
+    import pandas as pd
+
+    from analysis import Scale, analyse
+
+    ratings = pd.DataFrame(
+        [
+            {"unit_id": f"u{n}", "rater_id": f"r{k}", "rater_kind": "human", "label": "xy"[n % 2]}
+            for n in range(30)
+            for k in range(13)
+        ]
+    )
+    found = analyse(ratings, None, [Scale("", ("x", "y"))], resamples=20)
+    [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
+
+    assert [row[0] for row in rows] == [
+        "People with each other",
+        "People · Baseline: constant",
+        "People · Baseline: random",
+    ]
+
+
+def test_undefined_cells_are_explained_in_the_title() -> None:
+    import pandas as pd
+
+    from analysis import Scale, analyse
+
+    ratings = pd.DataFrame(
+        [
+            {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": "xy"[n % 2]}
+            for n in range(40)
+            for rater, kind in (("ann", "human"), ("m", "model"))
+        ]
+    )
+    found = analyse(ratings, None, [Scale("", ("x", "y"))], resamples=20)
+    [(title, columns, rows)] = render_table_text(found, ReportContext("f.csv"))
+
+    assert title.startswith("Labels: on the categories\n(— undefined: ")
+    assert "no two humans share 30 units" in title
+    row = next(row for row in rows if row[0] == "People · m")
+    assert row[columns.index("Difference to people")] == "—"

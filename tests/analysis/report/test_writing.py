@@ -1,0 +1,321 @@
+"""The four files: there, well formed, traceable to results.csv, and safe whatever the ids are."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import html
+import json
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Analysis
+from analysis.results import RESULTS_COLUMNS, RESULTS_KEY
+
+NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+HEADINGS = (
+    "Verdicts",
+    "Human ceiling",
+    "Per-sample agreement",
+    "Overall agreement",
+    "Thresholds",
+    "Raters",
+    "Methods and provenance",
+)
+
+
+def read_results(out: Path) -> list[dict[str, str]]:
+    with (out / "results.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def unguarded(text: str) -> str:
+    """What the report says of its CSV: one leading apostrophe comes off."""
+    return text.removeprefix("'")
+
+
+@dataclass
+class Page(HTMLParser):
+    """Text of each estimate with its cell, by results row; tags and attributes of everything."""
+
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    cells: list[tuple[int, list[str], str]] = field(default_factory=list)
+    bare_cells: list[str] = field(default_factory=list)
+    _open: list[str] | None = None
+    _origin: tuple[int, list[str]] | None = None
+    _hidden: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        if tag in ("td", "dd"):
+            self._open, self._origin = [], None
+        if "data-row" in given:
+            self._origin = int(given["data-row"] or 0), json.loads(given["data-key"] or "")
+        self._hidden = tag == "sup"
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "dd") and self._open is not None:
+            text = " ".join(self._open)
+            if self._origin:
+                self.cells.append((*self._origin, text))
+            elif tag == "td":
+                self.bare_cells.append(text)
+            self._open = None
+        self._hidden = False
+
+    def handle_data(self, data: str) -> None:
+        if self._open is not None and not self._hidden and data.strip():
+            self._open.append(data.strip())
+
+
+def parse(out: Path) -> Page:
+    page = Page()
+    page.feed((out / "report.html").read_text("utf-8"))
+    return page
+
+
+def is_rounded_from(text: str, row: dict[str, str]) -> bool:
+    """Whether a shown number is one of the row's, up to rounding to the shown places."""
+    places = len(text.partition(".")[2])
+    exact = [float(row[name]) for name in ("estimate", "low", "high") if row[name]]
+    counts = [int(row["n_units"]), int(row["n_clusters"])]
+    if "subjects" in row["note"] and text in re.findall(r"[\d.]+", row["note"]):
+        return True  # correlations carry their p and the number of subjects
+    near = any(abs(float(text) - value) <= 0.5 * 10**-places + 1e-12 for value in exact)
+    return near or ("." not in text and int(text) in counts)
+
+
+def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
+    out = written(analysis)
+
+    assert sorted(path.name for path in out.iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.md",
+        "results.csv",
+    ]
+    content = json.loads((out / "report.json").read_text("utf-8"))
+    assert list(content) == ["schema", "study", "verdicts", "results"]
+    assert content["schema"] == 1
+    assert [each["grader"] for each in content["verdicts"]] == [
+        "provider:constant",
+        "provider:hard",
+        "provider:sure",
+    ]
+    assert list(content["results"][0]) == list(RESULTS_COLUMNS)
+    assert len(content["results"]) == len(read_results(out)) == len(analysis.results)
+
+
+def test_csv_and_json_keep_full_precision_and_null(analysis: Analysis, written) -> None:
+    out = written(analysis)
+    in_json = json.loads((out / "report.json").read_text("utf-8"))["results"]
+
+    undefined = 0
+    for truth, text, row in zip(
+        analysis.results.to_dict("records"), read_results(out), in_json, strict=True
+    ):
+        for name in ("estimate", "low", "high"):
+            if np.isnan(truth[name]):
+                undefined += 1
+                assert text[name] == ""
+                assert row[name] is None
+            else:
+                assert float(text[name]) == row[name] == truth[name]
+    assert undefined > 0, "the example must have undefined statistics"
+
+
+def test_every_number_in_the_page_is_in_results(analysis: Analysis, written) -> None:
+    out = written(analysis)
+    rows, page = read_results(out), parse(out)
+
+    assert len(page.cells) > 200
+    for line, key, text in page.cells:
+        row = rows[line - 2]
+        assert [row[name] for name in RESULTS_KEY] == key
+        for number in NUMBER.findall(text.replace("no unit has two labels", "")):
+            assert is_rounded_from(number, row), (number, text, row)
+    assert not any(NUMBER.search(text) for text in page.bare_cells)
+
+
+def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, written) -> None:
+    out = written(analysis)
+    rows = read_results(out)
+    seen = 0
+    for line in (out / "report.md").read_text("utf-8").splitlines():
+        cells = re.split(r"(?<!\\)\|", line)[1:-1] if line.startswith("|") else []
+        sources = lines_of(cells[-1]) if cells else []
+        for cell in cells[1:-1] if sources else []:
+            shown = re.sub(r"\([a-z ]+\)", "", cell)
+            for number in NUMBER.findall(shown):
+                seen += 1
+                assert any(is_rounded_from(number, rows[at - 2]) for at in sources), line
+    assert seen > 500
+
+
+def lines_of(text: str) -> list[int]:
+    """The rows of results.csv that "2-4, 9" names."""
+    found = []
+    for part in re.findall(r"\d+(?:-\d+)?", text):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:
+    out = written(analysis)
+    page = (out / "report.html").read_text("utf-8")
+    text = (out / "report.md").read_text("utf-8")
+
+    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", page) == list(HEADINGS)
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == list(HEADINGS)
+
+
+def test_a_section_without_content_says_why(written) -> None:
+    from analysis import Scale, analyse
+
+    alone = pd.DataFrame(
+        [
+            {"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": "xy"[n % 2]}
+            for n in range(8)
+        ]
+    )
+    out = written(analyse(alone, None, [Scale("", ("x", "y"))], resamples=50))
+    text = (out / "report.md").read_text("utf-8")
+
+    assert "No verdict: there are no model graders here to judge." in text
+    assert "No overall scores: no subject is known" in text
+    assert "No threshold to look at" in text
+    assert "— no unit has two labels" in text
+
+
+def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> None:
+    out = written(analysis)
+    page, source = parse(out), (out / "report.html").read_text("utf-8")
+
+    loading = {"script", "img", "link", "iframe", "object", "embed", "base", "form"}
+    assert not loading & {tag for tag, _ in page.tags}
+    assert not re.search(r"https?:|url\(|@import", source)
+    assert not [given for _, given in page.tags if "style" in given]
+    assert not [name for _, given in page.tags for name in given if name.startswith("on")]
+    policy = next(
+        given["content"] for tag, given in page.tags if tag == "meta" and "http-equiv" in given
+    )
+    style = re.search(r"<style>(.*?)</style>", source, re.DOTALL)
+    assert style is not None and policy is not None
+    digest = base64.b64encode(hashlib.sha256(style.group(1).encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'")
+
+
+def test_the_page_is_marked_up_for_everyone(analysis: Analysis, written) -> None:
+    out = written(analysis)
+    page, source = parse(out), (out / "report.html").read_text("utf-8")
+    tags = [tag for tag, _ in page.tags]
+
+    assert ("html", {"lang": "en"}) in page.tags
+    assert {"header", "nav", "main", "footer"} <= set(tags)
+    assert tags.count("table") == tags.count("caption") > 0
+    assert all("scope" in given for tag, given in page.tags if tag == "th")
+    assert ("a", {"class": "skip", "href": "#main"}) in page.tags
+    ids = [given["id"] for _, given in page.tags if "id" in given]
+    assert len(ids) == len(set(ids))
+    links = {given["href"] for tag, given in page.tags if tag == "a"}
+    assert all(link[1:] in ids for link in links if link and link.startswith("#"))
+    assert source.count('<a href="results.csv">') > tags.count("table")
+    assert "prefers-color-scheme: dark" in source
+    assert "@media print" in source
+
+
+def test_verdicts_carry_a_word_not_only_a_colour(analysis: Analysis, written) -> None:
+    source = (written(analysis) / "report.html").read_text("utf-8")
+    constant = next(each for each in analysis.verdicts if each["grader"] == "provider:constant")
+
+    assert constant["verdict"] == "do_not_use"
+    card = source[source.index('<article class="card do_not_use">') :].split("</article>")[0]
+    assert "Do not use" in card
+    assert html.escape(constant["sentence"], quote=False).replace("'", "&#39;") in card
+
+
+@pytest.mark.parametrize("synthetic", [True, False])
+def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic: bool) -> None:
+    out = written(analysis, synthetic=synthetic)
+    page = (out / "report.html").read_text("utf-8")
+    text = (out / "report.md").read_text("utf-8")
+    content = json.loads((out / "report.json").read_text("utf-8"))
+    captions = re.findall(r"<caption[^>]*>([^<]*)", page)
+
+    assert content["study"]["synthetic"] is synthetic
+    assert ("<strong>Synthetic.</strong>" in page) is synthetic
+    assert text.startswith("# A study: rater agreement" + " (synthetic)" * synthetic + "\n")
+    assert all(("(synthetic)" in caption) is synthetic for caption in captions)
+    assert all(row["note"].endswith("synthetic") is synthetic for row in read_results(out))
+    assert all(row["note"].endswith("synthetic") is synthetic for row in content["results"])
+
+
+def test_hostile_text_stays_text(hostile_analysis: Analysis, written) -> None:
+    evil = '"><img src=x onerror=alert(1)>'
+    out = written(
+        hostile_analysis, name=evil, facts={evil: evil}, notes=[evil], rubric_titles={"R": evil}
+    )
+    page, text = parse(out), (out / "report.md").read_text("utf-8")
+
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert not [name for _, given in page.tags for name in given if name.startswith("on")]
+    assert not re.search(r"<(script|img)", text)
+    assert not re.search(r"(?<!\\)!\[|(?<!\\)`", text)
+    assert "# not a heading" not in [line.strip() for line in text.splitlines()]
+    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(blocks) > 5
+    for block in blocks:
+        widths = {len(re.split(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1, block
+    assert json.loads((out / "report.json").read_text("utf-8"))["study"]["name"] == evil
+
+
+def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) -> None:
+    out = written(hostile_analysis)
+    rows = read_results(out)
+
+    numbers = {"n_units", "n_clusters", "estimate", "low", "high"}
+    risky = tuple("=+-@\t\r\n")
+    for row in rows:
+        for name, cell in row.items():
+            if name not in numbers and not NUMBER.fullmatch(cell):
+                assert not cell.startswith(risky), (name, cell)
+    truth = hostile_analysis.results
+    for name in RESULTS_KEY:
+        assert [unguarded(row[name]) for row in rows] == list(truth[name])
+    assert any(row["estimate"].startswith("-") for row in rows), "negative numbers stay numbers"
+
+
+def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> None:
+    out = written(
+        analysis,
+        facts={"seed": 7, "margin": 0.1},
+        notes=["12 labels set aside"],
+        thresholds={"R": {"provider:sure": 0.25}},
+    )
+    study = json.loads((out / "report.json").read_text("utf-8"))["study"]
+    page = (out / "report.html").read_text("utf-8")
+
+    assert study == {
+        "name": "A study",
+        "synthetic": False,
+        "facts": {"seed": 7, "margin": 0.1},
+        "notes": ["12 labels set aside", *analysis.notes],
+        "rubric_titles": {"R": "The rubric"},
+        "thresholds": {"R": {"provider:sure": 0.25}},
+    }
+    assert "<dt>margin</dt><dd>0.1</dd>" in page
+    assert "<dt>threshold of provider:sure on The rubric</dt><dd>0.25</dd>" in page
+    assert page.count("12 labels set aside") == 2, "under the verdicts and among the methods"

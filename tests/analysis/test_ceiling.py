@@ -1,0 +1,114 @@
+"""The human ceiling and the baselines, against sums written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from analysis import Scale, analyse
+
+TWO = ("1", "2")
+
+
+def _row(results: pd.DataFrame, statistic: str, rater_b: str, subset: str = "all") -> pd.Series:
+    found = results[
+        (results["statistic"] == statistic)
+        & (results["rater_a"] == "humans")
+        & (results["rater_b"] == rater_b)
+        & (results["subset"] == subset)
+    ]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def _kappa(a: Sequence[str], b: Sequence[str], weights: str | None = None, q: int = 3) -> float:
+    both = [(x, y) for x, y in zip(a, b, strict=True) if "-" not in (x, y)]
+    labels = [str(k + 1) for k in range(q)]
+    return float(cohen_kappa_score(*zip(*both, strict=True), labels=labels, weights=weights))
+
+
+@pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "quadratic")])
+def test_the_difference_is_between_two_plain_means_on_the_same_units(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator, level: str, weights: str
+) -> None:
+    truth = rng.integers(0, 3, 200)
+    humans = {name: noisy(rng, truth, 3, 0.7, missing=0.2) for name in ("ann", "ben", "cem")}
+    grader = noisy(rng, truth, 3, 0.6, missing=0.3)
+    scale = Scale("", ("1", "2", "3"), level)
+    found = analyse(make_ratings({**humans, "g": grader}, ["g"]), None, [scale], resamples=300)
+    on_same = {
+        name: [x if g != "-" else "-" for x, g in zip(given, grader, strict=True)]
+        for name, given in humans.items()
+    }
+    with_grader = np.mean([_kappa(given, grader, weights) for given in humans.values()])
+    among = np.mean([_kappa(a, b, weights) for a, b in combinations(on_same.values(), 2)])
+    row = _row(found.results, "human_ceiling_difference", "g")
+    assert row["estimate"] == pytest.approx(with_grader - among)
+    assert row["low"] < row["estimate"] < row["high"]
+    humans_and_g = sum(
+        g != "-" and any(given[n] != "-" for given in humans.values()) for n, g in enumerate(grader)
+    )
+    assert row["n_units"] == humans_and_g
+
+
+def test_the_difference_is_paired(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """A grader g that repeats ann: (1 + k) / 2 - k = (1 - k) / 2 in every single resample."""
+    truth = rng.integers(0, 2, 300)
+    ann, ben = (noisy(rng, truth, 2, 0.7) for _ in range(2))
+    ratings = make_ratings({"ann": ann, "ben": ben, "g": ann}, ["g"])
+    results = analyse(ratings, None, [Scale("", TWO)], resamples=500).results
+    row = _row(results, "human_ceiling_difference", "g")
+    k = _row(results, "cohen_kappa", "")
+    assert k["estimate"] == pytest.approx(_kappa(ann, ben, q=2))
+    mirrored = [(1 - k[name]) / 2 for name in ("estimate", "high", "low")]
+    assert row[["estimate", "low", "high"]].tolist() == pytest.approx(mirrored)
+
+
+def test_pairs_that_share_fewer_than_30_units_stay_out(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 100)
+    ann, ben, g = (noisy(rng, truth, 2, 0.8) for _ in range(3))
+    cem = [*noisy(rng, 1 - truth[:29], 2, 0.8), *["-"] * 71]
+    ratings = make_ratings({"ann": ann, "ben": ben, "cem": cem, "g": g}, ["g"])
+    results = analyse(ratings, None, [Scale("", TWO)], resamples=200).results
+    row = _row(results, "cohen_kappa", "g")
+    assert row["estimate"] == pytest.approx((_kappa(ann, g, q=2) + _kappa(ben, g, q=2)) / 2)
+    assert "mean over 2 pairs of raters; 1 left out: under 30 shared units" in row["note"]
+    assert _row(results, "cohen_kappa", "")["estimate"] == pytest.approx(_kappa(ann, ben, q=2))
+
+
+def test_without_30_shared_units_there_is_no_ceiling(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "12" * 10, "ben": "12" * 10, "g": "12" * 10}, ["g"])
+    results = analyse(ratings, None, [Scale("", TWO)], resamples=100).results
+    row = _row(results, "human_ceiling_difference", "g")
+    assert np.isnan(row["estimate"])
+    assert row["note"] == "the grader shares 30 units with no human"
+    mean = _row(results, "cohen_kappa", "g")
+    assert mean["estimate"] == pytest.approx(1.0)
+    assert "no pair of raters shares 30 units" in mean["note"]
+
+
+def test_baselines_stand_beside_the_humans(make_ratings: Callable) -> None:
+    """ann says 1 on 60 of 80 units, ben on 40: prevalence 5/8, so constant is right 5/8 of it."""
+    ratings = make_ratings({"ann": "1" * 60 + "2" * 20, "ben": "1" * 40 + "2" * 40})
+    results = analyse(ratings, None, [Scale("", TWO)], resamples=200).results
+    constant = _row(results, "observed_agreement", "baseline:constant")
+    assert constant["estimate"] == pytest.approx((60 / 80 + 40 / 80) / 2)
+    assert "always 1" in constant["note"]
+    random = _row(results, "observed_agreement", "baseline:random")
+    expected = [(a * 5 + (80 - a) * 3) / 8 / 80 for a in (60, 40)]
+    assert random["estimate"] == pytest.approx(np.mean(expected))
+    people = _kappa("1" * 60 + "2" * 20, "1" * 40 + "2" * 40, q=2)
+    for name in ("baseline:constant", "baseline:random"):
+        assert _row(results, "cohen_kappa", name)["estimate"] == 0.0
+        difference = _row(results, "human_ceiling_difference", name)
+        assert difference["estimate"] == pytest.approx(-people)
+    assert "constant_rater" in _row(results, "cohen_kappa", "baseline:constant")["note"]

@@ -1,0 +1,57 @@
+"""Graders against each other and raters' leniency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Scale, analyse
+from analysis.comparison import mcnemar_p
+
+TWO = Scale("", ("1", "2"))
+
+
+def _row(results: pd.DataFrame, statistic: str, rater_a: str, rater_b: str) -> pd.Series:
+    keys = ["statistic", "rater_a", "rater_b"]
+    return results.set_index(keys).loc[(statistic, rater_a, rater_b)]
+
+
+def test_the_difference_of_two_graders_is_paired(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 300)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.8) for k in range(3)}
+    good, poor = noisy(rng, truth, 2, 0.9), noisy(rng, truth, 2, 0.4)
+    ratings = make_ratings(
+        {**labels, "good": good, "poor": poor, "same": good}, ["good", "poor", "same"]
+    )
+    results = analyse(ratings, None, [TWO], resamples=400).results
+    row = _row(results, "kappa_difference", "good", "poor")
+    means = [_row(results, "cohen_kappa", "humans", name)["estimate"] for name in ("good", "poor")]
+    assert row["estimate"] == pytest.approx(means[0] - means[1])
+    assert row["low"] > 0
+    none = _row(results, "kappa_difference", "good", "same")
+    assert none[["estimate", "low", "high"]].tolist() == [0.0, 0.0, 0.0]
+    assert none["note"].startswith("McNemar exact p 1 ")
+
+
+def test_mcnemar_without_discordant_units_is_1() -> None:
+    right = np.array([True, True, False])
+    assert mcnemar_p(right, right, np.ones(3, dtype=np.int64)) == 1.0
+
+
+def test_leniency(make_ratings: Callable) -> None:
+    """ann and g differ on 8 units, all one way: (8 - 0)^2 / 8 = 8, p = .0047 with one df."""
+    ratings = make_ratings({"ann": "1" * 30 + "2" * 10, "g": "1" * 22 + "2" * 18}, ["g"])
+    row = _row(analyse(ratings, None, [TWO], resamples=50).results, "stuart_maxwell_p", "ann", "g")
+    assert row["estimate"] == pytest.approx(0.0046777350)
+    assert row["note"] == "Holm p 0.004678; takes units as independent"
+
+
+def test_leniency_of_two_raters_who_never_differ(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "12" * 20, "g": "12" * 20}, ["g"])
+    row = _row(analyse(ratings, None, [TWO], resamples=50).results, "stuart_maxwell_p", "ann", "g")
+    assert row["estimate"] == 1.0

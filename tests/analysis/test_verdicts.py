@@ -1,0 +1,107 @@
+"""Verdicts come from bounds: what passes, what fails, and what cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from analysis import RESULTS_KEY, Scale, Verdict, analyse
+
+TWO = Scale("tone", ("1", "2"))
+
+
+@pytest.fixture
+def verdict_on(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> Callable[..., Verdict]:
+    """The verdict on a grader that is right with `keep`, beside humans that are so with .85."""
+
+    def judge(grader: float | list[str], n: int = 400, humans: int = 3, **fields: object):
+        truth = (rng.random(n) < 0.3).astype(int)
+        labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(humans)}
+        labels["g"] = grader if isinstance(grader, list) else noisy(rng, truth, 2, grader)
+        ratings = make_ratings(labels, ["g"])
+        found = analyse(ratings, None, [TWO], resamples=400, **fields)
+        assert len(found.verdicts) == 1
+        keys = set(found.results[list(RESULTS_KEY)].itertuples(index=False, name=None))
+        assert {tuple(key) for key in found.verdicts[0]["evidence"]} <= keys
+        return found.verdicts[0]
+
+    return judge
+
+
+def test_as_good_as_people(verdict_on: Callable) -> None:
+    verdict = verdict_on(0.92)
+    assert verdict["verdict"] == "may_stand_in"
+    assert verdict["grader"] == "g"
+    assert "95% interval" in verdict["sentence"]
+    assert "400 units" in verdict["sentence"]
+    assert "3 people" in verdict["sentence"]
+
+
+def test_far_below_people(verdict_on: Callable) -> None:
+    assert verdict_on(0.3)["verdict"] == "do_not_use"
+
+
+@pytest.mark.parametrize("n", [20, 60, 400])
+@pytest.mark.parametrize("label", ["1", "2"])
+@pytest.mark.parametrize("humans", [1, 2, 3])
+def test_a_constant_grader_never_passes(
+    verdict_on: Callable, n: int, label: str, humans: int
+) -> None:
+    verdict = verdict_on([label] * n, n=n, humans=humans, margin=1.5)
+    assert verdict["verdict"] == ("do_not_use" if n >= 20 else "cannot_tell")
+
+
+def test_a_constant_grader_does_not_pass_where_people_hardly_vary(make_ratings: Callable) -> None:
+    people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
+    found = analyse(make_ratings(people, ["g"]), None, [TWO], resamples=400, margin=1.0)
+    assert found.verdicts[0]["verdict"] != "may_stand_in"
+
+
+def test_a_random_grader_never_passes(verdict_on: Callable) -> None:
+    assert verdict_on(0.0, margin=1.5)["verdict"] != "may_stand_in"
+
+
+def test_too_few_labels_say_how_many_more(verdict_on: Callable) -> None:
+    verdict = verdict_on(0.85, n=60, margin=0.02)
+    assert verdict["verdict"] == "cannot_tell"
+    assert "label about" in verdict["sentence"]
+    assert "more units" in verdict["sentence"]
+
+
+def test_perfect_agreement_on_few_clusters_is_not_enough(make_ratings: Callable) -> None:
+    labels = {"ann": "12" * 20, "ben": "12" * 20, "g": "12" * 20}
+    ratings = make_ratings(labels, ["g"])
+    units = ratings[["unit_id"]].drop_duplicates()
+    units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
+    verdict = analyse(ratings, units, [TWO], resamples=200).verdicts[0]
+    assert verdict["verdict"] == "cannot_tell"
+    assert "10 clusters are too few to recommend on; label 20 more" in verdict["sentence"]
+
+
+def test_one_person_is_no_ceiling(verdict_on: Callable) -> None:
+    verdict = verdict_on(0.9, humans=1)
+    assert verdict["verdict"] == "cannot_tell"
+    assert "only one person labelled" in verdict["sentence"]
+
+
+def test_a_grader_without_people(make_ratings: Callable) -> None:
+    verdict = analyse(make_ratings({"g": "12" * 40}, ["g"]), None, [TWO], resamples=100).verdicts[0]
+    assert verdict["verdict"] == "cannot_tell"
+    assert "no person has labelled" in verdict["sentence"]
+
+
+def test_low_coverage_does_not_pass(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 400)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
+    grader = noisy(rng, truth, 2, 0.93)
+    grader[:20] = [""] * 20
+    found = analyse(make_ratings({**labels, "g": grader}, ["g"]), None, [TWO], resamples=400)
+    verdict = found.verdicts[0]
+    assert verdict["verdict"] == "cannot_tell"
+    assert "scored 95.0% of what it was asked" in verdict["sentence"]

@@ -1,0 +1,238 @@
+"""Labelling in a real browser: the store holds what an annotator chose, whatever happens."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sqlite3
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from evenhand.main import main
+from study.tables import read_table
+
+pytestmark = pytest.mark.browser
+
+OPTIONS = ("L", "R", "C")
+
+
+def test_two_annotators_at_the_same_time(annotator, served):
+    people = [annotator("two-1"), annotator("two-2")]
+    orders: dict[str, set[str]] = {}
+    for option in itertools.islice(itertools.cycle(OPTIONS), 8):
+        for person in people:
+            unit, order = person.unit()
+            orders.setdefault(unit, set()).add(order)
+            person.answer(option)
+    for person in people:
+        assert len(person.given) == 8
+        assert person.stored() == person.given
+    # The order is drawn per rater: some of the eight units they saw the two ways round.
+    assert len(orders) == 8
+    assert {"ab", "ba"} in orders.values()
+    # And the report speaks of both.
+    assert main(["report", str(served.folder)]) == 0
+    results = read_table(served.folder / "report" / "results.csv")
+    pairs = results[results["statistic"] == "observed_agreement"]
+    assert ("two-1", "two-2", "8") in set(
+        zip(pairs["rater_a"], pairs["rater_b"], pairs["n_units"], strict=True)
+    )
+
+
+@pytest.mark.parametrize("gap", [0, 50], ids=["no gap", "50 ms"])
+def test_keys_as_fast_as_they_come(annotator, gap, capsys):
+    person = annotator(f"fast-{gap}")
+    # Every option by its letter and by its place in the list.
+    ways = [("L", "l"), ("R", "2"), ("C", "c"), ("L", "1"), ("R", "R"), ("C", "3")]
+    for option, key in itertools.islice(itertools.cycle(ways), 30):
+        person.answer(option, key, gap)
+    stored = person.stored()
+    wrong = {unit for unit in stored if stored[unit] != person.given.get(unit)}
+    assert (len(stored), wrong, person.given.keys() - stored.keys()) == (30, set(), set())
+
+    person.page.wait_for_timeout(100)  # the last frame
+    times = person.page.evaluate("enterToPaint")
+    middle, slow = np.percentile(times, [50, 95])
+    with capsys.disabled():
+        print(f"\n  Enter to next unit painted: p50 {middle:.0f} ms, p95 {slow:.0f} ms")
+    assert len(times) == 30
+    assert slow < 1500
+
+
+def test_the_order_is_recorded_and_the_label_turned_back(annotator, served):
+    person = annotator("order")
+    seen = {}
+    while len(set(seen.values())) < 2 or len(seen) < 4:
+        unit, order = person.unit()
+        seen[unit] = order
+        person.answer("L")
+    rows = served.labels("order").set_index("unit_id")
+    assert rows["order"].to_dict() == seen
+    # "The left one" is the pair's a where it was shown as it stands, and its b where exchanged.
+    assert rows["label"].to_dict() == {
+        unit: {"ab": "L", "ba": "R"}[order] for unit, order in seen.items()
+    }
+
+
+def test_enter_twice_or_held_down_labels_one_unit(annotator):
+    person = annotator("double")
+    for press in (
+        lambda: person.page.keyboard.press("Enter"),
+        lambda: person.page.keyboard.down("Enter"),
+    ):
+        before = person.page.text_content(".material")
+        person.choose("R")
+        for _ in range(4):
+            press()  # down without up repeats, as a key that is held
+        person.page.keyboard.up("Enter")
+        person.wait_for_next(before)
+        person.wait_for_chip("saved")
+        person.page.wait_for_timeout(200)
+        assert person.chosen() is None
+    assert len(person.given) == 2
+    assert person.stored() == person.given
+
+
+def test_enter_without_a_choice_says_so(annotator):
+    person = annotator("empty")
+    unit = person.unit()
+    person.submit()
+    assert person.page.text_content(".notice") == "Choose an answer first."
+    assert person.unit() == unit
+    assert person.stored() == {}
+
+
+def test_keys_with_modifiers_or_under_the_sheet_do_nothing(annotator):
+    person = annotator("modifiers")
+    for keys in ("Control+c", "Alt+l", "Meta+2"):
+        person.page.keyboard.press(keys)
+    assert person.chosen() is None
+    person.page.keyboard.press("?")
+    assert person.page.locator(".sheet").is_visible()
+    person.page.keyboard.press("l")
+    person.page.keyboard.press("Escape")
+    assert not person.page.locator(".sheet").is_visible()
+    assert person.chosen() is None
+    person.page.keyboard.press("c")
+    assert person.chosen() == "C"
+
+
+def test_by_mouse(annotator):
+    person = annotator("mouse")
+    before = person.page.text_content(".material")
+    unit, order = person.unit()
+    person.page.get_by_role("radio", name="Response B").check()
+    person.page.get_by_role("button", name="Submit and go on").click()
+    person.wait_for_next(before)
+    assert person.stored() == {unit: {"ab": "R", "ba": "L"}[order]}
+
+
+def test_a_reload_keeps_the_unit_and_the_draft(annotator):
+    person = annotator("reload")
+    person.answer("C")
+    person.choose("R")
+    unit = person.unit()
+    person.page.reload()
+    person.page.wait_for_selector(".option")
+    assert person.unit() == unit
+    assert person.chosen() == "R"
+    assert len(person.stored()) == 1  # a draft is no label
+    before = person.page.text_content(".material")
+    person.submit()
+    person.wait_for_next(before)
+    assert person.stored() == person.given
+
+
+def test_two_windows_of_one_rater(annotator, new_context):
+    context = new_context()
+    first = annotator("windows", context=context)
+    second = annotator("windows", context=context)
+    unit = second.unit()
+    assert first.unit() == unit
+    first.answer("L")
+    second.page.keyboard.press("c")
+    second.submit()
+    second.page.wait_for_function(
+        "() => document.querySelector('[data-testid=stBidiComponentIsolated]')"
+        ".shadowRoot.querySelector('.notice').textContent.includes('another window')"
+    )
+    second.submit()  # at once: the second half of a double Enter
+    assert second.unit() == unit  # never on its own
+    assert second.stored() == first.given
+    second.page.wait_for_timeout(800)
+    before = second.page.text_content(".material")
+    second.submit()
+    second.wait_for_next(before)
+    assert second.unit() == first.unit()
+    second.answer("C")
+    assert second.stored() == first.given | second.given | {unit[0]: first.given[unit[0]]}
+
+
+def test_the_server_dies_before_the_answer_reaches_it(annotator, mortal):
+    person = annotator("killed", mortal)
+    unit = person.unit()
+    before = person.page.text_content(".material")
+    person.choose("L")
+    mortal.kill()
+    person.submit()
+    person.wait_for_chip("offline")
+    assert person.unit() == unit  # no going on before the label is safe
+    mortal.start()
+    person.wait_for_next(before)
+    person.wait_for_chip("saved")
+    assert person.stored() == person.given
+    person.answer("R")
+    assert len(mortal.labels("killed")) == len(person.given) == 2
+
+
+def test_the_server_dies_before_its_acknowledgement_arrives(annotator, new_context, mortal):
+    deaf = False
+
+    def relay(socket):
+        upstream = socket.connect_to_server()
+        upstream.on_message(lambda message: None if deaf else socket.send(message))
+
+    context = new_context()
+    context.route_web_socket(re.compile("/_stcore/stream"), relay)
+    person = annotator("unheard", mortal, context)
+    unit = person.unit()
+    before = person.page.text_content(".material")
+    person.choose("R")
+    deaf = True
+    person.submit()
+    _until(person.page, lambda: len(mortal.labels("unheard")) == 1)
+    assert person.unit() == unit
+    mortal.kill()
+    deaf = False
+    mortal.start()
+    person.wait_for_next(before)
+    assert len(mortal.labels("unheard")) == 1
+    assert person.stored() == person.given
+
+
+def test_a_store_that_cannot_be_written_is_said_and_outlived(annotator, mortal):
+    person = annotator("full", mortal)
+    before = person.page.text_content(".material")
+    with sqlite3.connect(mortal.folder / "study.db") as other:
+        other.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON labels "
+            "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+        )
+    person.choose("C")
+    person.submit()
+    person.wait_for_chip("failed")
+    assert person.page.text_content(".material") == before
+    with sqlite3.connect(mortal.folder / "study.db") as other:
+        other.execute("DROP TRIGGER refuse")
+    person.wait_for_next(before)
+    assert person.stored() == person.given
+
+
+def _until(page, condition: Callable[[], bool], seconds: float = 10) -> None:
+    for _ in range(int(seconds / 0.05)):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError

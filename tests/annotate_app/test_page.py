@@ -1,0 +1,181 @@
+"""What an annotator sees, and what nobody must: the page around the work, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = [
+    "<script>window.pwned = 1</script><style>.panel { display: none }</style>",
+    '<img src="http://192.0.2.1/x.png" onerror="window.pwned = 2"> <b>bold</b> <a href="/">a</a>',
+    "![beacon](http://192.0.2.1/beacon.png) [link](javascript:alert(1)) **bold** ~~struck~~",
+    "It costs $5 to $10, $x^2$, $$\\int_0^1 x$$, \\(y\\)",
+    ":red[x] :rocket: :material/rule: :violet-badge[b] # heading\n# heading\n\n- a list\n    code",
+    "\u202eright to left override \u2066isolate, no end, \u05e2\u05d1\u05e8\u05d9\u05ea, \u200f.",
+    "</div></section></script>{{ braces }} {title} &lt;escaped&gt; &amp;   three spaces",
+    "one\n\n\n\nfour lines down\ttab",
+]
+
+
+def hostile(number: int, side: str) -> str:
+    place = 2 * (number - 1) + (side == "b")
+    return f"Unit {number}{side}\n" + HOSTILE[place]
+
+
+def test_responses_are_shown_as_text_and_nothing_leaves(
+    annotator, new_context, make_study, serve_study
+):
+    server = serve_study(make_study(len(HOSTILE) // 2, response=hostile))
+    context = new_context()
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    context.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
+    person = annotator("hostile", server, context)
+    shown = []
+    for _ in range(len(HOSTILE) // 2):
+        _, left, _, right = person.texts()
+        shown += [left, right]
+        texts = person.page.locator(".material .text")
+        assert texts.evaluate_all("nodes => nodes.map(node => node.childElementCount)") == [0] * 4
+        assert person.page.locator(".panel").is_visible()
+        before = person.page.text_content(".material")
+        person.page.keyboard.press("c")
+        person.page.keyboard.press("Enter")
+        person.wait_for_next(before)
+    expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
+    assert sorted(shown) == sorted(expected)
+    assert person.page.evaluate("window.pwned") is None
+    assert len(asked) > 10
+    hosts = {urlsplit(url).hostname for url in asked if not url.startswith(("data:", "blob:"))}
+    assert hosts == {"127.0.0.1"}
+
+
+def test_nothing_names_the_subject_the_unit_or_the_order(annotator, new_context, served):
+    context = new_context()
+    page = context.new_page()
+    frames: list[bytes] = []
+
+    def listen(socket):
+        for event in ("framereceived", "framesent"):
+            socket.on(event, lambda frame: frames.append(_bytes(frame)))
+
+    page.on("websocket", listen)
+    page.goto(f"{served.url}?rater=blind")
+    page.wait_for_selector(".option")
+    page.keyboard.press("l")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "() => document.querySelector('[data-testid=stBidiComponentIsolated]')"
+        ".shadowRoot.querySelector('.count').textContent.startsWith('1 of')"
+    )
+    inside = page.locator(".panel").evaluate("node => node.outerHTML")
+    storage = page.evaluate("JSON.stringify(localStorage)")
+    everything = b"".join(frames).decode("utf-8", "replace") + page.content() + inside
+    everything += storage + page.url
+    assert re.search(r"Response \d+, side ", everything)  # the listening works
+    for secret in (r"secret-subject", r"p\d{4}\b", r"\border\b\W{1,3}(ab|ba)", r"unit_id"):
+        assert not re.search(secret, everything)
+    assert str(served.folder) not in everything
+
+
+def test_the_page_runs_no_full_garbage_collection_after_each_answer(annotator, served):
+    person = annotator("collection")
+    for _ in range(3):
+        person.answer("C")
+    assert "watching" in served.spied
+    assert "collect 2" not in served.spied
+
+
+def test_from_the_rater_code_to_the_end(new_context, mortal):
+    page = new_context().new_page()
+    page.goto(mortal.url)
+    code = page.get_by_label("Rater code")
+    code.fill("no such code!")
+    code.press("Enter")
+    complaint = page.get_by_role("alert")
+    complaint.wait_for()
+    assert "rater code is 1 to 64 letters" in complaint.inner_text()
+    code.fill("anna")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector(".option")
+    assert page.url.endswith("?rater=anna")
+    page.reload()
+    page.wait_for_selector(".option")
+    for done in ("1 of 2", "2 of 2"):
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        page.get_by_text(f"{done} answered").wait_for()
+    page.get_by_text("All done").wait_for()
+    assert len(mortal.labels("anna")) == 2
+    page.reload()
+    page.get_by_text("All done").wait_for()
+
+
+def test_a_bad_code_in_the_address_asks_again(new_context, served):
+    page = new_context().new_page()
+    page.goto(f"{served.url}?rater=no%20such%20code!")
+    page.get_by_role("alert").wait_for()
+    assert page.get_by_label("Rater code").is_visible()
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_everything_needed_is_in_view(new_context, served, mode, width, height):
+    context = new_context(viewport={"width": width, "height": height}, color_scheme=mode)
+    page = context.new_page()
+    page.goto(f"{served.url}?rater=look")
+    page.wait_for_selector(".option")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for part in (".count", ".chip", "#question", ".options", ".go", ".response .text >> nth=0"):
+        box = page.locator(part).bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert 0 <= box["y"] < height - 20
+    left, right = (page.locator(".side").nth(n).bounding_box() for n in (0, 1))
+    side_by_side = left["y"] == right["y"]
+    assert side_by_side == (width > 700)
+    for chrome in ("stToolbar", "stAppDeployButton", "stHeader"):
+        assert not page.get_by_test_id(chrome).first.is_visible()
+    for part in (".response .text", ".name", ".description", ".count", ".chip", "#question", ".go"):
+        assert _contrast(page, part) >= 4.5, part
+    page.keyboard.press("c")
+    for part in (".option:has(:checked) .description", ".go[aria-disabled=false]"):
+        assert _contrast(page, part) >= 4.5, part
+
+
+def _bytes(frame: str | bytes) -> bytes:
+    return frame.encode() if isinstance(frame, str) else frame
+
+
+# WCAG 2.2, contrast of a text with the first opaque background behind it.
+_COLOURS = """
+(node) => {
+  const paint = (colour) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    return [...pen.getImageData(0, 0, 1, 1).data];
+  };
+  let behind = node;
+  while (paint(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
+  return [getComputedStyle(node).color, getComputedStyle(behind).backgroundColor].map(paint);
+}
+"""
+
+
+def _contrast(page, selector: str) -> float:
+    colours = page.locator(selector).first.evaluate(_COLOURS)
+    light, dark = sorted((_luminance(colour[:3]) for colour in colours), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: list[int]) -> float:
+    channels = [c / 255 for c in colour]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,95 @@
+"""A run that is killed at a random instant and started again gives the table of a quiet run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from graders import grade
+from study import Study
+from tests.graders.conftest import MarkedStudy
+from tests.graders.protocol_server import Call, ProtocolServer, Reply, answer, error
+
+ROOT = Path(__file__).parents[2]
+CONCURRENCY = 8
+PROGRAM = f"""
+import sys
+from graders import grade
+from study import open_study
+grade(open_study(sys.argv[1]), [sys.argv[2]], concurrency={CONCURRENCY}, wait_scale=0.001)
+"""
+
+
+def _slow(call: Call) -> Reply:
+    """A server that takes its time and is now and then too busy."""
+    reply = error(529) if call.nth == 1 and hash(call.unit) % 7 == 0 else answer(call)
+    return replace(reply, delay=0.02)
+
+
+def _grade_and_kill(study: Study, server: ProtocolServer, calls: int) -> None:
+    """Grade in a process of its own; kill -9 it once it has sent so many more requests."""
+    wanted = len(server.calls) + calls
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(study.folder), server.openai],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while len(server.calls) < wanted:
+            assert process.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < deadline, "the run did not get going"
+            time.sleep(0.001)
+        time.sleep(random.uniform(0, 0.02))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _table(study: Study) -> pd.DataFrame:
+    """What a run decides, without when and how long."""
+    table = study.ratings().drop(columns=["seconds", "created_at"])
+    return table.sort_values("unit_id", ignore_index=True)
+
+
+def _finished(study: Study, rater_id: str) -> set[str]:
+    hedging = study.rubrics["hedging"]
+    found = study.store.finished_grades(rater_id, "hedging", hedging.hash)
+    return {unit for unit, _, _ in found}
+
+
+def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(
+    server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    server.script = _slow
+    quiet = marked_study(pairs=60, name="quiet")
+    grade(quiet, [server.openai], wait_scale=0.001)
+    killed = marked_study(pairs=60, name="killed")
+    kept: set[str] = set()
+    for _ in range(2):
+        calls = random.randint(5, 50)
+        print("killed after", calls, "requests")
+        before = len(server.calls)
+        _grade_and_kill(killed, server, calls)
+        time.sleep(0.05)  # let the server log what was already on its way
+        asked = Counter(call.unit for call in server.calls[before:])
+        assert not kept & set(asked), "a finished grade was asked again"
+        now = _finished(killed, server.openai)
+        assert kept <= now, "a kept grade was lost"
+        assert len(set(asked) - now) <= CONCURRENCY, "an answered grade was not kept"
+        kept = now
+    assert 0 < len(kept) < 120
+    before = len(server.calls)
+    summary = grade(killed, [server.openai], wait_scale=0.001)
+    assert summary.graders[0].already == len(kept)
+    assert {call.unit for call in server.calls[before:]} == set(_table(quiet)["unit_id"]) - kept
+    pd.testing.assert_frame_equal(_table(killed), _table(quiet))

@@ -1,0 +1,128 @@
+"""A marked key, sent back by the server in every way a reply can be: none of it may be kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from graders import grade
+from graders.scrub import Scrubber, key_from_environment
+from rubrics.errors import InputError
+from tests.graders.conftest import MarkedStudy
+from tests.graders.protocol_server import Call, ProtocolServer, Reply, completion, error, message
+
+KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
+MARK = "MARKED0KEY"
+
+
+def _echo(call: Call) -> str:
+    """What a careless server says: the header, the key, and the key encoded."""
+    key = call.headers["authorization"].removeprefix("Bearer ")
+    return (
+        f"bad header {call.headers['authorization']!r} ({key}, {base64.b64encode(key.encode())!r})"
+    )
+
+
+def _reply(call: Call, text: str) -> Reply:
+    return message(text) if call.path.endswith("/messages") else completion(text)
+
+
+WAYS = {
+    "rejected key": lambda call: error(401, _echo(call)),
+    "unknown model": lambda call: error(404, _echo(call)),
+    "rejected request": lambda call: error(400, _echo(call)),
+    "server error": lambda call: error(500, _echo(call)),
+    "too busy": lambda call: error(429, _echo(call)),
+    "error page": lambda call: Reply(502, f"<html>{_echo(call)}</html>"),
+    "half a reply": lambda call: Reply(200, '{"id": "' + _echo(call)),
+    "error as reply": lambda call: Reply(200, {"error": {"message": _echo(call)}}),
+    "another shape": lambda call: Reply(
+        200, {"content": _echo(call), call.headers["authorization"]: 1}
+    ),
+    "long reply": lambda call: Reply(200, {"x": "y" * 19_980 + call.headers["authorization"]}),
+    "no label": lambda call: _reply(call, _echo(call)),
+    "a label": lambda call: _reply(call, f"Answer: 1\n{_echo(call)}"),
+    "starred": lambda call: error(401, f"Incorrect API key provided: sk-ant-{MARK}***6789."),
+    "in headers": lambda call: Reply(
+        200,
+        _reply(call, "1").body,
+        {
+            "request-id": call.headers["authorization"],
+            "x-request-id": call.headers["authorization"],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_the_key_is_nowhere(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    provider: str,
+    way: str,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    server.script = WAYS[way]
+    study = marked_study(pairs=1)
+    summary = grade(
+        study, [claude if provider == "anthropic" else server.openai], wait_scale=0.0005
+    )
+    study.close()
+    assert any(MARK in call.headers["authorization"] for call in server.calls)
+    written = _files(study.folder) + repr(summary) + "".join(summary.stopped)
+    told = caplog.text + "".join(capfd.readouterr())
+    assert MARK not in written + told
+    assert base64.b64encode(KEY.encode()).decode()[:24] not in written + told
+
+
+def _files(folder: Path) -> str:
+    return "".join(p.read_bytes().decode("latin-1") for p in folder.rglob("*") if p.is_file())
+
+
+def test_the_search_would_find_a_key(marked_study: MarkedStudy) -> None:
+    study = marked_study(pairs=1, response=lambda pair, side: MARK)
+    study.close()
+    assert MARK in _files(study.folder)
+
+
+def test_a_key_is_not_taken_for_a_model(
+    marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "token-MARKED0KEY")
+    with pytest.raises(InputError) as caught:
+        grade(marked_study(), ["openai:token-MARKED0KEY"])
+    assert MARK not in str(caught.value)
+
+
+def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
+    assert key_from_environment("OPENAI_API_KEY") == KEY
+    monkeypatch.setenv("OPENAI_API_KEY", "  ")
+    assert key_from_environment("OPENAI_API_KEY") is None
+    monkeypatch.setenv("OPENAI_API_KEY", f"{MARK} ü")
+    with pytest.raises(InputError, match="OPENAI_API_KEY") as caught:
+        key_from_environment("OPENAI_API_KEY")
+    assert MARK not in str(caught.value)
+
+
+def test_a_short_placeholder_does_not_tear_holes_into_words() -> None:
+    assert Scrubber(["none"]).text("none of the options") == "none of the options"
+
+
+def test_custom_headers_are_secrets_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-gateway: {MARK}-1\nx-other: v")
+    tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
+    assert MARK not in json.dumps(Scrubber.from_environment().tree(tree))
