@@ -43,7 +43,7 @@ class Option(_Texts):
     description: str = ""
     examples: tuple[str, ...] = ()
     swapped: str = ""
-    """The key that this choice stands for once the two sides are exchanged; the same key if empty."""
+    """What this choice is called once the two sides are exchanged; the same key if empty."""
 
     @field_validator("key")
     @classmethod
@@ -72,16 +72,16 @@ class Cue(_Strict):
 class LexicalCues(_Strict):
     """How the offline lexical grader reads a response under this rubric. Raters never see it.
 
-    `ordinal` scores one response and places it on the scale; `contrast` scores two responses and
-    compares them.
+    `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
+    score levelling off at plus or minus `scale`, and compares them.
     """
 
     kind: Literal["ordinal", "contrast"]
     cues: tuple[Cue, ...] = Field(min_length=1)
     scale: float = Field(gt=0)
-    """The score (or difference of scores) at which the reading is well past the middle."""
+    """The score, or difference of scores, that places a reading well past the middle."""
     spread: float = Field(gt=0)
-    """How uncertain the reading is, in categories (ordinal) or in units of the score (contrast)."""
+    """Standard deviation of the reading, in categories (ordinal) or of the difference (contrast)."""
     per_words: int = Field(default=0, ge=0)
     """Count matches per so many words; 0 counts them as they are."""
     length_weight: float = 0.0

@@ -14,7 +14,8 @@ class RubricParser:
     """Finds the one option that an answer names; anything else is no label.
 
     >>> parse = RubricParser({"A": "First", "B": "Second", "C": "Same"}).label
-    >>> [parse(text) for text in ("C", "(c) both help", "Answer: **B**", "A or B", "A response ...")]
+    >>> answers = ("C", "(c) both help", "Answer: **B**", "A or B", "A response ...")
+    >>> [parse(text) for text in answers]
     ['C', 'C', 'B', None, None]
     """
 
