@@ -81,7 +81,7 @@ class LexicalCues(_Strict):
     scale: float = Field(gt=0)
     """The score, or difference of scores, that places a reading well past the middle."""
     spread: float = Field(gt=0)
-    """Standard deviation of the reading, in categories (ordinal) or of the difference (contrast)."""
+    """Standard deviation of the reading: in categories, or of the difference of scores."""
     per_words: int = Field(default=0, ge=0)
     """Count matches per so many words; 0 counts them as they are."""
     length_weight: float = 0.0
