@@ -232,8 +232,9 @@ CHROMIUM_FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the whole session: while Playwright's loop runs, no other test can run its own."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
