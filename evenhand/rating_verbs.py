@@ -41,8 +41,10 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from annotate_app.serve import serve
     from study import open_study
 
-    with open_study(arguments.dir):
-        pass  # a study that does not open is a sentence here, not an error in the browser
+    # A study that does not open is a sentence here, not an error in the browser.
+    with open_study(arguments.dir) as study:
+        for sentence in study.edited_rubrics():
+            console(stderr=True).print(f"Note: {sentence}")
     return serve(arguments.dir, port=arguments.port)
 
 
@@ -51,6 +53,8 @@ def _grade(arguments: argparse.Namespace) -> int:
     from study import open_study
 
     with open_study(arguments.dir) as study, progress_bar("grading") as progress:
+        for sentence in study.edited_rubrics():
+            console(stderr=True).print(f"Note: {sentence}")
         summary = grade(
             study,
             arguments.grader,

@@ -239,6 +239,18 @@ class Store:
 
         return validate_ratings(self._latest(labels, grades), "the store")
 
+    def text_versions(self) -> dict[tuple[str, str], int]:
+        """How many ratings each (rubric, rubric_hash) has; those without a hash are left out."""
+        counts: dict[tuple[str, str], int] = {}
+        with self.read() as connection:
+            for table in (labels, grades):
+                columns = (table.c.rubric, table.c.rubric_hash)
+                query = sa.select(*columns, sa.func.count()).group_by(*columns)
+                for rubric, digest, count in connection.execute(query):
+                    if digest:
+                        counts[rubric, digest] = counts.get((rubric, digest), 0) + count
+        return counts
+
     def _latest(self, *tables: sa.Table) -> pd.DataFrame:
         import pandas as pd
 

@@ -76,6 +76,17 @@ class Study:
             for name, rubric in self.rubrics.items()
         }
 
+    def edited_rubrics(self) -> list[str]:
+        """A sentence for every rubric that was edited after ratings were given under it."""
+        accepted = self.accepted_hashes()
+        return [
+            f"rubric {name!r} was edited: {count} ratings under its older text {digest} are kept "
+            "but set aside; if the edit changed nothing that matters, list that text under "
+            "[same_text] in study.toml"
+            for (name, digest), count in sorted(self.store.text_versions().items())
+            if digest not in accepted.get(name, (digest,))
+        ]
+
     def labelled_rubrics(self) -> list[Rubric]:
         """The rubrics that people label."""
         return [self.rubrics[name] for name in self.config.annotation.rubrics or self.rubrics]
