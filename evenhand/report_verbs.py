@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.terminal import console, print_table
+from evenhand.terminal import console, print_table, working
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,18 +62,18 @@ def report_study(study: Study, out: Path) -> Path:
         name: Scale.from_rubric(rubric, study.config.thresholds.get(name))
         for name, rubric in study.rubrics.items()
     }
-    analysis = analyse(
-        ratings,
-        study.units("all"),
-        scales,
-        margin=settings.margin,
-        resamples=settings.resamples,
-        seed=study.config.seed,
-        cluster=settings.cluster,
-        rubric_hashes=study.accepted_hashes(),
-    )
-    context = _study_context(study, ratings)
-    write_report(analysis, context, out)
+    with working("analysing"):
+        analysis = analyse(
+            ratings,
+            study.units("all"),
+            scales,
+            margin=settings.margin,
+            resamples=settings.resamples,
+            seed=study.config.seed,
+            cluster=settings.cluster,
+            rubric_hashes=study.accepted_hashes(),
+        )
+        write_report(analysis, _study_context(study, ratings), out)
     _print_verdicts(analysis)
     return out
 
@@ -128,7 +128,8 @@ def _check(arguments: argparse.Namespace) -> None:
     ratings, scales, remarks = _scales(arguments, ratings)
     for remark in remarks:
         console().print(remark)
-    analysis = analyse(ratings, units, scales)
+    with working("analysing"):
+        analysis = analyse(ratings, units, scales, source=arguments.file.name)
     context = ReportContext(
         name=arguments.file.name,
         synthetic=False,
@@ -146,16 +147,16 @@ def _check(arguments: argparse.Namespace) -> None:
 def _with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The units file, plus what the ratings file itself says of its units."""
     from rubrics.errors import InputError
-    from study.tables import FIRST_ROW, read_table
+    from study.tables import read_table, row_number
 
     units = read_table(path).rename(columns={"item_id": "unit_id"})
     if "unit_id" not in units:
         raise InputError(f"{path.name}: the column 'unit_id' is missing")
     again = units.duplicated("unit_id").to_numpy()
     if again.any():
-        row = int(again.argmax())
+        at = int(again.argmax())
         raise InputError(
-            f"{path.name}, row {row + FIRST_ROW}: unit {units['unit_id'].iloc[row]!r} stands "
+            f"{path.name}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} stands "
             "further up already; keep one row for each unit"
         )
     unknown = ~beside["unit_id"].isin(units["unit_id"])

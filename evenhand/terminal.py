@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Report", "console", "print_table", "progress_bar"]
+__all__ = ["Report", "console", "print_table", "progress_bar", "working"]
 
 
 class Report(Protocol):
@@ -41,6 +41,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
         # Cells may hold anybody's text: never read as markup.
         table.add_row(*(Text(cell) for cell in row))
     console().print(table, soft_wrap=False)
+
+
+@contextmanager
+def working(title: str) -> Iterator[None]:
+    """A sign of life on stderr during work that cannot say how far it is."""
+    with console(stderr=True).status(title):
+        yield
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rubrics.errors import InputError
 from study.grades import utc_now
 from study.schema import claims, grades, labels
 from study.store import conflict_free_insert
-from study.tables import FIRST_ROW, RATINGS_COLUMNS
+from study.tables import FIRST_ROW, RATINGS_COLUMNS, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFra
     if not empty.any():
         return ratings
     if len(study.rubrics) > 1:
-        row = int(empty.to_numpy().argmax()) + FIRST_ROW
+        row = row_number(ratings, int(empty.to_numpy().argmax()))
         raise InputError(
             f"{source}, row {row}: the rubric is empty and the study has several "
             f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
@@ -82,7 +82,8 @@ def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFra
 
 def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
     units = {name: set(study.rubric_units(r, "all")) for name, r in study.rubrics.items()}
-    for row, record in enumerate(ratings.to_dict("records"), start=FIRST_ROW):
+    rows = zip(ratings.index + FIRST_ROW, ratings.to_dict("records"), strict=True)
+    for row, record in rows:
         where = f"{source}, row {row}"
         rubric = study.rubrics.get(record["rubric"])
         if rubric is None:

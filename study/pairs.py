@@ -45,8 +45,9 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:
     ids: dict[str, int] = {}
     seen: dict[tuple[str, str], int] = {}
-    rows = zip(frame["pair_id"], frame["prompt_a"], frame["prompt_b"], strict=True)
-    for row, (pair_id, prompt_a, prompt_b) in enumerate(rows, start=FIRST_ROW):
+    for row, pair_id, prompt_a, prompt_b in zip(
+        frame.index + FIRST_ROW, frame["pair_id"], frame["prompt_a"], frame["prompt_b"], strict=True
+    ):
         where = f"{name}, row {row}"
         if not PAIR_ID.fullmatch(pair_id):
             raise InputError(f"{where}: pair_id {pair_id!r} must be 1-64 characters, no space or |")
@@ -96,26 +97,26 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
 
     if {"pair_id", "side"} <= set(frame):
         known = set(pairs["pair_id"])
-        for row, (pair, side) in enumerate(
-            zip(frame["pair_id"], frame["side"], strict=True), start=FIRST_ROW
-        ):
+        places_given = zip(frame.index + FIRST_ROW, frame["pair_id"], frame["side"], strict=True)
+        for row, pair, side in places_given:
             if pair not in known:
                 raise InputError(f"{name}, row {row}: there is no pair {pair!r} in the study")
             if side not in ("a", "b"):
                 raise InputError(f"{name}, row {row}: side is {side!r}; it must be a or b")
         table = frame[["pair_id", "side", "subject", "response"]].copy()
-        table["row"] = range(FIRST_ROW, FIRST_ROW + len(table))
-        return table
+        return table.assign(row=table.index + FIRST_ROW)
     places = _prompt_places(pairs)
     rows = []
-    for row, record in enumerate(frame.itertuples(index=False), start=FIRST_ROW):
-        found = places.get(str(record.prompt))
+    for row, prompt, subject, response in zip(
+        frame.index + FIRST_ROW, frame["prompt"], frame["subject"], frame["response"], strict=True
+    ):
+        found = places.get(prompt)
         if not found:
             raise InputError(
-                f"{name}, row {row}: no pair has the prompt {_short(str(record.prompt))!r}; the "
-                "text must be exactly that of the pairs file"
+                f"{name}, row {row}: no pair has the prompt {_short(prompt)!r}; the text must be "
+                "exactly that of the pairs file"
             )
-        rows += [(pair, side, record.subject, record.response, row) for pair, side in found]
+        rows += [(pair, side, subject, response, row) for pair, side in found]
     return pd.DataFrame(rows, columns=["pair_id", "side", "subject", "response", "row"])
 
 

@@ -1,7 +1,8 @@
 """The two tables that everything speaks, `ratings` and `units`, and the files they come in.
 
-Reading keeps every cell as text, so that a label "01" stays "01" and a row can be named in a
-message. Rows are counted as a spreadsheet shows them: the header is row 1.
+Reading keeps every cell as text, so that a label "01" stays "01". The index of a table that was
+read says where each row stands, so that a message can name it: `row_number` counts as a person
+does, in CSV with the header as row 1, elsewhere by lines or records.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "UNITS_COLUMNS",
     "read_ratings",
     "read_table",
+    "row_number",
     "validate_ratings",
     "write_table",
 ]
@@ -49,10 +51,15 @@ UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 FIRST_ROW = 2
-"""The number of the first data row, as a spreadsheet counts."""
+"""The row number of what has index 0: the first row below a header."""
 
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
+
+
+def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
+    """The number of the row at a position, as a person who opens the file counts it."""
+    return int(frame.index[position]) + FIRST_ROW
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
@@ -122,15 +129,17 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
                 f"{source}: the column {column!r} is missing (it has {_listed(frame)}); "
                 f"{', '.join(_REQUIRED)} are required"
             )
-    table = pd.DataFrame(index=pd.RangeIndex(len(frame)))
+    if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
+        frame = frame.reset_index(drop=True)
+    table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
-        given = frame[column].reset_index(drop=True) if column in frame else None
+        given = frame[column] if column in frame else pd.Series("", index=frame.index, dtype=str)
         if column in _NUMBERS:
-            table[column] = _numbers(given, len(frame), column, source)
+            table[column] = _numbers(given, column, source)
         elif column == "draw":
-            table[column] = _draws(given, len(frame), source)
+            table[column] = _draws(given, source)
         else:
-            table[column] = _texts(given, len(frame))
+            table[column] = given.map(_cell).astype(str)
     _check_rows(table, source)
     return table
 
@@ -155,6 +164,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
             raise InputError(f"{path.name} is empty; its first row must name the columns")
         _check_header(header, path.name)
         body: list[list[str]] = []
+        numbers: list[int] = []
         for number, row in enumerate(rows, start=FIRST_ROW):
             if not row:
                 continue
@@ -164,9 +174,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
                     f"{len(header)}; quote cells that hold commas or line breaks"
                 )
             body.append(row)
+            numbers.append(number - FIRST_ROW)
     except csv.Error as error:
         raise InputError(f"{path.name}, line {rows.line_num}: {error}") from None
-    return pd.DataFrame(body, columns=header, dtype=str)
+    return pd.DataFrame(body, columns=header, index=numbers, dtype=str)
 
 
 def _check_header(header: list[str], name: str) -> None:
@@ -180,7 +191,7 @@ def _check_header(header: list[str], name: str) -> None:
 def _read_jsonl(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    records = []
+    records, numbers = [], []
     for number, line in enumerate(_utf8(path).split("\n"), start=1):
         if not line.strip():
             continue
@@ -191,7 +202,8 @@ def _read_jsonl(path: Path) -> pd.DataFrame:
         if not isinstance(record, dict):
             raise InputError(f"{path.name}, line {number}: each line must be a JSON object")
         records.append({key: _cell(value) for key, value in record.items()})
-    return pd.DataFrame(records, dtype=str).fillna("")
+        numbers.append(number - FIRST_ROW)
+    return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -201,7 +213,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
         raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
-    return pd.DataFrame({column: frame[column].map(_cell) for column in frame}, dtype=str)
+    cells = {column: frame[column].map(_cell).to_numpy() for column in frame}
+    return pd.DataFrame(cells, index=range(1 - FIRST_ROW, len(frame) + 1 - FIRST_ROW), dtype=str)
 
 
 def _utf8(path: Path) -> str:
@@ -225,24 +238,13 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _texts(given: pd.Series | None, length: int) -> pd.Series:
+def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
     import pandas as pd
 
-    if given is None:
-        return pd.Series([""] * length, dtype=str)
-    return given.map(_cell).astype(str)
-
-
-def _numbers(given: pd.Series | None, length: int, column: str, source: str) -> pd.Series:
-    import numpy as np
-    import pandas as pd
-
-    if given is None:
-        return pd.Series(np.full(length, np.nan))
     if pd.api.types.is_numeric_dtype(given):
         numbers = given.astype(float)
     else:
-        texts = _texts(given, length)
+        texts = given.map(_cell)
         numbers = pd.to_numeric(texts.where(texts != ""), errors="coerce").astype(float)
         _refuse(numbers.isna() & (texts != ""), texts, column, source, "a number")
     bad = ~numbers.between(0, 1) if column == "p_positive" else numbers < 0
@@ -251,19 +253,18 @@ def _numbers(given: pd.Series | None, length: int, column: str, source: str) -> 
     return numbers
 
 
-def _draws(given: pd.Series | None, length: int, source: str) -> pd.Series:
-    import pandas as pd
-
-    texts = _texts(given, length).replace("", "0")
+def _draws(given: pd.Series, source: str) -> pd.Series:
+    texts = given.map(_cell).astype(str).replace("", "0")
     _refuse(~texts.str.fullmatch(r"\d{1,9}"), texts, "draw", source, "a whole number from 0")
-    return pd.Series(texts.astype("int64"))
+    return texts.astype("int64")
 
 
 def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted: str) -> None:
     if bad.any():
         at = int(bad.to_numpy().argmax())
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: {column} is {values.iloc[at]!r}; it must be {wanted}"
+            f"{source}, row {row_number(values, at)}: {column} is {values.iloc[at]!r}; "
+            f"it must be {wanted}"
         )
 
 
@@ -291,25 +292,24 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
 
 
 def _check_keys(table: pd.DataFrame, source: str) -> None:
-    again = table.duplicated(list(RATING_KEY))
+    keys = table[list(RATING_KEY)]
+    again = keys.duplicated().to_numpy()
     if again.any():
-        at = int(again.to_numpy().argmax())
-        row = table.loc[at, list(RATING_KEY)]
-        first = int((table[list(RATING_KEY)] == row).all(axis=1).to_numpy().argmax())
+        at = int(again.argmax())
+        first = int((keys == keys.iloc[at]).all(axis=1).to_numpy().argmax())
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: rater {row['rater_id']!r} has already rated unit "
-            f"{row['unit_id']!r} in row {first + FIRST_ROW}; keep one of the two, or number "
-            "repeats in a column 'draw'"
+            f"{source}, row {row_number(keys, at)}: rater {keys['rater_id'].iloc[at]!r} has "
+            f"already rated unit {keys['unit_id'].iloc[at]!r} in row {row_number(keys, first)}; "
+            "keep one of the two, or number repeats in a column 'draw'"
         )
-    kinds = table.drop_duplicates(["rater_id", "rater_kind"])
-    both = kinds.duplicated("rater_id")
+    kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
+    both = kinds["rater_id"].duplicated().to_numpy()
     if both.any():
-        at = int(kinds.index[both.to_numpy()][0])
-        rater, kind = str(table["rater_id"].iloc[at]), str(table["rater_kind"].iloc[at])
+        at = int(both.argmax())
+        rater, kind = kinds.iloc[at]
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: rater {rater!r} is {kind} here and another kind "
-            "further up; "
-            "give the two raters different ids"
+            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and another "
+            "kind further up; give the two raters different ids"
         )
 
 
@@ -324,15 +324,15 @@ def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) 
     """One row per unit. A column that differs between the rows of one unit speaks of the rating or
     the rater, not of the unit, and stays out - but a unit cannot lie in two clusters.
     """
-    frame = frame[columns].reset_index(drop=True)
+    frame = frame[columns]
     first = frame.groupby("unit_id", sort=False).transform("first")
     constant = [column for column in columns[1:] if (frame[column] == first[column]).all()]
     if "cluster_id" in columns and "cluster_id" not in constant:
         at = int((frame["cluster_id"] != first["cluster_id"]).to_numpy().argmax())
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: unit {frame.loc[at, 'unit_id']!r} has cluster_id "
-            f"{frame.loc[at, 'cluster_id']!r} here and {first.loc[at, 'cluster_id']!r} further up; "
-            "a unit lies in one cluster"
+            f"{source}, row {row_number(frame, at)}: unit {frame['unit_id'].iloc[at]!r} has "
+            f"cluster_id {frame['cluster_id'].iloc[at]!r} here and "
+            f"{first['cluster_id'].iloc[at]!r} further up; a unit lies in one cluster"
         )
     return frame[["unit_id", *constant]].drop_duplicates("unit_id").reset_index(drop=True)
 
