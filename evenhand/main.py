@@ -58,13 +58,18 @@ def _run(arguments: argparse.Namespace) -> int:
     except InputError as error:
         print(f"evenhand {arguments.verb}: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_BAD_INPUT
-    except KeyboardInterrupt:
-        print("stopped; what was collected is kept", file=sys.stderr)  # noqa: T201
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has closed it (`evenhand check ... | head`).
         sys.stderr.close()
         return EXIT_OK
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        print(f"evenhand {arguments.verb}: {place}{reason}", file=sys.stderr)  # noqa: T201
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt:
+        print("stopped; what was collected is kept", file=sys.stderr)  # noqa: T201
+        return EXIT_INTERRUPTED
 
 
 if __name__ == "__main__":

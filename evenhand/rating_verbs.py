@@ -39,10 +39,15 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def _annotate(arguments: argparse.Namespace) -> int:
     from annotate_app.serve import serve
+    from rubrics.errors import InputError
     from study import open_study
+
+    if arguments.port is not None and not 0 < arguments.port < 65536:
+        raise InputError(f"--port {arguments.port} is no port; take one from 1024 to 65535")
 
     # A study that does not open is a sentence here, not an error in the browser.
     with open_study(arguments.dir) as study:
+        study.check_labelled_subjects()
         for sentence in study.edited_rubrics():
             console(stderr=True).print(f"Note: {sentence}")
     return serve(arguments.dir, port=arguments.port)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from analysis import Analysis, Scale
     from analysis.report import ReportContext
-    from analysis.scale import Level
+    from rubrics import Rubric
     from study import Study
 
 __all__ = ["add_verbs", "report_study"]
@@ -120,9 +120,12 @@ def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
 def _check(arguments: argparse.Namespace) -> None:
     from analysis import analyse
     from analysis.report import ReportContext, render_table_text, write_report
+    from rubrics.errors import InputError
     from study.tables import read_ratings
 
     ratings, units = read_ratings(arguments.file)
+    if ratings.empty:
+        raise InputError(f"{arguments.file.name} has a header but no ratings")
     if arguments.units is not None:
         units = _with_units(units, arguments.units)
     ratings, scales, remarks = _scales(arguments, ratings)
@@ -149,7 +152,9 @@ def _with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
     from rubrics.errors import InputError
     from study.tables import read_table, row_number
 
-    units = read_table(path).rename(columns={"item_id": "unit_id"})
+    units = read_table(path)
+    if "unit_id" not in units:
+        units = units.rename(columns={"item_id": "unit_id"})
     if "unit_id" not in units:
         raise InputError(f"{path.name}: the column 'unit_id' is missing")
     again = units.duplicated("unit_id").to_numpy()
@@ -171,17 +176,8 @@ def _scales(
     arguments: argparse.Namespace, ratings: pd.DataFrame
 ) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
     """The rows asked for, their scales, and what was assumed."""
-    from rubrics.errors import InputError
-
-    if arguments.level in ("ordinal", "interval") and not arguments.categories:
-        declared = arguments.rubric is not None and _known_rubric(arguments.rubric) is not None
-        if not declared:
-            raise InputError(
-                f"an {arguments.level} scale must be declared, not read off the labels: give all "
-                "permitted labels in order, for example --categories 1,2,3,4,5"
-            )
     if arguments.rubric is not None:
-        ratings = _rows_of(ratings, arguments.rubric)
+        ratings = _rows_of(ratings, arguments.rubric, declared=bool(arguments.categories))
     scales = {}
     remarks = []
     for name, labels in ratings.groupby("rubric", sort=True)["label"]:
@@ -191,25 +187,27 @@ def _scales(
     return ratings, scales, remarks
 
 
-def _known_rubric(name: str) -> str | None:
-    from rubrics import shipped_rubrics
+def _known_rubric(name: str) -> Rubric | None:
+    """A shipped rubric, or one from a file; None where the name is neither."""
+    from rubrics import load_rubric, shipped_rubrics
 
-    dashed = name.replace("_", "-")
-    if dashed in shipped_rubrics():
-        return dashed
-    return name if name.endswith(".toml") else None
+    if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
+        return load_rubric(name)
+    return None
 
 
-def _rows_of(ratings: pd.DataFrame, wanted: str) -> pd.DataFrame:
+def _rows_of(ratings: pd.DataFrame, wanted: str, *, declared: bool) -> pd.DataFrame:
     """The rows of one rubric; a file without rubrics is all of the one that is named."""
     from rubrics import load_rubric
     from rubrics.errors import InputError
 
-    source = _known_rubric(wanted)
-    name = wanted if source is None else load_rubric(source).name
+    rubric = _known_rubric(wanted)
+    name = wanted if rubric is None else rubric.name
     if (ratings["rubric"] == "").all():
+        if rubric is None and not declared:
+            load_rubric(wanted)  # says that there is no such rubric, and which there are
         return ratings.assign(rubric=name)
-    names = ratings["rubric"].str.replace("_", "-") if source else ratings["rubric"]
+    names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
     found = ratings[names == name]
     if found.empty:
         listed = ", ".join(sorted(set(ratings["rubric"])))
@@ -218,22 +216,34 @@ def _rows_of(ratings: pd.DataFrame, wanted: str) -> pd.DataFrame:
 
 
 def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) -> tuple[Scale, str]:
-    from analysis import Scale
-    from rubrics import load_rubric
+    """The scale as declared on the command line, else by the rubric, else the labels seen."""
+    from dataclasses import replace
 
-    affirmative = frozenset(_keys(arguments.affirmative))
-    if arguments.categories:
-        categories = tuple(_keys(arguments.categories))
-        level: Level = arguments.level or "nominal"
-        return Scale(name, categories, level=level, affirmative=affirmative), ""
-    source = _known_rubric(arguments.rubric or name)
-    if source is not None:
-        return Scale.from_rubric(load_rubric(source)), ""
-    seen = tuple(sorted(labels))
-    what = f"rubric {name!r}" if name else "the labels"
-    remark = f"{what}: taken as nominal with the labels seen ({', '.join(seen)}); declare a scale "
-    remark += "with --level and --categories"
-    return Scale(name, seen, level="nominal", affirmative=affirmative), remark
+    from analysis import Scale
+    from rubrics.errors import InputError
+
+    rubric = _known_rubric(arguments.rubric or name)
+    categories = tuple(_keys(arguments.categories))
+    remark = ""
+    if rubric is not None and not categories:
+        scale = replace(Scale.from_rubric(rubric), name=name)
+    elif categories:
+        scale = Scale(name, categories)
+    elif arguments.level in ("ordinal", "interval"):
+        raise InputError(
+            f"an {arguments.level} scale must be declared, not read off the labels: give all "
+            "permitted labels in order, for example --categories 1,2,3,4,5"
+        )
+    else:
+        scale = Scale(name, tuple(sorted(labels)))
+        what = f"rubric {name!r}" if name else "the labels"
+        remark = f"{what}: taken as nominal with the labels seen ({', '.join(scale.categories)}); "
+        remark += "declare a scale with --level and --categories"
+    if arguments.level:
+        scale = replace(scale, level=arguments.level)
+    if arguments.affirmative is not None:
+        scale = replace(scale, affirmative=frozenset(_keys(arguments.affirmative)))
+    return scale, remark
 
 
 def _keys(text: str | None) -> list[str]:

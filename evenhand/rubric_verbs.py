@@ -77,4 +77,4 @@ def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, keys = text.partition("=")
     if not equals or not keys:
         raise InputError(f"--affirmative {text!r} must read RUBRIC=KEY,... for example refusal=4,5")
-    return name.replace("_", "-"), tuple(keys.split(","))
+    return name.replace("_", "-"), tuple(key.strip() for key in keys.split(","))

@@ -74,7 +74,9 @@ def _new(arguments: argparse.Namespace) -> None:
         responses=arguments.responses,
         rubrics=[load_rubric(name) for name in arguments.rubric or shipped_rubrics()],
         sample=arguments.sample,
-        stratify=None if strata is None else [name for name in strata.split(",") if name],
+        stratify=None
+        if strata is None
+        else [name.strip() for name in strata.split(",") if name.strip()],
         seed=arguments.seed,
         raters_per_unit=arguments.raters,
         store=arguments.store,
@@ -150,6 +152,8 @@ def _export(arguments: argparse.Namespace) -> None:
 
     if arguments.out is None and arguments.units is None:
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
+    if arguments.out == arguments.units:
+        raise InputError("--out and --units name the same file; give each its own")
     with open_study(arguments.dir) as study:
         if arguments.out is not None:
             ratings = study.ratings()

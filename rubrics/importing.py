@@ -57,9 +57,14 @@ def import_prompts(
         raise InputError(
             f"{path.name} has no module-level string with an `Options:` list, so no rubric"
         )
+    names = [item.rubric.name for item in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{path.name} has two prompts that make a rubric {name!r}; rename one")
     if wanted:
-        names = ", ".join(item.rubric.name for item in found)
-        raise InputError(f"--affirmative names {next(iter(wanted))!r}; the file has {names}")
+        raise InputError(
+            f"--affirmative names {next(iter(wanted))!r}; the file has {', '.join(names)}"
+        )
     return found
 
 
@@ -81,8 +86,8 @@ def _prompt_strings(path: Path) -> Iterator[tuple[str, str]]:
         raise InputError(f"there is no file {path}")
     try:
         module = ast.parse(path.read_bytes(), filename=path.name)
-    except (SyntaxError, ValueError) as error:
-        raise InputError(f"{path.name} is not a Python file: {error}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path.name} is not a Python file that can be read: {error}") from None
     for node in module.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target, value = node.targets[0], node.value
@@ -90,7 +95,10 @@ def _prompt_strings(path: Path) -> Iterator[tuple[str, str]]:
             target, value = node.target, node.value
         else:
             continue
-        text = _literal(value)
+        try:
+            text = _literal(value)
+        except RecursionError:
+            continue  # no prompt is a sum of thousands of strings
         if isinstance(target, ast.Name) and text is not None:
             yield target.id, text
 

@@ -134,6 +134,13 @@ class Rubric(_Texts):
             raise ValueError(
                 f"the text uses {{{sorted(undeclared)[0]}}}, which `variables` does not list"
             )
+        for option in self.options:
+            for text in (option.name, option.description, *option.examples):
+                if found := placeholders(text):
+                    raise ValueError(
+                        f"option {option.key!r} holds {{{min(found)}}}; variables belong in the "
+                        "instructions or the question"
+                    )
         shown = declared & set(TEXT_VARIABLES)
         if inline := shown & used:
             raise ValueError(

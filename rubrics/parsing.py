@@ -23,9 +23,14 @@ class RubricParser:
         self._by_fold = {key.casefold(): key for key in names}
         self._by_name = {name.casefold(): key for key, name in names.items()}
         keys = "|".join(re.escape(key) for key in sorted(names, key=len, reverse=True))
-        end = r"(?![A-Za-z0-9_+-])"
+        # No key is a part of a longer word or number: 4.5, 3,5, 1-2 and 5% name no option.
+        end = r"(?![A-Za-z0-9_+%\u2010-\u2015-]|[.,:]\d)"
         self._leading = re.compile(rf"[\s(\[*\"'`]*({keys}){end}(.?)", re.IGNORECASE)
         self._bracketed = re.compile(rf"[(\[]\s*({keys})\s*[)\]]", re.IGNORECASE)
+        # A key that is a sentence by itself: "Not A. C."
+        self._alone = re.compile(
+            rf"(?:^|[.?!,;:]\s+|\n\s*)\W*({keys})\s*(?:[.!?]|$)", re.IGNORECASE
+        )
         self._announced = re.compile(
             rf"\b(?:answer|option|rating|label)(?:\s+is)?\s*[:=]?[\s(\[*\"'`]*({keys}){end}",
             re.IGNORECASE,
@@ -42,8 +47,9 @@ class RubricParser:
         bracketed = self._found(self._bracketed.findall(stripped))
         announced = self._found(self._announced.findall(stripped))
         leading = self._found(self._leads(stripped))
+        alone = self._found(self._alone.findall(stripped))
         for found in (announced, leading, bracketed):
-            if len(found) == 1 and len(found | bracketed | announced) == 1:
+            if len(found) == 1 and len(found | bracketed | announced | alone) == 1:
                 return found.pop()
         return None
 

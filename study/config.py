@@ -74,7 +74,7 @@ def read_config(folder: Path) -> StudyConfig:
             f"{folder} is not a study: it has no {FILE_NAME}; make one with `evenhand new`"
         )
     try:
-        return StudyConfig.model_validate(tomllib.loads(path.read_text("utf-8")))
+        return StudyConfig.model_validate(tomllib.loads(path.read_text("utf-8-sig")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{FILE_NAME} is not valid TOML: {error}") from None
     except ValidationError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,6 +57,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
     Raises InputError, with nothing written, where the folder is taken or an input file is bad.
     """
     folder = new_folder(folder)
+    _check_rubrics(plan.rubrics)
     pairs = read_pairs(plan.pairs)
     responses = read_responses(plan.responses, pairs) if plan.responses else None
     strata = tuple(
@@ -92,6 +93,13 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
             store.close()
 
 
+def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
+    names = [rubric.name for rubric in rubrics]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two rubrics are called {name!r}; a study needs each name once")
+
+
 def new_folder(folder: str | Path) -> Path:
     """The absolute path of a folder that may be made. Raises InputError where it is taken."""
     folder = Path(folder).absolute()
@@ -105,9 +113,9 @@ def new_folder(folder: str | Path) -> Path:
 @contextmanager
 def built_whole(folder: Path) -> Iterator[Path]:
     """A folder to build in, moved to its place in one step at the end, or gone after an error."""
-    building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    building = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    building.mkdir()
     try:
-        building.chmod(0o755)
         yield building
         os.replace(building, folder)
     except BaseException:
@@ -129,6 +137,6 @@ def extend_sample(study: Study, more: int) -> int:
         )
     size = len(sample) + more
     larger = draw_sample(pairs, size, study.config.sample.stratify, study.config.seed, sample)
-    study.store.extend_sample(larger)
+    study.store.extend_sample(sample, larger[len(sample) :])
     change_config(study.folder, {"sample": {"pairs": size}})
     return size

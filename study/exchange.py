@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from rubrics.errors import InputError
 from study.grades import utc_now
 from study.schema import claims, grades, labels
-from study.store import conflict_free_insert
+from study.store import conflict_free_insert, rater_kinds
 from study.tables import FIRST_ROW, RATINGS_COLUMNS, row_number
 
 if TYPE_CHECKING:
@@ -28,17 +28,18 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
     All rows go in or none. Raises InputError naming the first row that speaks of a unit, rubric or
     category that the study does not have, or that has neither a label nor a reason.
     """
-    ratings = _with_rubric(study, ratings, source)
+    ratings = _with_hash(study, _with_rubric(study, ratings, source))
     _check(study, ratings, source)
-    known = _fingerprints(study.ratings())
-    new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
     with study.store.write() as connection:
+        _check_kinds(connection, ratings, source)
+        known = _fingerprints(study.ratings_in(connection))
+        new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
         human = [row for row in new if row["rater_kind"] != "model"]
         model = [row for row in new if row["rater_kind"] == "model"]
         if human:
             insert = conflict_free_insert(connection, labels).on_conflict_do_nothing()
-            connection.execute(insert, [row | {"submit_id": _import_id(row)} for row in human])
-        _take_places(connection, study, [row for row in human if row["rater_kind"] == "human"])
+            connection.execute(insert, [row | {"submit_id": _new_id()} for row in human])
+        _take_places(connection, [row for row in human if row["rater_kind"] == "human"])
         if model:
             provenance = {"imported_from": source}
             connection.execute(
@@ -47,15 +48,15 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
     return len(new), len(ratings) - len(new)
 
 
-def _take_places(connection: sa.Connection, study: Study, rows: list[dict[str, Any]]) -> None:
+def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     """Units that people labelled elsewhere want so many raters fewer at the desk."""
     taken = {
         (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"]): {
-            "task_id": _import_id(row),
+            "task_id": _new_id(),
             "rater_id": row["rater_id"],
             "unit_id": row["unit_id"],
             "rubric": row["rubric"],
-            "rubric_hash": row["rubric_hash"] or study.rubrics[row["rubric"]].hash,
+            "rubric_hash": row["rubric_hash"],
             "order": row["order"],
             "claimed_at": row["created_at"],
             "labelled": True,
@@ -63,8 +64,33 @@ def _take_places(connection: sa.Connection, study: Study, rows: list[dict[str, A
         for row in rows
     }
     if taken:
-        insert = conflict_free_insert(connection, claims)
-        connection.execute(insert.on_conflict_do_nothing(), list(taken.values()))
+        insert = conflict_free_insert(connection, claims).on_conflict_do_update(
+            index_elements=["rater_id", "unit_id", "rubric", "rubric_hash"],
+            set_={"labelled": True},
+        )
+        connection.execute(insert, list(taken.values()))
+
+
+def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) -> None:
+    """A rater who is in the study already must be of the same kind there."""
+    known = rater_kinds(connection)
+    raters = ratings.drop_duplicates("rater_id")
+    rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
+    for row, rater, kind in rows:
+        if known.get(rater, kind) != kind:
+            raise InputError(
+                f"{source}, row {row}: rater {rater!r} is {kind} here and {known[rater]} in the "
+                "study; give the two raters different ids"
+            )
+
+
+def _with_hash(study: Study, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Ratings that name no text were given under the study's present one: that is what importing
+    them says. Without a hash they would be pooled with whatever text comes later.
+    """
+    present = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
+    given = ratings["rubric_hash"]
+    return ratings.assign(rubric_hash=given.where(given != "", present))
 
 
 def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -127,6 +153,5 @@ def _fingerprint(row: dict[str, Any]) -> str:
     return json.dumps(said, sort_keys=True)
 
 
-def _import_id(row: dict[str, Any]) -> str:
-    text = json.dumps(row, sort_keys=True)
-    return "import-" + hashlib.sha256(text.encode()).hexdigest()[:32]
+def _new_id() -> str:
+    return f"import-{uuid.uuid4().hex}"

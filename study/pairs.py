@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_pairs", "read_responses"]
 
+RESERVED = ("sample_position", "unit_id", "cluster_id", "subject", "side", "response")
+"""Columns that the units of a study have of their own."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
@@ -33,6 +35,9 @@ def read_pairs(path: str | Path) -> pd.DataFrame:
                 f"{name}: the column {column!r} is missing; a pairs file needs prompt_a and "
                 "prompt_b"
             )
+    for column in RESERVED:
+        if column in frame:
+            raise InputError(f"{name}: the column {column!r} means something else here; rename it")
     if frame.empty:
         raise InputError(f"{name} has a header but no pairs; add at least one row")
     if "pair_id" not in frame:

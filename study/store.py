@@ -6,9 +6,11 @@ lock: a connection per thread runs into "database is locked" under load.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +28,7 @@ from study.tables import RATINGS_COLUMNS
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Store", "conflict_free_insert"]
+__all__ = ["Store", "conflict_free_insert", "rater_kinds"]
 
 _BUSY_MILLISECONDS = 30_000
 _ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
@@ -49,6 +51,10 @@ class Store:
             file = folder / location
             if not create and not file.is_file():
                 raise InputError(f"the study's store {location} is missing from {folder}")
+            if not os.access(file if file.exists() else folder, os.W_OK):
+                raise InputError(
+                    f"the study's store {file} cannot be written; mend its permissions"
+                )
             store = cls(_sqlite_engine(file))
         else:
             store = cls(_url_engine(location))
@@ -99,18 +105,15 @@ class Store:
         with self.write() as connection:
             connection.execute(sa.insert(pairs), rows)
 
-    def extend_sample(self, sample: Sequence[str]) -> None:
-        """Take more pairs into the sample; those already in it must lead the list."""
+    def extend_sample(self, known: Sequence[str], more: Sequence[str]) -> None:
+        """Take more pairs into the sample, behind those `known` to be in it.
+
+        Raises InputError where the sample is another by now.
+        """
         with self.write() as connection:
-            rows = connection.execute(
-                sa.select(pairs.c.pair_id)
-                .where(pairs.c.sample_position.is_not(None))
-                .order_by(pairs.c.sample_position)
-            )
-            known = list(rows.scalars())
-            if list(sample[: len(known)]) != known:
-                raise ValueError("the sample must begin with the pairs already sampled")
-            for position, pair in enumerate(sample[len(known) :], start=len(known)):
+            if _sample(connection) != list(known):
+                raise InputError("the sample was enlarged meanwhile; look at it and run this again")
+            for position, pair in enumerate(more, start=len(known)):
                 connection.execute(
                     sa.update(pairs).where(pairs.c.pair_id == pair).values(sample_position=position)
                 )
@@ -130,13 +133,8 @@ class Store:
 
     def sample(self) -> list[str]:
         """The sampled pair ids in their order of labelling."""
-        query = (
-            sa.select(pairs.c.pair_id)
-            .where(pairs.c.sample_position.is_not(None))
-            .order_by(pairs.c.sample_position)
-        )
         with self.read() as connection:
-            return list(connection.execute(query).scalars())
+            return _sample(connection)
 
     def size(self) -> tuple[int, int]:
         """(sampled pairs, responses): changes whenever there is more to label."""
@@ -152,21 +150,23 @@ class Store:
         Returns how many were new. Raises InputError where a response that is there already has
         another text: labels may rest on it.
         """
-        known = {
-            (row.pair_id, row.subject, row.side): row.response for row in self._response_rows()
-        }
-        new: list[dict[str, Any]] = []
-        for row in frame.to_dict("records"):
-            key = (row["pair_id"], row["subject"], row["side"])
-            if key not in known:
-                new.append({str(name): cell for name, cell in row.items()})
-            elif known[key] != row["response"]:
-                raise InputError(
-                    f"subject {key[1]!r} already has another response to {key[0]} side {key[2]}; "
-                    "responses do not change once they are in a study: use another subject name"
-                )
-        if new:
-            with self.write() as connection:
+        with self.write() as connection:
+            known = {
+                (row.pair_id, row.subject, row.side): row.response
+                for row in _response_rows(connection)
+            }
+            new: list[dict[str, Any]] = []
+            for row in frame.to_dict("records"):
+                key = (row["pair_id"], row["subject"], row["side"])
+                if key not in known:
+                    new.append({str(name): cell for name, cell in row.items()})
+                elif known[key] != row["response"]:
+                    raise InputError(
+                        f"subject {key[1]!r} already has another response to {key[0]} side "
+                        f"{key[2]}; responses do not change once they are in a study: use another "
+                        "subject name"
+                    )
+            if new:
                 connection.execute(sa.insert(responses), new)
         return len(new)
 
@@ -174,10 +174,9 @@ class Store:
         """All responses: `pair_id, subject, side, response`."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [row._asdict() for row in self._response_rows()],
-            columns=["pair_id", "subject", "side", "response"],
-        )
+        with self.read() as connection:
+            rows = [row._asdict() for row in _response_rows(connection)]
+        return pd.DataFrame(rows, columns=["pair_id", "subject", "side", "response"])
 
     def unit_texts(self, pair_id: str, subject: str) -> tuple[dict[str, str], dict[str, str]]:
         """A pair's cells and a subject's responses by side."""
@@ -191,14 +190,6 @@ class Store:
                 )
             )
             return cells, {row.side: row.response for row in rows}
-
-    def _response_rows(self) -> Sequence[sa.Row[Any]]:
-        with self.read() as connection:
-            return connection.execute(
-                sa.select(responses).order_by(
-                    responses.c.pair_id, responses.c.subject, responses.c.side
-                )
-            ).all()
 
     # Labels and grades
 
@@ -233,11 +224,35 @@ class Store:
         with self.read() as connection:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 
-    def ratings(self) -> pd.DataFrame:
-        """The `ratings` table: the latest label or grade of every key, all raters."""
-        from study.tables import validate_ratings
+    def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
+        """The `ratings` table: the current label or grade of every key, all raters.
 
-        return validate_ratings(self._latest(labels, grades), "the store")
+        Current is the latest under a text that `accepted` (rubric -> hashes) names; where a key has
+        none, the latest under an older text, so that nothing is out of sight.
+        """
+        with self.read() as connection:
+            return self.ratings_in(connection, accepted)
+
+    def ratings_in(
+        self, connection: sa.Connection, accepted: Mapping[str, Collection[str]]
+    ) -> pd.DataFrame:
+        """The same within a transaction."""
+        import pandas as pd
+
+        from study.tables import RATING_KEY, validate_ratings
+
+        rows = [row for table in (labels, grades) for row in _latest(connection, table)]
+        frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
+        frame["probabilities"] = [
+            "" if row["probabilities"] is None else json.dumps(row["probabilities"]) for row in rows
+        ]
+        counts = [
+            digest in ("", *accepted.get(rubric, ()))
+            for rubric, digest in zip(frame["rubric"], frame["rubric_hash"], strict=True)
+        ]
+        frame = frame.assign(counts=counts).sort_values("counts", kind="stable")
+        frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
+        return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
         """How many ratings each (rubric, rubric_hash) has; those without a hash are left out."""
@@ -251,27 +266,6 @@ class Store:
                         counts[rubric, digest] = counts.get((rubric, digest), 0) + count
         return counts
 
-    def _latest(self, *tables: sa.Table) -> pd.DataFrame:
-        import pandas as pd
-
-        rows: list[dict[str, Any]] = []
-        with self.read() as connection:
-            for table in tables:
-                last = sa.select(sa.func.max(table.c.event_id)).group_by(
-                    *(table.c[name] for name in ("unit_id", "rubric", "rater_id", "order", "draw"))
-                )
-                query = (
-                    sa.select(*(table.c[name] for name in RATINGS_COLUMNS))
-                    .where(table.c.event_id.in_(last))
-                    .order_by(table.c.event_id)
-                )
-                rows += [dict(row._mapping) for row in connection.execute(query)]
-        frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
-        frame["probabilities"] = [
-            "" if row["probabilities"] is None else json.dumps(row["probabilities"]) for row in rows
-        ]
-        return frame
-
     # Version
 
     def _set_version(self) -> None:
@@ -281,17 +275,52 @@ class Store:
             )
 
     def _check_version(self) -> None:
-        with self.read() as connection:
-            try:
-                found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema"))
-                version = found.scalar_one_or_none()
-            except sa.exc.DatabaseError:
-                version = None
+        version = None
+        with contextlib.suppress(sa.exc.DatabaseError), self.read() as connection:
+            found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema"))
+            version = found.scalar_one_or_none()
+        if version is None:
+            raise InputError("the store is no store of an evenhand study, or it is damaged")
         if version != SCHEMA_VERSION:
             raise InputError(
                 f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; "
                 "export it with the evenhand that wrote it and import it into a new study"
             )
+
+
+def _sample(connection: sa.Connection) -> list[str]:
+    query = (
+        sa.select(pairs.c.pair_id)
+        .where(pairs.c.sample_position.is_not(None))
+        .order_by(pairs.c.sample_position)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _response_rows(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
+    order = (responses.c.pair_id, responses.c.subject, responses.c.side)
+    return connection.execute(sa.select(responses).order_by(*order)).all()
+
+
+def _latest(connection: sa.Connection, table: sa.Table) -> list[dict[str, Any]]:
+    """The latest event of every key under every text, in the order in which they came."""
+    key = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
+    last = sa.select(sa.func.max(table.c.event_id)).group_by(*(table.c[name] for name in key))
+    query = (
+        sa.select(*(table.c[name] for name in RATINGS_COLUMNS))
+        .where(table.c.event_id.in_(last))
+        .order_by(table.c.event_id)
+    )
+    return [dict(row._mapping) for row in connection.execute(query)]
+
+
+def rater_kinds(connection: sa.Connection) -> dict[str, str]:
+    """Every rater who has given a label or a grade, with the rater's kind."""
+    kinds: dict[str, str] = {}
+    for table in (labels, grades):
+        query = sa.select(table.c.rater_id, table.c.rater_kind).distinct()
+        kinds |= {row.rater_id: row.rater_kind for row in connection.execute(query)}
+    return kinds
 
 
 def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:

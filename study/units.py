@@ -74,7 +74,7 @@ def presented_values(
         return {name: values[name] for name in rubric.variables if name in values}
     values = dict(cells) | {"response_a": texts["a"], "response_b": texts["b"]}
     if order == "ba":
-        values = {_exchanged(name): value for name, value in values.items()}
+        values = {name: values.get(_other_side(name), cell) for name, cell in values.items()}
     return {name: values[name] for name in rubric.variables if name in values}
 
 
@@ -98,14 +98,11 @@ def _own_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
     return {own: row[name] for name, own in names.items() if name in row}
 
 
-def _exchanged(name: str) -> str:
-    """The same column of the other side: prompt_a_group -> prompt_b_group.
+def _other_side(name: str) -> str:
+    """The same column of the other side, if the name has a side.
 
-    >>> _exchanged("prompt_a_group"), _exchanged("response_b"), _exchanged("topic_name")
+    >>> _other_side("prompt_a_group"), _other_side("response_b"), _other_side("topic_name")
     ('prompt_b_group', 'response_a', 'topic_name')
     """
-    parts = name.split("_")
-    if len(parts) < 2 or parts[0] not in ("prompt", "response", "stance"):
-        return name
-    other = {"a": "b", "b": "a"}.get(parts[1])
-    return "_".join([parts[0], other, *parts[2:]]) if other else name
+    exchanged = {"a": "b", "b": "a"}
+    return "_".join(exchanged.get(part, part) for part in name.split("_"))

@@ -13,6 +13,7 @@ from study.units import parse_unit_id, presented_values, units_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sqlalchemy import Connection
 
 __all__ = ["RUBRICS_FOLDER", "Study", "open_study"]
 
@@ -51,6 +52,16 @@ class Study:
             pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
         return units_table(pairs, self.store.responses().drop_duplicates(["pair_id", "subject"]))
 
+    def check_labelled_subjects(self) -> None:
+        """Raises InputError where study.toml lets people label a subject without responses."""
+        known = self.subjects()
+        for subject in self.config.annotation.subjects:
+            if known and subject not in known:
+                raise InputError(
+                    f"study.toml: annotation.subjects names {subject!r}, but the study has "
+                    f"responses of {', '.join(known)}"
+                )
+
     def rubric_units(self, rubric: Rubric, scope: str = "sample") -> list[str]:
         """The ids of the units of this rubric's kind that have responses."""
         units = self.units(scope)
@@ -65,7 +76,11 @@ class Study:
 
     def ratings(self) -> pd.DataFrame:
         """The `ratings` table: current labels and grades of every rater."""
-        return self.store.ratings()
+        return self.store.ratings(self.accepted_hashes())
+
+    def ratings_in(self, connection: Connection) -> pd.DataFrame:
+        """The same within a transaction of the store."""
+        return self.store.ratings_in(connection, self.accepted_hashes())
 
     def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
         """For every rubric the hashes whose labels belong together: its present text's, and those

@@ -99,6 +99,9 @@ def write(path: Path, rows: list[str]) -> str:
     ("rows", "options", "says"),
     [
         (["u1,r1,human,1"], ["--level", "ordinal"], "must be declared"),
+        ([], [], "has a header but no ratings"),
+        (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
+        (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
         (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),
         (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated unit 'u1'"),
         (["u1,r1,human,1", "u2,r1,model,2"], [], "row 3: rater 'r1' is model here"),
@@ -151,3 +154,17 @@ def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
     assert (row["estimate"], row["low"], row["high"]) == ("", "", "")
     assert "no_variation" in row["note"]
     assert math.isclose(value(results, "observed_agreement", "r0", "r1"), 1.0)
+
+
+def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
+    rows = [f"u{n},r{rater},human,{1 + n % 5}" for n in range(40) for rater in range(2)]
+    file = write(tmp_path / "r.csv", rows)
+    own = checked(tmp_path, file, "--rubric", "refusal")
+    other = checked(
+        tmp_path, file, "--rubric", "refusal", "--affirmative", "1,2", "--level", "nominal"
+    )
+    # 8 of every 40 units carry each label: 4 and 5 are affirmative, then 1 and 2
+    for results, alpha in ((own, True), (other, False)):
+        share = results[(results["statistic"] == "prevalence") & (results["at"] == "affirmative")]
+        assert set(share["estimate"].astype(float)) == {0.4}
+        assert ("krippendorff_alpha_ordinal" in set(results["statistic"])) is alpha

@@ -31,6 +31,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["grade", "nowhere", "--grader", "baseline:lexical"], "nowhere is not a study"),
         (["check", "nowhere.csv"], "there is no file nowhere.csv"),
         (["check", "data/demo_pairs.csv"], "the column 'unit_id' is missing"),
+        (["check", "data"], "there is no file data"),
         (["rubric", "show", "politeness"], "there is no rubric 'politeness'"),
         (["export", "nowhere", "--out", "r.csv"], "nowhere is not a study"),
     ],
@@ -67,3 +68,13 @@ def test_help_loads_nothing_heavy() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stderr.strip() == "[]"
+
+
+def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file, no folder")
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("unit_id,rater_id,rater_kind,label\nu1,r1,human,1\n")
+    done = run("check", str(ratings), "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -95,3 +95,23 @@ def test_the_verb_writes_files_and_names_faults(prompts: Path, capsys) -> None:
     (folder / "empty.py").write_text("X = 1\n")
     assert main(["rubric", "import", str(folder / "empty.py"), "--out", str(folder)]) == 2
     assert "no rubric" in capsys.readouterr().err
+
+
+ONE = "'x {response}\\nOptions:\\n(1) a\\n(2) b'"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (f"A_PROMPT = {ONE}\nA_TEMPLATE = {ONE}\n", "two prompts that make a rubric 'a'"),
+        ("X = " + " + ".join(["'a'"] * 5000), "is not a Python file that can be read"),
+        ("X = " + "-" * 100_000 + "1", "is not a Python file that can be read"),
+        ("def broken(:", "is not a Python file that can be read"),
+    ],
+    ids=["twice", "long sum", "deep", "broken"],
+)
+def test_odd_files_are_one_sentence(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(content)
+    with pytest.raises(InputError, match=says):
+        import_prompts(path)

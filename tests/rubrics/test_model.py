@@ -54,6 +54,7 @@ def test_the_three_rubrics_of_the_study_have_its_options() -> None:
         ('{key = "1", name = "Cold"}', '{key = "2", name = "Cold"}', "share a key"),
         ("Judge the tone.", "Judge {topic}.", "{topic}, which `variables` does not list"),
         ('variables = ["response"]', 'variables = ["response", "topic"]', "which no text uses"),
+        ("Friendly.", "Friendly on {topic}.", "option '3' holds {topic}"),
         ('variables = ["response"]', 'variables = ["prompt"]', "names no response"),
         ('unit = "response"', 'unit = "pair"', "a rubric on pairs shows prompt_a"),
         ('key = "1"', 'key = "not a key"', "an option key is"),

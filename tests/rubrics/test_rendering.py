@@ -85,6 +85,8 @@ def test_the_system_text_does_not_depend_on_the_unit() -> None:
         ("Option A, but (B) is close", None),
         ("D", None),
         ("Both are fine", None),
+        ("Option A is wrong. C.", None),
+        ("C? No, A.", None),
         ("", None),
     ],
 )
@@ -93,7 +95,20 @@ def test_an_answer_is_one_option_or_none(answer: str, label: str | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("answer", "label"), [("4/5", None), ("4", "4"), ("45", None), ("6", None)]
+    ("answer", "label"),
+    [
+        ("4/5", None),
+        ("4", "4"),
+        ("4.", "4"),
+        ("4: helpful non-compliance", "4"),
+        ("45", None),
+        ("6", None),
+        ("4.5", None),
+        ("Rating: 3.5", None),
+        ("1-2", None),
+        ("1\u20132", None),
+        ("5%", None),
+    ],
 )
 def test_numbers_are_read_whole(answer: str, label: str | None) -> None:
     assert load_rubric("refusal").parser().label(answer) == label

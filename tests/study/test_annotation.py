@@ -9,11 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from rubrics import load_rubric
 from rubrics.errors import InputError
 from study import extend_sample, open_study
 from study.annotation import AnnotationDesk
+from study.schema import responses
 
 
 def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
@@ -80,10 +82,11 @@ def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study) -> Non
 
 
 def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
-    desk = AnnotationDesk(make_study(subjects=("model-x",)))
-    task = desk.next_task("r1")
-    assert "model-x" not in task.task_id
-    assert "model-x" not in repr(task.rubric)
+    study = make_study(subjects=("model-x",))
+    with study.store.write() as connection:
+        connection.execute(sa.update(responses).values(response="A plain answer."))
+    task = AnnotationDesk(study).next_task("r1")
+    assert "model-x" not in repr(task)
 
 
 def test_claims_by_many_threads_keep_the_overlap_exact(make_study) -> None:
@@ -161,3 +164,16 @@ def test_codes_that_cannot_be_a_rater_are_refused(make_study) -> None:
     for code in ("", "two words", "x" * 65, "<b>"):
         with pytest.raises(InputError, match="a rater code is"):
             desk.register(code)
+
+
+def test_columns_of_the_two_sides_change_places_with_them(make_study, tmp_path: Path) -> None:
+    text = (Path(load_rubric.__code__.co_filename).parent / "even-handedness.toml").read_text()
+    text = text.replace('"response_b"]', '"response_b", "prompt_a_group", "prompt_b_group"]')
+    text = text.replace("You see two dialogues.", "A is {prompt_a_group}, B is {prompt_b_group}.")
+    (tmp_path / "sides.toml").write_text(text)
+    study = make_study(rubrics=[load_rubric(tmp_path / "sides.toml")])
+    (rubric,) = study.rubrics.values()
+    unit = study.rubric_units(rubric)[0]
+    shown = {order: study.values(rubric, unit, order) for order in ("ab", "ba")}
+    assert (shown["ab"]["prompt_a_group"], shown["ba"]["prompt_a_group"]) == ("pro", "con")
+    assert shown["ab"]["response_a"] == shown["ba"]["response_b"]

@@ -20,7 +20,7 @@ HEADER = "prompt_a,prompt_b\n"
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is empty"),
+        (b"", "its first row is blank"),
         (b"prompt_a\nx\n", "the column 'prompt_b' is missing"),
         (b"prompt_a,prompt_b\n", "no pairs"),
         (b"prompt_a,prompt_b\nx,y\n ,z\n", "row 3: prompt_a is empty"),
@@ -39,6 +39,42 @@ def test_a_bad_pairs_file_is_named_by_row(tmp_path: Path, content: bytes, says: 
     with pytest.raises(InputError, match=r"pairs\.csv") as raised:
         read_pairs(path)
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize("column", ["sample_position", "subject", "side", "unit_id"])
+def test_a_column_with_a_meaning_of_its_own_is_refused(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"prompt_a,prompt_b,{column}\nx,y,1\n")
+    with pytest.raises(InputError, match=f"the column '{column}' means something else"):
+        read_pairs(path)
+
+
+def test_a_response_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"prompt_a,prompt_b\n{'x' * 300_000},y\n")
+    assert len(read_pairs(path)["prompt_a"][0]) == 300_000
+
+
+def test_two_rubrics_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text(HEADER + "x,y\n")
+    rubric = load_rubric("refusal")
+    with pytest.raises(InputError, match="two rubrics are called 'refusal'"):
+        create_study(tmp_path / "s", StudyPlan(pairs=tmp_path / "pairs.csv", rubrics=[rubric] * 2))
+
+
+def test_parquet_as_other_tools_write_it(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": pd.array([1, None], dtype="Int64"), "tags": [["a"], None]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").to_dict("list") == {
+        "label": ["1", ""],
+        "tags": ['["a"]', ""],
+    }
+
+
+def test_half_a_surrogate_pair_is_named(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text('{"subject": "s"}\n{"subject": "\\ud800"}\n')
+    with pytest.raises(InputError, match=r"r\.jsonl, line 2: half a surrogate pair"):
+        read_table(tmp_path / "r.jsonl")
 
 
 def test_a_byte_order_mark_and_line_breaks_in_cells_are_fine(tmp_path: Path) -> None:
@@ -121,6 +157,7 @@ def test_tables_survive_every_format(tmp_path: Path, suffix: str) -> None:
         ("u1,r1,human,A,\nu2,r1,model,B,", "row 3: rater 'r1' is model here"),
         ("u1,r1,model,A,1.2", "row 2: p_positive is '1.2'; it must be between 0 and 1"),
         ("u1,r1,model,A,much", "row 2: p_positive is 'much'; it must be a number"),
+        ("u1,humans,human,A,", "row 2: rater_id is 'humans'; it must be another name"),
         (",r1,model,A,0.5", "row 2: unit_id is ''; it must be filled in"),
     ],
 )

@@ -46,7 +46,7 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study) -> None:
     assert store.finished_grades("g", "refusal", "h") == {("v", "", 0)}
     store.add_grades([attempt("u", label="2", p_positive=0.25, probabilities={"2": 1.0})])
     assert store.finished_grades("g", "refusal", "h") == {("v", "", 0), ("u", "", 0)}
-    ratings = store.ratings().set_index("unit_id")
+    ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
     assert ratings.loc["u", "label"] == "2"
     assert ratings.loc["u", "p_positive"] == 0.25
     with store.read() as connection:
@@ -198,3 +198,65 @@ def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(
     with pytest.raises(InputError) as raised:
         Store.open("postgresql+psycopg://me:geheim@127.0.0.1:1/none", tmp_path)
     assert "geheim" not in str(raised.value)
+
+
+def rating(study, **fields: str):
+    """One row for the first response unit, as a file would have it."""
+    import pandas as pd
+
+    from study.tables import validate_ratings
+
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    row = {"unit_id": unit, "rubric": "refusal", "rater_id": "r", "rater_kind": "human"}
+    return validate_ratings(pd.DataFrame([row | {"label": "1"} | fields]))
+
+
+def test_a_rater_is_of_one_kind_in_the_whole_study(make_study) -> None:
+    study = make_study()
+    import_ratings(study, rating(study), "one.csv")
+    with pytest.raises(InputError, match=r"two\.csv, row 2: rater 'r' is model here and human in"):
+        import_ratings(study, rating(study, rater_kind="model"), "two.csv")
+    assert len(study.ratings()) == 1
+
+
+def test_the_present_text_counts_even_after_a_detour(make_study) -> None:
+    """Edited, graded again, edited back: the first grades are current again."""
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    present = study.rubrics["refusal"].hash
+    study.store.add_grades([attempt(unit, label="1", rubric_hash=present)])
+    study.store.add_grades([attempt(unit, label="5", rubric_hash="another")])
+    assert study.ratings()["label"].tolist() == ["1"]
+    assert study.store.ratings({"refusal": ["another"]})["label"].tolist() == ["5"]
+
+
+def test_imported_ratings_stand_under_the_present_text(make_study) -> None:
+    study = make_study()
+    import_ratings(study, rating(study), "one.csv")
+    assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
+
+
+def test_an_import_may_take_back_what_another_said(make_study) -> None:
+    study = make_study()
+    for label in ("1", "2", "1"):
+        when = "2026-01-01T00:00:00+00:00"
+        assert import_ratings(study, rating(study, label=label, created_at=when), "f") == (1, 0)
+        assert study.ratings()["label"].tolist() == [label]
+
+
+def test_two_extensions_at_once_are_one(make_study) -> None:
+    study = make_study(pairs=6, sample=2)
+    sample = study.store.sample()
+    study.store.extend_sample(
+        sample, [p for p in study.store.pairs()["pair_id"] if p not in sample][:1]
+    )
+    with pytest.raises(InputError, match="the sample was enlarged meanwhile"):
+        study.store.extend_sample(sample, [])
+
+
+def test_a_damaged_or_locked_store_is_one_sentence(make_study) -> None:
+    study = make_study()
+    study.close()
+    (study.folder / "study.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
+        open_study(study.folder)
