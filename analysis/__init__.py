@@ -1,7 +1,15 @@
-"""Agreement of human and model raters: pure functions over two tables.
+"""Agreement of human and model raters: pure functions over two tables, and over plain arrays.
 
-`analyse` is the entry; the rest is there for those who want one step of it. Names are resolved on
-first use, so that importing the package loads no numerical library.
+`analyse` takes the two tables and gives the whole panel. The other functions give one statistic
+each, on plain labels (units, raters) with declared categories:
+
+>>> from analysis import krippendorff_alpha
+>>> labels = [["yes", "yes"], ["no", "no"], ["yes", "no"], ["no", None]]
+>>> found = krippendorff_alpha(labels, categories=["yes", "no"], level="nominal")
+>>> round(found.estimate, 3), found.n
+(0.444, 3)
+
+Names are resolved on first use, so that importing the package loads no numerical library.
 """
 
 from __future__ import annotations
@@ -9,20 +17,141 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.panel import Analysis, analyse
-    from analysis.results import RESULTS_COLUMNS, RESULTS_KEY
-    from analysis.scale import Scale
-    from analysis.verdicts import Verdict
+    from analysis.alternative_annotator import (
+        AltTest,
+    )
+    from analysis.decisions import (
+        CeilingDifference,
+        TunedThreshold,
+        human_ceiling,
+        tune_threshold,
+    )
+    from analysis.encoded import (
+        Bootstrap,
+    )
+    from analysis.functions import (
+        Agreement,
+        brennan_prediger,
+        cohen_kappa,
+        confusion_matrix,
+        fleiss_kappa,
+        gwet_ac1,
+        gwet_ac2,
+        krippendorff_alpha,
+        observed_agreement,
+        scott_pi,
+        specific_agreement,
+    )
+    from analysis.latent_class import (
+        DawidSkene,
+    )
+    from analysis.panel import (
+        Analysis,
+        analyse,
+    )
+    from analysis.procedures import (
+        IntraRater,
+        Majority,
+        alt_test,
+        dawid_skene,
+        intra_rater,
+        majority,
+    )
+    from analysis.results import (
+        RESULTS_COLUMNS,
+        RESULTS_KEY,
+    )
+    from analysis.scale import (
+        Scale,
+    )
+    from analysis.significance import (
+        Homogeneity,
+        benjamini_hochberg,
+        holm,
+        mcnemar_exact,
+        mcnemar_mid_p,
+        stuart_maxwell,
+    )
+    from analysis.verdicts import (
+        Verdict,
+    )
 
-__all__ = ["RESULTS_COLUMNS", "RESULTS_KEY", "Analysis", "Scale", "Verdict", "analyse"]
+__all__ = [
+    "RESULTS_COLUMNS",
+    "RESULTS_KEY",
+    "Agreement",
+    "AltTest",
+    "Analysis",
+    "Bootstrap",
+    "CeilingDifference",
+    "DawidSkene",
+    "Homogeneity",
+    "IntraRater",
+    "Majority",
+    "Scale",
+    "TunedThreshold",
+    "Verdict",
+    "alt_test",
+    "analyse",
+    "benjamini_hochberg",
+    "brennan_prediger",
+    "cohen_kappa",
+    "confusion_matrix",
+    "dawid_skene",
+    "fleiss_kappa",
+    "gwet_ac1",
+    "gwet_ac2",
+    "holm",
+    "human_ceiling",
+    "intra_rater",
+    "krippendorff_alpha",
+    "majority",
+    "mcnemar_exact",
+    "mcnemar_mid_p",
+    "observed_agreement",
+    "scott_pi",
+    "specific_agreement",
+    "stuart_maxwell",
+    "tune_threshold",
+]
 
 _HOMES = {
-    "Analysis": "analysis.panel",
     "RESULTS_COLUMNS": "analysis.results",
     "RESULTS_KEY": "analysis.results",
+    "Agreement": "analysis.functions",
+    "AltTest": "analysis.alternative_annotator",
+    "Analysis": "analysis.panel",
+    "Bootstrap": "analysis.encoded",
+    "CeilingDifference": "analysis.decisions",
+    "DawidSkene": "analysis.latent_class",
+    "Homogeneity": "analysis.significance",
+    "IntraRater": "analysis.procedures",
+    "Majority": "analysis.procedures",
     "Scale": "analysis.scale",
+    "TunedThreshold": "analysis.decisions",
     "Verdict": "analysis.verdicts",
+    "alt_test": "analysis.procedures",
     "analyse": "analysis.panel",
+    "benjamini_hochberg": "analysis.significance",
+    "brennan_prediger": "analysis.functions",
+    "cohen_kappa": "analysis.functions",
+    "confusion_matrix": "analysis.functions",
+    "dawid_skene": "analysis.procedures",
+    "fleiss_kappa": "analysis.functions",
+    "gwet_ac1": "analysis.functions",
+    "gwet_ac2": "analysis.functions",
+    "holm": "analysis.significance",
+    "human_ceiling": "analysis.decisions",
+    "intra_rater": "analysis.procedures",
+    "krippendorff_alpha": "analysis.functions",
+    "majority": "analysis.procedures",
+    "mcnemar_exact": "analysis.significance",
+    "mcnemar_mid_p": "analysis.significance",
+    "observed_agreement": "analysis.functions",
+    "scott_pi": "analysis.functions",
+    "specific_agreement": "analysis.functions",
+    "stuart_maxwell": "analysis.significance",
+    "tune_threshold": "analysis.decisions",
 }
 
 

@@ -23,7 +23,7 @@ from analysis.pairs import (
     pair_statistics,
     shared_units,
 )
-from analysis.resampling import Interval, Resamples, interval
+from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 
 __all__ = [
@@ -31,8 +31,10 @@ __all__ = [
     "CEILING",
     "TOO_FEW_HUMANS",
     "TOO_FEW_UNITS",
+    "add_baseline_ceiling_rows",
     "add_baseline_rows",
     "add_ceiling_rows",
+    "baselines",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -45,7 +47,7 @@ TOO_FEW_UNITS = f"the grader shares {MIN_SHARED_UNITS} units with no human"
 
 
 def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`human_ceiling_difference` of every grader and of the baselines.
+    """`human_ceiling_difference` of every grader.
 
     The difference is the grader's mean kappa with humans minus the humans' mean kappa among
     themselves, both on the units that the grader labelled and in the same resamples; means over
@@ -62,9 +64,15 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         mean = kappas.over(with_grader, within)[kind] if with_grader else None
         people = _among_humans(kappas, within)
         _add_difference(rows, coded, resamples, coded.raters[grader], within, mean, people)
+
+
+def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+    """`human_ceiling_difference` of the baselines, on all units."""
+    coded, resamples = kappas.coded, kappas.resamples
+    kind = deciding_kappa(coded)
     everywhere = np.ones(len(coded.codes), dtype=bool)
     steady = _steady_humans(coded, resamples)
-    for name, share in _baselines(coded, resamples):
+    for name, share in baselines(coded, resamples).items():
         mean = None
         if steady:
             tables = _baseline_tables(coded, resamples, steady, share)
@@ -83,14 +91,14 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     numbers = resamples.count(coded.clusters, coded.labelled_by_any(humans))
     names = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
     panel = pair_statistics(coded)
-    for name, share in _baselines(coded, resamples):
+    for name, share in baselines(coded, resamples).items():
         tables = _baseline_tables(coded, resamples, humans, share)
         for statistic in names:
             mean = _plain_mean(panel[statistic](tables))
             constant = name == BASELINES[0] and "kappa" in statistic
             rows.add(
                 statistic,
-                interval(mean.values, numbers[1], undefined=mean.undefined),
+                resamples.interval(mean.values, numbers[1], undefined=mean.undefined),
                 numbers,
                 rater_a="humans",
                 rater_b=name,
@@ -98,7 +106,7 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
                 note=join_notes(
                     "constant_rater" if constant else "",
                     _description(coded, share),
-                    f"mean over {len(humans)} humans",
+                    "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans",
                 ),
             )
 
@@ -110,15 +118,15 @@ def _among_humans(kappas: KappaMeans, within: Mask) -> MeanOverPairs | None:
     return kappas.over(pairs, within)[deciding_kappa(kappas.coded)] if pairs else None
 
 
-def _baselines(coded: Coded, resamples: Resamples) -> list[tuple[str, Array]]:
+def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     """Each baseline's shares of the categories (q,), read off the humans' labels."""
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
-        return []
+        return {}
     prevalence = category_shares(label_counts(coded, humans), coded, resamples)[0]
     constant = np.zeros(coded.q)
     constant[prevalence.argmax()] = 1.0
-    return list(zip(BASELINES, (constant, prevalence), strict=True))
+    return dict(zip(BASELINES, (constant, prevalence), strict=True))
 
 
 def _baseline_tables(
@@ -156,15 +164,15 @@ def _add_difference(
         found = Interval(np.nan, np.nan, np.nan, few)
         note = ""
     else:
-        found = interval(
+        found = resamples.interval(
             mean.values - people.values,
             numbers[1],
             undefined=max(mean.undefined, people.undefined),
         )
         kind = "unweighted" if coded.level == "nominal" else "quadratic"
         note = (
-            f"{kind} kappa: with humans {mean.values[0]:.4g} over {mean.n_pairs}, "
-            f"between humans {people.values[0]:.4g} over {people.n_pairs} pairs of raters"
+            f"{kind} kappa: with humans {mean.values[0]:.4g}, {mean.over}; "
+            f"between humans {people.values[0]:.4g}, {people.over}"
         )
     rows.add(
         CEILING,

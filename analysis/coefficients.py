@@ -31,6 +31,7 @@ __all__ = [
     "prevalence_index",
     "scott_expected",
     "scott_pi",
+    "specific_agreement",
     "uniform_expected",
 ]
 
@@ -126,6 +127,20 @@ def brennan_prediger(tables: Array) -> Array:
     return chance_corrected(
         observed_agreement(tables), uniform_expected(agreement_weights(tables.shape[-1]))
     )
+
+
+def specific_agreement(tables: Array) -> Array:
+    """Agreement on each category (..., q): 2 n_kk / (n_k. + n_.k); NaN for one that nobody used.
+
+    With two categories positive and negative agreement (Cicchetti & Feinstein 1990; theirs of the
+    unbalanced table):
+
+    >>> specific_agreement(np.array([[80.0, 10], [5, 5]])).round(3).tolist()
+    [0.914, 0.4]
+    """
+    either = tables.sum(-1) + tables.sum(-2)
+    same = 2.0 * np.diagonal(tables, axis1=-2, axis2=-1)
+    return np.asarray(np.divide(same, either, out=np.full(either.shape, np.nan), where=either > 0))
 
 
 def prevalence_index(tables: Array) -> Array:

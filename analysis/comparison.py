@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
+from analysis.consensus import majority_codes
 from analysis.encoding import Coded
+from analysis.groups import label_counts
 from analysis.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
     KappaMeans,
+    data_table,
     deciding_kappa,
-    pair_tables,
     shared_units,
 )
-from analysis.resampling import Interval, interval
+from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
+from analysis.significance import holm, mcnemar_exact, mcnemar_mid_p, stuart_maxwell
 
-__all__ = ["add_grader_comparison_rows", "add_leniency_rows", "majority_codes", "mcnemar_p"]
-
-Array = npt.NDArray[np.float64]
+__all__ = ["add_grader_comparison_rows", "add_leniency_rows"]
 
 _UNITS_ALONE = "takes units as independent"
 
 
 def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`kappa_difference` of every two graders: mean kappa with humans, first less second.
+    """`kappa_difference` and `mcnemar_p` of every two graders.
 
-    On the units that both labelled and in the same resamples, so that the difference is paired. The
-    note adds McNemar's exact p on agreement with the humans' majority.
+    The difference is the first's mean kappa with humans less the second's, on the units that both
+    labelled and in the same resamples, so that it is paired.
     """
     coded, resamples = kappas.coded, kappas.resamples
     if len(coded.raters) > MAX_LISTED_RATERS:
         return
-    majority = majority_codes(coded)
+    majority = majority_codes(label_counts(coded, coded.members("human")))
     for first, second in combinations(coded.members("model"), 2):
         within = coded.labelled[:, first] & coded.labelled[:, second]
         shared = shared_units(coded, resamples, within)
@@ -48,15 +48,9 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
             for grader in (first, second)
         ]
         numbers = resamples.count(coded.clusters, within & coded.labelled_by_any(humans))
-        judged = within & (majority >= 0)
-        p = mcnemar_p(
-            coded.codes[judged, first] == majority[judged],
-            coded.codes[judged, second] == majority[judged],
-            resamples.frequency[coded.clusters[judged]],
-        )
         rows.add(
             "kappa_difference",
-            interval(
+            resamples.interval(
                 by_grader[0].values - by_grader[1].values,
                 numbers[1],
                 undefined=max(mean.undefined for mean in by_grader),
@@ -65,30 +59,56 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
             rater_a=coded.raters[first],
             rater_b=coded.raters[second],
             subset=coded.subset,
-            note=f"McNemar exact p {p:.4g} ({_UNITS_ALONE})",
         )
+        _add_mcnemar_row(rows, coded, resamples, (first, second), majority)
+
+
+def _add_mcnemar_row(
+    rows: ResultRows,
+    coded: Coded,
+    resamples: Resamples,
+    graders: tuple[int, int],
+    majority: npt.NDArray[np.intp],
+) -> None:
+    """`mcnemar_p`, exact: are the two graders equally often of the humans' majority's mind?
+
+    Units without a majority (ties) take no part.
+    """
+    judged = (coded.labelled[:, list(graders)].all(axis=1)) & (majority >= 0)
+    frequency = resamples.frequency[coded.clusters[judged]]
+    right = coded.codes[judged][:, list(graders)] == majority[judged, None]
+    alone = [int(frequency[right[:, a] & ~right[:, 1 - a]].sum()) for a in (0, 1)]
+    rows.add(
+        "mcnemar_p",
+        Interval(mcnemar_exact(*alone), np.nan, np.nan),
+        resamples.count(coded.clusters, judged),
+        rater_a=coded.raters[graders[0]],
+        rater_b=coded.raters[graders[1]],
+        subset=coded.subset,
+        note=join_notes(
+            f"with the humans' majority only the first {alone[0]}, only the second {alone[1]}",
+            f"mid-p {mcnemar_mid_p(*alone):.4g}",
+            _UNITS_ALONE,
+        ),
+    )
 
 
 def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     """`stuart_maxwell_p` of each human and grader: do they use the categories equally often?
 
     Stuart 1955 and Maxwell 1970; with two categories McNemar's test without correction. The note
-    has the p adjusted by Holm over the rubric's pairs of a human and a grader.
+    adds Holm's correction over the pairs of one rubric.
     """
-    from statsmodels.stats.multitest import multipletests
-
     coded, resamples = kappas.coded, kappas.resamples
     if len(coded.raters) > MAX_LISTED_RATERS:
         return
-    found: list[tuple[int, int, float]] = []
+    found = []
     for human in coded.members("human"):
         for grader in coded.members("model"):
-            both = coded.labelled[:, human] & coded.labelled[:, grader]
-            if both.any():
-                table = pair_tables(coded, [(human, grader)], resamples)[0, 0]
-                found.append((human, grader, _stuart_maxwell_p(table)))
-    defined = [p for *_, p in found if not np.isnan(p)]
-    adjusted = iter(multipletests(defined, method="holm")[1] if defined else ())
+            table = data_table(coded, human, grader, resamples)
+            if table.any():
+                found.append((human, grader, stuart_maxwell(table).p))
+    adjusted = iter(holm([p for *_, p in found if not np.isnan(p)]))
     for human, grader, p in found:
         undefined = np.isnan(p)
         both = coded.labelled[:, human] & coded.labelled[:, grader]
@@ -101,48 +121,3 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
             subset=coded.subset,
             note="" if undefined else join_notes(f"Holm p {next(adjusted):.4g}", _UNITS_ALONE),
         )
-
-
-def majority_codes(coded: Coded) -> npt.NDArray[np.intp]:
-    """The category that most humans chose (units,), -1 for none or a tie."""
-    codes = coded.codes[:, list(coded.members("human"))]
-    counts = np.stack([(codes == code).sum(axis=1) for code in range(coded.q)], axis=1)
-    most = counts.max(axis=1)
-    alone = ((counts == most[:, None]).sum(axis=1) == 1) & (most > 0)
-    return np.where(alone, counts.argmax(axis=1), -1)
-
-
-def mcnemar_p(
-    first: npt.NDArray[np.bool_],
-    second: npt.NDArray[np.bool_],
-    frequency: npt.NDArray[np.int64],
-) -> float:
-    """McNemar's exact two-sided p of two graders being right (units,) equally often.
-
-    Where they are never right apart there is nothing to test, and p is 1.
-
-    >>> right = np.array([True] * 9 + [False])
-    >>> mcnemar_p(right, ~right, np.ones(10, dtype=int)).__round__(4)
-    0.0215
-    """
-    from statsmodels.stats.contingency_tables import mcnemar
-
-    cells = [frequency[a & b].sum() for a in (first, ~first) for b in (second, ~second)]
-    if cells[1] + cells[2] == 0:
-        return 1.0
-    return float(mcnemar(np.reshape(cells, (2, 2)), exact=True).pvalue)
-
-
-def _stuart_maxwell_p(table: Array) -> float:
-    """NaN where no two categories are ever confused, or only within groups of categories."""
-    from statsmodels.stats.contingency_tables import SquareTable
-
-    apart = table - np.diag(np.diag(table))
-    confused = (apart.sum(axis=0) + apart.sum(axis=1)) > 0
-    if np.array_equal(apart.sum(axis=0), apart.sum(axis=1)):
-        return 1.0
-    with warnings.catch_warnings():
-        # Groups of categories confused among themselves only: the covariance is singular.
-        warnings.simplefilter("ignore")
-        square = SquareTable(table[np.ix_(confused, confused)], shift_zeros=False)
-        return float(square.homogeneity().pvalue)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from analysis.encoding import Coded, LabelMatrix
 from analysis.pairs import MIN_SHARED_UNITS, RunningMean
-from analysis.resampling import Resamples, interval
+from analysis.resampling import Resamples
 from analysis.results import ResultRows, join_notes
 
 __all__ = ["COVERAGE", "UNSCORED_AS_DISAGREEMENT", "add_coverage_rows", "add_unscored_rows"]
@@ -33,7 +33,7 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
         numbers = resamples.count(labels.clusters, asked)
         rows.add(
             COVERAGE,
-            interval(_ratio(sums), numbers[1]),
+            resamples.interval(_ratio(sums), numbers[1]),
             numbers,
             rater_a="",
             rater_b=name,
@@ -65,7 +65,7 @@ def add_unscored_rows(
         found = mean.result()
         rows.add(
             UNSCORED_AS_DISAGREEMENT,
-            interval(found.values, numbers[1], undefined=found.undefined),
+            resamples.interval(found.values, numbers[1], undefined=found.undefined),
             numbers,
             rater_a="humans",
             rater_b=coded.raters[grader],

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from analysis.combine import Readings
 from analysis.scale import Level, Scale
-from rubrics.errors import InputError
+from analysis.unit_columns import UnitColumn, look_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,8 @@ class LabelMatrix:
 
     Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
     unit was put to; `positive` (units, raters) are probabilities of the affirmative categories;
-    `subject`, `pair` and `side` (units,) are codes, -1 where the units table does not say.
+    `subject`, `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices`
+    are the columns that the units are to be sliced by.
     """
 
     scale: Scale
@@ -95,6 +96,7 @@ class LabelMatrix:
     subject: Codes
     pair: Codes
     side: Codes
+    slices: tuple[UnitColumn, ...] = ()
 
     @property
     def verdicts(self) -> npt.NDArray[np.int8]:
@@ -164,7 +166,8 @@ class LabelMatrix:
         gives_p = not np.isnan(self.positive).all()
         if n != self.n_clusters or gives_p or self.side.max(initial=-1) >= 0:
             return self, alone
-        row = np.column_stack([self.codes, self.asked, self.subject]).astype(np.int32)
+        sliced = [column.codes for column in self.slices]
+        row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
         keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
         _, kept, counts = np.unique(keys, return_index=True, return_counts=True)
         if len(kept) > n // 2:
@@ -179,17 +182,23 @@ class LabelMatrix:
             subject=self.subject[kept],
             pair=self.pair[kept],
             side=self.side[kept],
+            slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
         ), counts.astype(np.int64)
 
 
 def encode(
-    readings: Readings, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+    readings: Readings,
+    scale: Scale,
+    units: pd.DataFrame | None = None,
+    cluster: str = "pair",
+    slices: Sequence[str] = (),
 ) -> LabelMatrix:
     """Lay readings out as arrays and find each unit's cluster.
 
     `units` is the `units` table; `cluster` is "pair" (its `cluster_id`) or the name of one of its
-    columns. Without either every unit is its own cluster. Raises InputError where a rated unit is
-    not in `units`, or the cluster column is not there or empty.
+    columns, `slices` are names of its columns. Without `units` every unit is its own cluster.
+    Raises InputError where a rated unit is not in `units`, a column is not there, or the cluster
+    column is empty.
     """
     order = sorted(
         range(len(readings.raters)),
@@ -207,11 +216,10 @@ def encode(
     for row in np.flatnonzero(readings.reason != ""):
         reasons[at[1][row]][readings.reason[row]] += 1
 
-    about = _about_units(readings.units, units, cluster)
-    clusters, cluster_names = _coded_column(about["cluster"])
-    subject, subjects = _coded_column(about["subject"])
-    pair, _ = _coded_column(about["pair"])
-    side, _ = _coded_column(about["side"])
+    about = look_up(readings.units, units, cluster, slices)
+    clusters, subject, pair, side = (
+        UnitColumn.of("", cells) for cells in (about.cluster, about.subject, about.pair, about.side)
+    )
     return LabelMatrix(
         scale=scale,
         raters=tuple(readings.raters[each] for each in order),
@@ -220,52 +228,11 @@ def encode(
         positive=positive,
         asked=asked,
         reasons=tuple(reasons),
-        clusters=clusters,
-        n_clusters=len(cluster_names),
-        subjects=subjects,
-        subject=subject,
-        pair=pair,
-        side=side,
+        clusters=clusters.codes,
+        n_clusters=len(clusters.values),
+        subjects=subject.values,
+        subject=subject.codes,
+        pair=pair.codes,
+        side=side.codes,
+        slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
     )
-
-
-def _about_units(
-    unit_ids: Sequence[str], units: pd.DataFrame | None, cluster: str
-) -> dict[str, Sequence[str]]:
-    """The columns `cluster, pair, subject, side` for the rated units, "" where not known."""
-    nothing = [""] * len(unit_ids)
-    if units is None:
-        if cluster != "pair":
-            raise InputError(
-                f"the cluster column {cluster!r} needs a units table; give one or use pair"
-            )
-        return {"cluster": unit_ids, "pair": nothing, "subject": nothing, "side": nothing}
-    column = "cluster_id" if cluster == "pair" else cluster
-    if cluster != "pair" and cluster not in units:
-        known = ", ".join(str(name) for name in units if name != "unit_id")
-        raise InputError(f"units has no column {cluster!r} to cluster by; it has {known}")
-    table = units.drop_duplicates("unit_id").set_index("unit_id")
-    missing = [unit for unit in unit_ids if unit not in table.index]
-    if missing:
-        raise InputError(
-            f"the units table has no row for unit {missing[0]!r}, which is rated "
-            f"({len(missing)} such units); add it or leave the units table out"
-        )
-    rated = table.loc[list(unit_ids)]
-
-    def cells(name: str) -> list[str]:
-        return rated[name].astype(str).tolist() if name in rated else nothing
-
-    pairs = cells("cluster_id")
-    named = cells(column) if column in rated else list(unit_ids)
-    if "" in named:
-        empty = unit_ids[named.index("")]
-        raise InputError(f"units: {column} of unit {empty!r} is empty; every unit needs a cluster")
-    return {"cluster": named, "pair": pairs, "subject": cells("subject"), "side": cells("side")}
-
-
-def _coded_column(cells: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
-    """Codes in the order of the names, -1 for empty cells, so that row order never matters."""
-    names = sorted(set(cells) - {""})
-    position = {name: code for code, name in enumerate(names)} | {"": -1}
-    return np.array([position[cell] for cell in cells], dtype=np.intp), tuple(names)

@@ -17,10 +17,18 @@ from analysis.pairs import (
     eligible_pairs,
     shared_units,
 )
-from analysis.resampling import Resamples, interval
+from analysis.resampling import Resamples
 from analysis.results import ResultRows, join_notes
 
-__all__ = ["add_group_rows", "add_prevalence_rows", "category_shares", "group_panel", "groups"]
+__all__ = [
+    "add_group_rows",
+    "add_prevalence_rows",
+    "agreeing_shares",
+    "category_shares",
+    "coincidences",
+    "group_panel",
+    "groups",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -55,13 +63,13 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     """
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     labels = counts.sum(axis=1)
-    features = [labels >= 2, _agreeing(counts, identity), _agreeing(counts, quadratic)]
+    features = [labels >= 2, agreeing_shares(counts, identity), agreeing_shares(counts, quadratic)]
     sums = resamples.totals(resamples.cluster_sums(coded.clusters, np.column_stack(features)))
     agreed, weighted = _ratio(sums[:, 1], sums[:, 0]), _ratio(sums[:, 2], sums[:, 0])
     shares = category_shares(counts, coded, resamples)
-    pairs_of_labels = _coincidences(counts).reshape(len(counts), -1)
-    coincidences = resamples.totals(resamples.cluster_sums(coded.clusters, pairs_of_labels))
-    coincidences = coincidences.reshape(-1, coded.q, coded.q)
+    pairs_of_labels = coincidences(counts).reshape(len(counts), -1)
+    together = resamples.totals(resamples.cluster_sums(coded.clusters, pairs_of_labels))
+    together = together.reshape(-1, coded.q, coded.q)
 
     panel = {
         "observed_agreement": agreed,
@@ -72,17 +80,21 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     if coded.level != "nominal":
         panel["gwet_ac2"] = c.chance_corrected(weighted, c.gwet_expected(shares, quadratic))
     for level in alpha_levels(coded):
-        panel[f"krippendorff_alpha_{level}"] = c.alpha(coincidences, level, coded.values)
+        panel[f"krippendorff_alpha_{level}"] = c.alpha(together, level, coded.values)
     if coded.is_binary:
         panel["prevalence_index"] = shares[:, 0] - shares[:, 1]
     return panel
 
 
-def add_group_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """The panel and the means over pairs of raters for every group."""
+def add_group_rows(
+    rows: ResultRows, kappas: KappaMeans, names: Sequence[str] = ("humans", "models", "all")
+) -> None:
+    """The panel and the means over pairs of raters for every group, or those in `names`."""
     coded, resamples = kappas.coded, kappas.resamples
     known: dict[tuple[int, ...], list[tuple[str, Array, float, str]]] = {}
     for group, members in groups(coded).items():
+        if group not in names:
+            continue
         counts = label_counts(coded, members)
         pairable = counts.sum(axis=1) >= 2
         numbers = resamples.count(coded.clusters, pairable)
@@ -94,7 +106,7 @@ def add_group_rows(rows: ResultRows, kappas: KappaMeans) -> None:
             reason = "no_variation" if pairable.any() else "no_pairable_units"
             rows.add(
                 name,
-                interval(values, numbers[1], undefined=undefined, reason=reason),
+                resamples.interval(values, numbers[1], undefined=undefined, reason=reason),
                 numbers,
                 rater_a=group,
                 subset=coded.subset,
@@ -119,7 +131,7 @@ def add_prevalence_rows(rows: ResultRows, coded: Coded, resamples: Resamples) ->
         for code, category in enumerate(categories):
             rows.add(
                 "prevalence",
-                interval(shares[:, code], numbers[1], reason="no_labels"),
+                resamples.interval(shares[:, code], numbers[1], reason="no_labels"),
                 numbers,
                 rater_a=name,
                 subset=coded.subset,
@@ -139,7 +151,7 @@ def _means_over_pairs(
     ]
 
 
-def _agreeing(counts: Array, weights: Array) -> Array:
+def agreeing_shares(counts: Array, weights: Array) -> Array:
     """Each unit's (weighted) share of agreeing ordered pairs of labels; 0 below two labels."""
     labels = counts.sum(axis=1)
     agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)
@@ -147,7 +159,7 @@ def _agreeing(counts: Array, weights: Array) -> Array:
     return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(counts)), where=pairs > 0))
 
 
-def _coincidences(counts: Array) -> Array:
+def coincidences(counts: Array) -> Array:
     """Each unit's ordered pairs of labels, weighted 1 / (labels - 1): (units, q, q)."""
     q = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]

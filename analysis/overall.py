@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.encoding import BINARY, LabelMatrix
-from analysis.resampling import Interval, Resamples, interval
+from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 
 __all__ = ["add_overall_rows", "exact_p", "kendall", "pearson", "spearman"]
@@ -41,10 +41,25 @@ def spearman(x: Array, y: Array) -> Array:
     >>> spearman(np.array([1, 2, 2, 3, 4, 5, 5]), np.array([2, 1, 3, 3, 4, 4, 6])).round(4).item()
     0.8889
     """
-    from scipy.stats import rankdata
+    return pearson(_mid_ranks(x), _mid_ranks(y))
 
-    ranks = [rankdata(each, axis=-1, nan_policy="propagate") for each in (x, y)]
-    return pearson(*ranks)
+
+def _mid_ranks(x: Array) -> Array:
+    """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
+    n = x.shape[-1]
+    order = np.argsort(x, axis=-1)
+    ordered = np.take_along_axis(x, order, axis=-1)
+    position = np.arange(n)
+    new = np.ones(x.shape, dtype=bool)
+    new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    last = np.ones(x.shape, dtype=bool)
+    last[..., :-1] = new[..., 1:]
+    first_tied = np.maximum.accumulate(np.where(new, position, 0), axis=-1)
+    last_tied = np.where(last, position, n - 1)[..., ::-1]
+    last_tied = np.minimum.accumulate(last_tied, axis=-1)[..., ::-1]
+    ranks = np.empty(x.shape)
+    np.put_along_axis(ranks, order, (first_tied + last_tied) / 2.0 + 1.0, axis=-1)
+    return np.where(np.isnan(x).any(axis=-1, keepdims=True), np.nan, ranks)
 
 
 def kendall(x: Array, y: Array) -> Array:
@@ -104,7 +119,7 @@ def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resampl
         sums, subjects = _subject_means(verdicts, resamples, shared, scores[first], scores[second])
         numbers = resamples.count(verdicts.clusters, shared & (verdicts.subject >= 0))
         for name, correlation in CORRELATIONS.items():
-            found, note = _correlate(correlation, *sums, n_clusters=numbers[1])
+            found, note = _correlate(correlation, *sums, resamples=resamples, n_clusters=numbers[1])
             rows.add(
                 name,
                 found,
@@ -141,7 +156,7 @@ def _add_subject_scores(
         numbers = resamples.count(verdicts.clusters, of_subject)
         rows.add(
             "subject_score",
-            interval(means[:, column], numbers[1]),
+            resamples.interval(means[:, column], numbers[1]),
             numbers,
             rater_a=name,
             subset=_SUBSET,
@@ -167,12 +182,12 @@ def _subject_means(
 
 
 def _correlate(
-    correlation: Correlation, x: Array, y: Array, *, n_clusters: int
+    correlation: Correlation, x: Array, y: Array, *, resamples: Resamples, n_clusters: int
 ) -> tuple[Interval, str]:
     n = x.shape[1]
     if n < MIN_SUBJECTS:
         return Interval(np.nan, np.nan, np.nan, "too_few_subjects"), ""
-    found = interval(correlation(x, y), n_clusters)
+    found = resamples.interval(correlation(x, y), n_clusters)
     if np.isnan(found.estimate) or n > MAX_EXACT:
         return found, ""
     return found, f"exact p {exact_p(correlation, x[0], y[0]):.4g}"

@@ -1,18 +1,17 @@
-"""Agreement of two raters, and its mean over many pairs of raters."""
+"""Agreement of two raters as replicates, and its mean over many pairs of raters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis import coefficients as c
 from analysis.encoding import Coded
-from analysis.resampling import Resamples, interval
-from analysis.results import ResultRows, join_notes
+from analysis.resampling import Resamples
+from analysis.results import join_notes
 
 __all__ = [
     "MAX_LISTED_RATERS",
@@ -22,15 +21,15 @@ __all__ = [
     "MeanOverPairs",
     "PairStatistic",
     "RunningMean",
-    "add_humans_rows",
-    "add_pair_rows",
     "alpha_levels",
+    "data_table",
     "deciding_kappa",
     "eligible_pairs",
     "mean_over_pairs",
     "pair_statistics",
     "pair_tables",
     "shared_units",
+    "table_chunks",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -106,6 +105,15 @@ def pair_tables(
     return np.moveaxis(totals, -1, 1)
 
 
+def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
+    """The contingency table (q, q) of two raters in the data alone."""
+    both = coded.labelled[:, a] & coded.labelled[:, b]
+    cell = coded.codes[both, a].astype(np.intp) * coded.q + coded.codes[both, b]
+    weights = resamples.frequency[coded.clusters[both]]
+    counts = np.bincount(cell, weights, minlength=coded.q**2).astype(float)
+    return counts.reshape(coded.q, coded.q)
+
+
 def shared_units(
     coded: Coded, resamples: Resamples, within: npt.NDArray[np.bool_] | None = None
 ) -> npt.NDArray[np.int64]:
@@ -141,11 +149,20 @@ class MeanOverPairs:
     n_undefined_pairs: int
 
     @property
+    def over(self) -> str:
+        """What the mean is over, in words."""
+        if self.n_pairs > 1:
+            return f"mean over {self.n_pairs} pairs of raters"
+        return "1 pair of raters" if self.n_pairs else ""
+
+    @property
     def note(self) -> str:
-        """What the mean is over."""
-        pairs = "1 pair" if self.n_pairs == 1 else f"{self.n_pairs} pairs"
-        lost = f"{self.n_undefined_pairs} undefined" if self.n_undefined_pairs else ""
-        return join_notes(f"mean over {pairs} of raters", lost)
+        """What the mean is over, and how many pairs could not take part."""
+        lost = ""
+        if self.n_undefined_pairs:
+            lost = f"undefined for {self.n_undefined_pairs} of "
+            lost += f"{self.n_pairs + self.n_undefined_pairs} pairs of raters"
+        return join_notes(self.over, lost)
 
 
 def mean_over_pairs(
@@ -157,7 +174,7 @@ def mean_over_pairs(
 ) -> dict[str, MeanOverPairs]:
     """The mean of each statistic over the pairs, in every resample."""
     means = {name: RunningMean(len(resamples)) for name in statistics}
-    for _, tables in _table_chunks(coded, pairs, resamples, within):
+    for _, tables in table_chunks(coded, pairs, resamples, within):
         for name, statistic in statistics.items():
             means[name].add(statistic(tables))
     return {name: mean.result() for name, mean in means.items()}
@@ -197,10 +214,12 @@ class KappaMeans:
     mostly on the same units; with many raters it is the dearest thing there is.
     """
 
-    def __init__(self, coded: Coded, resamples: Resamples) -> None:
+    def __init__(
+        self, coded: Coded, resamples: Resamples, names: Sequence[str] = MEANS_OVER_PAIRS
+    ) -> None:
         self.coded, self.resamples = coded, resamples
         panel = pair_statistics(coded)
-        self._statistics = {name: panel[name] for name in MEANS_OVER_PAIRS if name in panel}
+        self._statistics = {name: panel[name] for name in names if name in panel}
         self._known: dict[tuple[Pairs, bytes], dict[str, MeanOverPairs]] = {}
 
     def over(
@@ -218,75 +237,13 @@ class KappaMeans:
         return self._known[key]
 
 
-def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
-    """Every pair of raters that share units (unless there are too many raters to list).
-
-    `prefix` goes before the statistics' names, for labels that are not on single units.
-    """
-    if len(coded.raters) > MAX_LISTED_RATERS:
-        return
-    shared = shared_units(coded, resamples)
-    pairs = [pair for pair in combinations(range(len(coded.raters)), 2) if shared[pair] > 0]
-    statistics = _chosen(pair_statistics(coded), prefix)
-    for chunk, tables in _table_chunks(coded, pairs, resamples):
-        constant = c.constant_raters(tables[0])
-        for name, statistic in statistics.items():
-            values = statistic(tables)
-            flagged = constant & ("kappa" in name) & ~np.isnan(values[0])
-            for k, (a, b) in enumerate(chunk):
-                counts = resamples.count(
-                    coded.clusters, coded.labelled[:, a] & coded.labelled[:, b]
-                )
-                rows.add(
-                    prefix + name,
-                    interval(values[:, k], counts[1]),
-                    counts,
-                    rater_a=coded.raters[a],
-                    rater_b=coded.raters[b],
-                    subset=coded.subset,
-                    note="constant_rater" if flagged[k] else "",
-                )
-
-
-def add_humans_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
-    """Each grader against people in general: the plain mean over the humans."""
-    shared = shared_units(coded, resamples)
-    humans = coded.members("human")
-    statistics = _chosen(pair_statistics(coded), prefix)
-    for grader in coded.members("model"):
-        pairs, about = eligible_pairs([(human, grader) for human in humans], shared)
-        if not pairs:
-            continue
-        people = [human for human, _ in pairs]
-        either = coded.labelled_by_any(people) & coded.labelled[:, grader]
-        counts = resamples.count(coded.clusters, either)
-        used = set(coded.codes[either, grader].tolist())
-        for name, mean in mean_over_pairs(coded, pairs, resamples, statistics).items():
-            constant = "constant_rater" if len(used) == 1 and "kappa" in name else ""
-            rows.add(
-                prefix + name,
-                interval(mean.values, counts[1], undefined=mean.undefined),
-                counts,
-                rater_a="humans",
-                rater_b=coded.raters[grader],
-                subset=coded.subset,
-                note=join_notes(constant, mean.note, about),
-            )
-
-
-def _chosen(statistics: dict[str, PairStatistic], prefix: str) -> dict[str, PairStatistic]:
-    """With a prefix, only agreement and kappa: the two that speak of a study's overall verdicts."""
-    if not prefix:
-        return statistics
-    return {name: statistics[name] for name in ("observed_agreement", "cohen_kappa")}
-
-
-def _table_chunks(
+def table_chunks(
     coded: Coded,
     pairs: Pairs,
     resamples: Resamples,
     within: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[Pairs, Array]]:
+    """`pair_tables` of some pairs at a time, so that memory stays bounded."""
     cells = coded.q**2 * max(len(resamples), resamples.n_types)
     step = max(1, _CHUNK_CELLS // cells)
     for start in range(0, len(pairs), step):

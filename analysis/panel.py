@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from analysis.ceiling import add_baseline_rows, add_ceiling_rows
-from analysis.combine import combine_readings
+from analysis.alternative_annotator import EPSILON, add_alt_test_rows
+from analysis.categories import add_category_rows
+from analysis.ceiling import (
+    add_baseline_ceiling_rows,
+    add_baseline_rows,
+    add_ceiling_rows,
+    baselines,
+)
+from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
+from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
-from analysis.encoding import LabelMatrix, encode
+from analysis.encoding import Coded, LabelMatrix, encode
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
+from analysis.pair_rows import add_humans_rows, add_pair_rows
 from analysis.pair_rule import pair_verdicts
-from analysis.pairs import MAX_LISTED_RATERS, KappaMeans, add_humans_rows, add_pair_rows
-from analysis.resampling import Resamples
+from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
+from analysis.repeats import add_repeat_rows, repeats_of
+from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
 from analysis.scale import Scale
+from analysis.slices import (
+    add_main_rows,
+    add_rater_slice_rows,
+    add_slice_rows,
+    check_values,
+    members_of,
+)
 from analysis.thresholds import add_threshold_rows
 from analysis.verdicts import Verdict, judge_graders
 from analysis.versions import one_version
@@ -54,6 +72,12 @@ def analyse(
     resamples: int = RESAMPLES,
     seed: int = SEED,
     cluster: str = "pair",
+    interval_method: IntervalMethod = "percentile",
+    epsilon: float = EPSILON,
+    slices: Sequence[str] = (),
+    raters: pd.DataFrame | None = None,
+    rater_slices: Sequence[str] = (),
+    sensitivity_cluster: str = "",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
 ) -> Analysis:
@@ -63,11 +87,21 @@ def analyse(
     cluster and there are no subjects. `scales` declares each rubric's categories. A grader may
     stand in for people if the lower bound of its `human_ceiling_difference` lies above `-margin`
     (and more, see `analysis.verdicts`). Intervals come from `resamples` bootstrap draws of
-    clusters: prompt pairs, or the units column named by `cluster`. `rubric_hashes` names, by
-    rubric, the versions whose ratings count; `source` is what messages call the ratings.
+    clusters: prompt pairs, the units column named by `cluster`, or with "unit" single units;
+    `interval_method` is "percentile" or "bca" (see `analysis.intervals`). `epsilon` is the handicap
+    of the alternative annotator test.
+
+    On request the main figures (people's agreement, each grader's with them, the ceiling
+    differences) are repeated: for every value of the units columns `slices`; for the humans of
+    every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
+    at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
+
+    `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
+    call the ratings.
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
-    rubric has no scale, or ratings of several versions of one rubric would be mixed.
+    rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
+    slice by is not there or has more than 50 values.
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
@@ -90,6 +124,19 @@ def analyse(
             f"resamples is {resamples} and margin is {margin}; "
             "resamples must be 1 or more and the margin between 0 and 2"
         )
+    if not 0 <= epsilon < 1:
+        raise InputError(f"epsilon is {epsilon}; it must lie between 0 and 1")
+    request = _Request(
+        units=units,
+        cluster=cluster,
+        sensitivity_cluster=sensitivity_cluster,
+        slices=tuple(dict.fromkeys(slices)),
+        people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
+        epsilon=epsilon,
+        resamples=resamples,
+        seed=seed,
+        method=interval_method,
+    )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
     parts: list[ResultRows] = []
@@ -104,42 +151,91 @@ def analyse(
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
-            labels = encode(combine_readings(own, scale, source), scale, units, cluster)
+            readings = combine_readings(own, scale, source)
+            labels = encode(readings, scale, units, cluster, request.slices)
             if len(labels.raters) > MAX_LISTED_RATERS:
                 notes.append(
                     f"{name or 'the rubric'}: {len(labels.raters)} raters; "
                     f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
                 )
-            rows = _rubric_rows(labels, resamples, seed)
+            rows = _rubric_rows(labels, request)
+            _add_with_other_clusters(rows, readings, scale, request)
+            if (own["draw"] > 0).any():
+                repeats = repeats_of(own, scale, units, cluster)
+                add_repeat_rows(rows, repeats, request.resampled)
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
             verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
     return Analysis(ResultRows.frame(parts), verdicts, notes)
 
 
-def _rubric_rows(labels: LabelMatrix, resamples: int, seed: int) -> ResultRows:
+@dataclass(frozen=True)
+class _Request:
+    """What was asked for, the same for every rubric."""
+
+    units: pd.DataFrame | None
+    cluster: str
+    sensitivity_cluster: str
+    slices: tuple[str, ...]
+    people: dict[str, frozenset[str]]
+    epsilon: float
+    resamples: int
+    seed: int
+    method: IntervalMethod
+
+    def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
+        """Resamples of clusters that stand in the data so often."""
+        rng = np.random.default_rng(self.seed)
+        return Resamples(frequency, self.resamples, rng, self.method)
+
+
+def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
     """All rows of one rubric, on the same resamples."""
     rows = ResultRows(labels.scale.name)
+    for column in labels.slices:
+        check_values(column.name, column.values)
     labels, frequency = labels.folded()
-    shared = Resamples(frequency, resamples, np.random.default_rng(seed))
-    views = [labels.on_categories()]
-    if labels.has_verdicts:
-        views.append(labels.on_verdicts())
-    for view in views:
+    shared = request.resampled(frequency)
+    for view in _views(labels):
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
         add_group_rows(rows, kappas)
+        add_category_rows(rows, view, shared)
         add_prevalence_rows(rows, view, shared)
         add_baseline_rows(rows, view, shared)
         add_ceiling_rows(rows, kappas)
+        add_baseline_ceiling_rows(rows, kappas)
+        add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
+        add_consensus_rows(rows, view, shared)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
         add_unscored_rows(rows, labels, view, shared)
+        add_slice_rows(rows, labels, view, shared)
+        add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     if labels.has_verdicts:
         _add_verdict_rows(rows, labels, shared)
     return rows
+
+
+def _add_with_other_clusters(
+    rows: ResultRows, readings: Readings, scale: Scale, request: _Request
+) -> None:
+    """The sensitivity line: the main figures with intervals from other clusters."""
+    column = request.sensitivity_cluster
+    if not column:
+        return
+    labels, frequency = encode(readings, scale, request.units, column).folded()
+    shared = request.resampled(frequency)
+    for view in _views(labels):
+        add_main_rows(rows, view, shared, at=f"cluster={column}")
+
+
+def _views(labels: LabelMatrix) -> list[Coded]:
+    """The readings of the labels: the categories, and the binary verdict where there is one."""
+    categories = [labels.on_categories()]
+    return [*categories, labels.on_verdicts()] if labels.has_verdicts else categories
 
 
 def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) -> None:

@@ -11,7 +11,7 @@ from analysis.resampling import Interval
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RESULTS_COLUMNS", "RESULTS_KEY", "ResultRow", "ResultRows", "join_notes"]
+__all__ = ["RESULTS_COLUMNS", "RESULTS_KEY", "ResultRow", "ResultRows", "from_to", "join_notes"]
 
 RESULTS_COLUMNS = (
     "rubric",
@@ -55,6 +55,15 @@ def join_notes(*notes: str) -> str:
     'constant_rater; mean over 3 pairs'
     """
     return "; ".join(note for note in notes if note)
+
+
+def from_to(first: str, second: str) -> str:
+    """The `at` of a cell of a confusion matrix; categories that hold ">" are quoted.
+
+    >>> from_to("yes", "no"), from_to("p>0", "other")
+    ('yes>no', "'p>0'>other")
+    """
+    return ">".join(repr(each) if ">" in each else each for each in (first, second))
 
 
 @dataclass

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from analysis import coefficients as c
 from analysis.encoding import BINARY, LabelMatrix
-from analysis.resampling import Interval, Resamples, interval
+from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 
 __all__ = [
@@ -171,14 +171,12 @@ def held_out_gain(
     """Tuned minus default threshold, by objective, where each cluster is judged by a threshold
     tuned without it: replicates (rows,) of the difference. None with a single cluster.
     """
-    from sklearn.model_selection import GroupKFold
-
-    n_groups = len(np.unique(clusters))
-    if n_groups < 2:
+    fold = _folds(clusters)
+    if fold.max(initial=0) < 1:
         return {}
     tuned = {objective: np.zeros(len(positive), dtype=bool) for objective in OBJECTIVES}
-    folds = GroupKFold(n_splits=min(_FOLDS, n_groups))
-    for train, test in folds.split(positive, groups=clusters):
+    for each in range(fold.max() + 1):
+        train, test = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
         candidates = Candidates.of(positive[train], default)
         tables = candidates.tables(np.ones((1, len(train))), affirmed[train])
         for objective, function in OBJECTIVES.items():
@@ -241,7 +239,7 @@ def _add_tuning(
         return
     held_out = held_out_gain(positive, verdicts == 1, clusters, resamples, default)
     for objective, gain in held_out.items():
-        found_gain = interval(gain, numbers[1])
+        found_gain = resamples.interval(gain, numbers[1])
         wins = "the tuned threshold wins held out" if found_gain.low > 0 else "keep the default"
         add("threshold_held_out_gain", found_gain, objective, wins)
     chosen = {default: "the default threshold"}
@@ -249,7 +247,7 @@ def _add_tuning(
         threshold = float(found.threshold[0])
         chosen.setdefault(threshold, "tuned on these units: optimistic")
         kept = "equals the default" if threshold == default else ""
-        add("threshold", interval(found.threshold, numbers[1]), objective, kept)
+        add("threshold", resamples.interval(found.threshold, numbers[1]), objective, kept)
         add(
             f"{AT_THRESHOLD[objective]}_corrected",
             Interval(float(found.tuned[0]) - found.optimism, np.nan, np.nan),
@@ -259,8 +257,19 @@ def _add_tuning(
     for threshold, note in chosen.items():
         tables = _fixed_tables(positive >= threshold, verdicts == 1, clusters, resamples)
         for objective, function in OBJECTIVES.items():
-            found_at = interval(function(tables), numbers[1])
+            found_at = resamples.interval(function(tables), numbers[1])
             add(AT_THRESHOLD[objective], found_at, repr(threshold), note)
+
+
+def _folds(clusters: Codes) -> Codes:
+    """A fold for each unit: clusters stay whole, and the largest go first to the emptiest fold."""
+    names, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    held = np.zeros(min(_FOLDS, max(len(names), 1)), dtype=np.intp)
+    fold = np.empty(len(names), dtype=np.intp)
+    for cluster in np.argsort(-sizes, kind="stable"):
+        fold[cluster] = held.argmin()
+        held[fold[cluster]] += sizes[cluster]
+    return fold[own.reshape(-1)]
 
 
 def _running_sum(values: Array) -> Array:

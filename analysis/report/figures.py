@@ -30,7 +30,6 @@ _REASONS = {
     "too_few_subjects": "too few subjects",
     "not_resampled": "not resampled",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
-    "degenerate_resamples": "degenerate resamples:",
 }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import Scale, analyse
-from analysis.comparison import mcnemar_p
+from analysis.significance import mcnemar_exact
 
 TWO = Scale("", ("1", "2"))
 
@@ -35,12 +35,32 @@ def test_the_difference_of_two_graders_is_paired(
     assert row["low"] > 0
     none = _row(results, "kappa_difference", "good", "same")
     assert none[["estimate", "low", "high"]].tolist() == [0.0, 0.0, 0.0]
-    assert none["note"].startswith("McNemar exact p 1 ")
+    assert _row(results, "mcnemar_p", "good", "same")["estimate"] == 1.0
+
+
+def test_mcnemar_counts_who_is_of_the_majoritys_mind(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """Units whose majority is tied take no part; ann and ben are tied on all units but 90."""
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    truth = rng.integers(0, 2, 120)
+    ann = noisy(rng, truth, 2, 1.0)
+    ben = [*ann[:90], *["1" if label == "2" else "2" for label in ann[90:]]]
+    g, h = noisy(rng, truth, 2, 0.7), noisy(rng, truth, 2, 0.5)
+    labels = {"ann": ann, "ben": ben, "g": g, "h": h}
+    results = analyse(make_ratings(labels, ["g", "h"]), None, [TWO], resamples=50).results
+    row = _row(results, "mcnemar_p", "g", "h")
+    right = [np.array(each[:90]) == np.array(ann[:90]) for each in (g, h)]
+    table = [[(a & b).sum() for b in (right[1], ~right[1])] for a in (right[0], ~right[0])]
+    assert row["estimate"] == pytest.approx(mcnemar(table, exact=True).pvalue)
+    assert row["n_units"] == 90
+    only = f"only the first {table[0][1]}, only the second {table[1][0]}"
+    assert only in row["note"]
 
 
 def test_mcnemar_without_discordant_units_is_1() -> None:
-    right = np.array([True, True, False])
-    assert mcnemar_p(right, right, np.ones(3, dtype=np.int64)) == 1.0
+    assert mcnemar_exact(0, 0) == 1.0
 
 
 def test_leniency(make_ratings: Callable) -> None:

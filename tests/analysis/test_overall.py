@@ -142,3 +142,17 @@ def test_every_order_is_tried_once() -> None:
     observed = pearson(x, y)
     tail = min(np.mean(np.array(every) >= observed - 1e-9), np.mean(every <= observed + 1e-9))
     assert exact_p(pearson, x, y) == pytest.approx(2 * tail)
+
+
+def test_ranks_are_those_of_scipy(rng: np.random.Generator) -> None:
+    from scipy.stats import rankdata, spearmanr
+
+    x, y = rng.integers(0, 4, (2, 30, 7)).astype(float)
+    for first, second, rho in zip(x, y, spearman(x, y), strict=True):
+        assert rho == pytest.approx(spearmanr(first, second).statistic, nan_ok=True)
+    x[3, 2] = np.nan
+    from analysis.overall import _mid_ranks
+
+    assert np.array_equal(
+        _mid_ranks(x), rankdata(x, axis=-1, nan_policy="propagate"), equal_nan=True
+    )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from analysis import analyse
+from analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
 from analysis.groups import group_panel, label_counts
-from analysis.pairs import pair_statistics, pair_tables
+from analysis.pairs import KappaMeans, pair_statistics, pair_tables
 from analysis.resampling import Resamples, interval
 from analysis.scale import Scale
 
@@ -100,21 +103,137 @@ def test_folding_identical_units_keeps_the_estimate_and_the_spread(
     assert fast.high == pytest.approx(plain.high, abs=0.004)
 
 
-def test_degenerate_resamples_are_counted_and_too_many_give_no_interval() -> None:
-    values = np.linspace(0, 1, 1001)
-    few, some, many = values.copy(), values.copy(), values.copy()
-    few[1:6] = some[1:51] = many[1:202] = np.nan
-    assert interval(values, 30).note == ""
-    assert interval(few, 30).note == "degenerate_resamples 5 of 1000"
-    assert interval(some, 30).note == "degenerate_resamples 50 of 1000: warning"
-    assert interval(some, 30).low > 0
-    assert np.isnan(interval(many, 30).low)
-    assert interval(many, 30).estimate == 0.0
-    assert interval(many, 30).note == "degenerate_resamples 201 of 1000: no interval"
+def test_the_ceiling_is_what_repeating_the_clusters_gives(
+    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    truth = rng.integers(0, 3, 120)
+    scale = Scale("", ("1", "2", "3"))
+    labels = {name: noisy(rng, truth, 3, 0.7) for name in ("a", "b", "g")}
+    matrix = make_matrix(
+        labels, scale, models=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
+    )
+    coded = matrix.on_categories()
+    resamples = Resamples(np.ones(30), 20, np.random.default_rng(5))
+    means = KappaMeans(coded, resamples)
+    with_grader = means.over([(0, 2), (1, 2)])["cohen_kappa"].values
+    difference = with_grader - means.over([(0, 1)])["cohen_kappa"].values
+    for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
+        drawn = np.repeat(np.arange(30), weight)
+        codes = np.concatenate([coded.codes[coded.clusters == k] for k in drawn])
+        kappa = {
+            (i, j): cohen_kappa_score(codes[:, i], codes[:, j], labels=[0, 1, 2])
+            for i, j in ((0, 2), (1, 2), (0, 1))
+        }
+        expected = (kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1]
+        assert difference[row] == pytest.approx(expected)
 
 
-def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
-    assert interval(np.array([0.5, 0.4, 0.6]), 4).note == "too_few_clusters"
-    nothing = interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
-    assert np.isnan(nothing.estimate)
-    assert nothing.note == "no_variation"
+def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
+    labels = {"ann": "yyyynnnnyynn" * 5, "ben": "yyynnnnnyyyn" * 5}
+    ratings = make_ratings(labels)
+    units = pd.DataFrame(
+        {
+            "unit_id": [f"u{n:05d}" for n in range(60)],
+            "cluster_id": [f"c{n // 6}" for n in range(60)],
+            "own": [f"o{n:02d}" for n in range(60)],
+        }
+    )
+    found = {}
+    for cluster in ("unit", "own", "pair"):
+        results = analyse(
+            ratings, units, [Scale("", ("y", "n"))], resamples=300, cluster=cluster
+        ).results
+        found[cluster] = results.set_index(["statistic", "rater_a", "rater_b"]).loc[
+            ("cohen_kappa", "ann", "ben")
+        ]
+    assert found["unit"]["n_clusters"] == 60
+    assert found["pair"]["n_clusters"] == 10
+    columns = ["estimate", "low", "high"]
+    assert found["unit"][columns].tolist() == found["own"][columns].tolist()
+    alone = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=300).results
+    alone = alone.set_index(["statistic", "rater_a", "rater_b"]).loc[("cohen_kappa", "ann", "ben")]
+    assert found["unit"][columns].tolist() == alone[columns].tolist()
+
+
+def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.random(80) < 0.8
+    labels = {
+        name: "".join("yn"[int(t ^ (rng.random() < 0.15))] for t in ~truth) for name in "abcg"
+    }
+    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
+    found = {
+        method: analyse(
+            make_ratings(labels, models=["g"]), None, [scale], resamples=500, interval_method=method
+        ).results
+        for method in ("percentile", "bca")
+    }
+    plain, moved = found["percentile"], found["bca"]
+    assert plain["estimate"].equals(moved["estimate"])
+    kappas = plain["statistic"] == "cohen_kappa"
+    assert (plain.loc[kappas, "low"] != moved.loc[kappas, "low"]).any()
+    apart = (plain["low"] - moved["low"]).abs()
+    assert apart.max() < 0.25
+
+
+def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = np.random.default_rng(1).integers(0, 9, (700, 12))
+    clusters = np.random.default_rng(2).integers(0, 700, 900)
+    frequency = np.random.default_rng(3).integers(1, 4, 700)
+
+    def everything() -> tuple[np.ndarray, np.ndarray]:
+        resamples = Resamples(frequency, 520, np.random.default_rng(9), method="bca")
+        units = np.vstack([part for _, part in resamples.unit_weights(clusters, 10_000)])
+        return resamples.totals(features), units
+
+    whole = everything()
+    assert whole[1].shape == (521, 900)
+    # Threads for everything, nothing kept, pieces of a few rows and columns.
+    monkeypatch.setattr("analysis.resampling._WORTH_THREADS", 0)
+    monkeypatch.setattr("analysis.resampling._KEEP_BYTES", 0)
+    monkeypatch.setattr("analysis.resampling._CACHED_CELLS", 1_000)
+    in_pieces = everything()
+    assert np.array_equal(whole[0], in_pieces[0])
+    assert np.array_equal(whole[1], in_pieces[1])
+
+
+def test_counts_are_multinomial_however_they_are_drawn() -> None:
+    """Few folded clusters by category, many by single draws: the same mean and variance."""
+    few = Resamples([900, 80, 20], 4000, np.random.default_rng(1))
+    many = Resamples([3, 2, 1], 4000, np.random.default_rng(2))
+    for resamples in (few, many):
+        total = resamples.frequency.sum()
+        drawn = np.vstack(list(resamples.blocks()))[1:].astype(float)
+        share = resamples.frequency / total
+        assert (drawn.sum(axis=1) == total).all()
+        assert drawn.mean(axis=0) == pytest.approx(total * share, rel=0.05)
+        assert drawn.var(axis=0) == pytest.approx(total * share * (1 - share), rel=0.1)
+
+
+def test_encoded_labels_give_what_the_panel_gives(
+    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 4, 300)
+    labels = {name: noisy(rng, truth, 4, 0.6, missing=0.1) for name in "abc"}
+    matrix = make_matrix(labels, SCALE, clusters=[f"c{n // 5:03d}" for n in range(300)])
+    coded = matrix.on_categories()
+    resamples = Resamples(np.ones(60), 400, np.random.default_rng(7))
+    panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
+    bootstrap = Bootstrap(resamples=400, seed=7)
+    clusters = coded.clusters
+    alpha = alpha_interval(coded.codes, 4, "ordinal", clusters=clusters, bootstrap=bootstrap)
+    assert alpha == resamples.interval(panel["krippendorff_alpha_ordinal"], 60)
+    fleiss = fleiss_interval(coded.codes, 4, clusters=clusters, bootstrap=bootstrap)
+    assert fleiss.low == pytest.approx(resamples.interval(panel["fleiss_kappa"], 60).low)
+    tables = pair_tables(coded, [(0, 1)], resamples)
+    expected = resamples.interval(pair_statistics(coded)["weighted_kappa_linear"](tables)[:, 0], 60)
+    kappa = kappa_interval(
+        coded.codes[:, :2], 4, weights="linear", clusters=clusters, bootstrap=bootstrap
+    )
+    assert kappa == expected
+    # Bootstrapping units, folded, is the same estimate with an interval nearly as wide.
+    units = alpha_interval(coded.codes, 4, "ordinal", bootstrap=Bootstrap(seed=1))
+    assert units.estimate == pytest.approx(alpha.estimate)
+    assert units.high - units.low == pytest.approx(alpha.high - alpha.low, rel=0.4)

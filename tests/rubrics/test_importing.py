@@ -97,7 +97,7 @@ def test_the_verb_writes_files_and_names_faults(prompts: Path, capsys) -> None:
     assert "no rubric" in capsys.readouterr().err
 
 
-ONE = "'x {response}\\nOptions:\\n(1) a\\n(2) b'"
+ONE = "'Judge.\\n{response}\\nOptions:\\n(1) a\\n(2) b'"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,394 @@
+"""Our bootstrap beside the usual libraries in a loop: `python -m benchmarks.agreement`.
+
+Both sides do the same work in one run: 2,000 resamples of a coefficient of labels that are already
+codes, with the 95% interval. A loop that would take long is measured on a few resamples and
+multiplied; the table says on how many. Then whole commands, imports and reading included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
+from benchmarks.documents import library_versions
+
+OUT = Path(__file__).parent.parent / "docs" / "performance.md"
+SEED = 20231206
+Q = 5
+LOOP_SECONDS = 10.0
+"""A loop is broken off after this long and multiplied up, but never before three resamples."""
+FEWEST = 3
+COMMAND_LIMITS = {"help": 0.3, "250 x 5": 2.0, "10,000 x 5": 5.0}
+MEMORY_LIMIT = 2.0
+
+OnResample = Callable[[np.ndarray], float]
+
+
+@dataclass(frozen=True)
+class Race:
+    """One row of the first table: a loop and ours on the same labels.
+
+    `loop` computes the coefficient on the units in a resample; `target` is how many times faster
+    ours has to be, or None where there is only something to see.
+    """
+
+    what: str
+    library: str
+    size: str
+    loop: OnResample | None
+    ours: Callable[[], object]
+    clusters: np.ndarray | None
+    units: int
+    target: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a race took: seconds, the loop's for all resamples although it ran `measured`."""
+
+    race: Race
+    loop: float | None
+    measured: int
+    ours: float
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster ours is."""
+        return None if self.loop is None else self.loop / self.ours
+
+    @property
+    def met(self) -> str:
+        """Whether the bound holds."""
+        race = self.race
+        if race.limit is not None:
+            return "yes" if self.ours <= race.limit else "**no**"
+        if race.target is None or self.ratio is None:
+            return ""
+        return "yes" if self.ratio >= race.target else "**no**"
+
+
+def labels(units: int, raters: int) -> np.ndarray:
+    """Synthetic labels (units, raters) on five categories; raters keep the truth in 7 of 10."""
+    rng = np.random.default_rng(SEED)
+    truth = rng.integers(0, Q, units)
+    columns = [
+        np.where(rng.random(units) < 0.7, truth, rng.integers(0, Q, units)) for _ in range(raters)
+    ]
+    return np.stack(columns, axis=1).astype(np.int8)
+
+
+def races(bootstrap: Bootstrap, scale: float = 1.0) -> Iterator[Race]:
+    """Every race, one at a time; `scale` shrinks the sizes for a quick look."""
+
+    def size(units: int) -> int:
+        return max(60, round(units * scale))
+
+    # A million labels: half a million units by two raters, or 200,000 by five.
+    for units, raters, targets in (
+        (250, 3, (200.0, 20.0)),
+        (10_000, 5, (None, 300.0)),
+        (1_000_000, 5, (5000.0, 5000.0)),
+    ):
+        million = units == 1_000_000
+        name = "1,000,000 labels" if million else f"{units:,} x {raters}"
+        pair = labels(size(units // 2 if million else units), 2)
+        group = labels(size(units // raters if million else units), raters)
+        yield Race(
+            "Cohen kappa of two raters",
+            "scikit-learn",
+            name,
+            _kappa_loop(pair),
+            lambda pair=pair: kappa_interval(pair, Q, bootstrap=bootstrap),
+            None,
+            len(pair),
+            targets[0],
+        )
+        yield Race(
+            "Krippendorff alpha, ordinal",
+            "krippendorff",
+            name,
+            _alpha_loop(group),
+            lambda group=group: alpha_interval(group, Q, "ordinal", bootstrap=bootstrap),
+            None,
+            len(group),
+            targets[1],
+        )
+        yield Race(
+            "Fleiss kappa",
+            "statsmodels",
+            name,
+            _fleiss_loop(group),
+            lambda group=group: fleiss_interval(group, Q, bootstrap=bootstrap),
+            None,
+            len(group),
+        )
+    yield from _cluster_races(bootstrap, size(250), size(66_666))
+
+
+def _cluster_races(bootstrap: Bootstrap, pairs: int, clusters: int) -> Iterator[Race]:
+    few, of_pair = labels(pairs * 4, 3), np.repeat(np.arange(pairs), 4)
+    where = "250 pairs x 4 subjects, clusters"
+    yield Race(
+        "Cohen kappa of two raters",
+        "scikit-learn",
+        where,
+        _kappa_loop(few[:, :2]),
+        lambda: kappa_interval(few[:, :2], Q, clusters=of_pair, bootstrap=bootstrap),
+        of_pair,
+        len(few),
+        100.0,
+    )
+    yield Race(
+        "Krippendorff alpha, ordinal",
+        "krippendorff",
+        where,
+        _alpha_loop(few),
+        lambda: alpha_interval(few, Q, "ordinal", clusters=of_pair, bootstrap=bootstrap),
+        of_pair,
+        len(few),
+    )
+    many = labels(clusters * 3, 5)
+    of_cluster = np.repeat(np.arange(clusters), 3)
+    where = "1,000,000 labels, 66,666 clusters"
+    yield Race(
+        "Cohen kappa of two raters",
+        "",
+        where,
+        None,
+        lambda: kappa_interval(many[:, :2], Q, clusters=of_cluster, bootstrap=bootstrap),
+        of_cluster,
+        len(many),
+        limit=10.0,
+    )
+    yield Race(
+        "Krippendorff alpha, ordinal",
+        "",
+        where,
+        None,
+        lambda: alpha_interval(many, Q, "ordinal", clusters=of_cluster, bootstrap=bootstrap),
+        of_cluster,
+        len(many),
+        limit=10.0,
+    )
+
+
+def _kappa_loop(codes: np.ndarray) -> OnResample:
+    from sklearn.metrics import cohen_kappa_score
+
+    first, second, every = codes[:, 0], codes[:, 1], np.arange(Q)
+    return lambda units: cohen_kappa_score(first[units], second[units], labels=every)
+
+
+def _alpha_loop(codes: np.ndarray) -> OnResample:
+    import krippendorff
+
+    # Counts of the values are the fastest thing that the library takes.
+    counts, every = _counts(codes), np.arange(Q)
+    return lambda units: krippendorff.alpha(
+        value_counts=counts[units], value_domain=every, level_of_measurement="ordinal"
+    )
+
+
+def _fleiss_loop(codes: np.ndarray) -> OnResample:
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    counts = _counts(codes)
+    return lambda units: fleiss_kappa(counts[units])
+
+
+def _counts(codes: np.ndarray) -> np.ndarray:
+    return np.stack([(codes == code).sum(axis=1) for code in range(Q)], axis=1)
+
+
+def run(race: Race, resamples: int) -> Result:
+    """Time both sides."""
+    ours = _best(race.ours)
+    if race.loop is None:
+        return Result(race, None, 0, ours)
+    rng = np.random.default_rng(SEED)
+    members: list[np.ndarray] = []
+    if race.clusters is not None:
+        members = np.split(np.arange(race.units), np.flatnonzero(np.diff(race.clusters)) + 1)
+    race.loop(np.arange(race.units))
+    values = []
+    start = time.perf_counter()
+    while len(values) < resamples:
+        if members:
+            drawn = rng.integers(0, len(members), len(members))
+            units = np.concatenate([members[cluster] for cluster in drawn])
+        else:
+            units = rng.integers(0, race.units, race.units)
+        values.append(race.loop(units))
+        if len(values) >= FEWEST and time.perf_counter() - start > LOOP_SECONDS:
+            break
+    np.quantile(values, [0.025, 0.975])
+    each = (time.perf_counter() - start) / len(values)
+    return Result(race, each * resamples, len(values), ours)
+
+
+def _best(work: Callable[[], object], repeats: int = 5) -> float:
+    """Seconds of the best run: what disturbs only ever adds."""
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return min(taken)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A whole command: wall time (the median of some runs) and the most memory it held."""
+
+    what: str
+    seconds: float
+    gigabytes: float
+    limit: str
+    met: bool
+
+
+def commands(repeats: int, scale: float = 1.0) -> Iterator[Command]:
+    """`evenhand` as a user starts it, on files it has to read."""
+    with tempfile.TemporaryDirectory() as folder:
+        taken, held = _timed(["--help"], repeats)
+        yield Command("`evenhand --help`", taken, held, "0.3 s", taken <= COMMAND_LIMITS["help"])
+        for name, units in (("250 x 5", 250), ("10,000 x 5", 10_000), ("1,000,000", 200_000)):
+            path = Path(folder) / f"{units}.csv"
+            write_ratings(path, max(60, round(units * scale)), 5)
+            million = name == "1,000,000"
+            scale_of = ["--level", "ordinal", "--categories", "1,2,3,4,5", "--affirmative", "4,5"]
+            taken, held = _timed(["check", str(path), *scale_of], 1 if million else repeats)
+            if million:
+                what = "`evenhand check`, a million labels in 66,667 clusters"
+                yield Command(what, taken, held, "2 GB", held <= MEMORY_LIMIT)
+            else:
+                limit = COMMAND_LIMITS[name]
+                what = f"`evenhand check`, {name} raters, one of them a grader"
+                yield Command(what, taken, held, f"{limit:g} s", taken <= limit)
+
+
+def write_ratings(path: Path, units: int, raters: int) -> None:
+    """A ratings file of synthetic labels: three units to a cluster, the last rater a model."""
+    codes = labels(units, raters)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("unit_id,cluster_id,rater_id,rater_kind,label\n")
+        for rater in range(raters):
+            kind = "model" if rater == raters - 1 else "human"
+            file.writelines(
+                f"u{unit},p{unit // 3},r{rater},{kind},{code + 1}\n"
+                for unit, code in enumerate(codes[:, rater].tolist())
+            )
+
+
+_LAUNCHER = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run([sys.executable, "-m", "evenhand", *sys.argv[1:]], stdout=-3, check=True)
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+"""Starts the command from a small process: a child counts what its parent held as its own."""
+
+
+def _timed(arguments: Sequence[str], repeats: int) -> tuple[float, float]:
+    """(median seconds, most gigabytes) of `evenhand` with these arguments."""
+    taken, held = [], []
+    for _ in range(repeats):
+        launched = [sys.executable, "-c", _LAUNCHER, *arguments]
+        said = subprocess.run(launched, capture_output=True, text=True, check=True).stdout.split()
+        taken.append(float(said[0]))
+        # Linux counts kilobytes, macOS bytes.
+        held.append(float(said[1]) / (1e9 if sys.platform == "darwin" else 1e6))
+    return statistics.median(taken), max(held)
+
+
+def document(results: Sequence[Result], timed: Sequence[Command], resamples: int) -> str:
+    """The page about all this."""
+    versions = library_versions("pandas", "scikit-learn", "krippendorff", "statsmodels")
+    short = [result for result in results if "no" in result.met]
+    missed = sum(not command.met for command in timed) + len(short)
+    return "\n".join(
+        [
+            "# Performance",
+            "",
+            f"Written by `python -m benchmarks.agreement`, {datetime.now(UTC).date().isoformat()}, "
+            f"{os.cpu_count()} processors, {versions}.",
+            "",
+            f"{resamples:,} resamples with a 95% percentile interval, on synthetic labels that are "
+            f"already codes on {Q} categories. The loop calls the library on every resample; where "
+            "that is slow it was measured on as many resamples as the column says and multiplied. "
+            "Ours is the best of five. Both run in one process, one thread to linear algebra. "
+            "Without clusters units are drawn, with clusters whole clusters: the method is the "
+            "multinomial bootstrap throughout. Ratios carry over to other machines, seconds do "
+            "not.",
+            "",
+            "Every bound is met."
+            if not missed
+            else f"Bounds that are missed, marked **no**: {missed}.",
+            "",
+            "| coefficient | labels | loop over | loop, s | measured on | ours, s | ratio | bound |"
+            " met |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            *(_line(result) for result in results),
+            "",
+            "Whole commands, imports and reading the CSV included (median wall time, largest "
+            "resident memory):",
+            "",
+            "| command | s | GB | bound | met |",
+            "| --- | --- | --- | --- | --- |",
+            *(
+                f"| {each.what} | {each.seconds:.2f} | {each.gigabytes:.2f} | {each.limit} | "
+                f"{'yes' if each.met else '**no**'} |"
+                for each in timed
+            ),
+            "",
+        ]
+    )
+
+
+def _line(result: Result) -> str:
+    race = result.race
+    bound = "" if race.target is None else f"{race.target:,.0f}x"
+    if race.limit is not None:
+        bound = f"{race.limit:g} s"
+    loop = "" if result.loop is None else f"{result.loop:.3g}"
+    measured = f"{result.measured:,}" if result.measured else ""
+    ratio = "" if result.ratio is None else f"{result.ratio:,.0f}x"
+    return (
+        f"| {race.what} | {race.size} | {race.library} | {loop} | {measured} | "
+        f"{result.ours:.3g} | {ratio} | {bound} | {result.met} |"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Race, print the page and write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--scale", type=float, default=1.0, help="shrink every size by this")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each command")
+    parser.add_argument("--out", type=Path, default=OUT)
+    asked = parser.parse_args(arguments)
+    with threadpool_limits(limits=1, user_api="blas"):
+        bootstrap = Bootstrap(resamples=asked.resamples, seed=SEED)
+        results = [run(race, asked.resamples) for race in races(bootstrap, asked.scale)]
+    timed = list(commands(asked.repeats, asked.scale))
+    page = document(results, timed, asked.resamples)
+    asked.out.write_text(page, encoding="utf-8")
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
