@@ -43,7 +43,7 @@ Mask = npt.NDArray[np.bool_]
 CEILING = "human_ceiling_difference"
 BASELINES = ("baseline:constant", "baseline:random")
 TOO_FEW_HUMANS = f"no two humans share {MIN_SHARED_UNITS} units that the grader labelled"
-TOO_FEW_UNITS = f"the grader shares {MIN_SHARED_UNITS} units with no human"
+TOO_FEW_UNITS = f"the grader shares fewer than {MIN_SHARED_UNITS} units with every human"
 
 
 def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:

@@ -40,9 +40,10 @@ from analysis.slices import (
 )
 from analysis.thresholds import add_threshold_rows
 from analysis.verdicts import Verdict, judge_graders
+from analysis.verification import Verification, verify_estimates
 from analysis.versions import one_version
 from rubrics.errors import InputError
-from study.tables import FIRST_ROW, validate_ratings
+from study.tables import row_number, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,7 @@ class Analysis:
     results: pd.DataFrame
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    verification: Verification | None = None
 
 
 def analyse(
@@ -80,6 +82,7 @@ def analyse(
     sensitivity_cluster: str = "",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
+    verify: bool = False,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
 
@@ -97,7 +100,8 @@ def analyse(
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
 
     `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
-    call the ratings.
+    call the ratings. With `verify` the point estimates are held against scikit-learn, krippendorff
+    and statsmodels, which costs the time to load them (see `analysis.verification`).
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -142,6 +146,7 @@ def analyse(
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
+    verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
         for name, scale in declared.items():
@@ -163,10 +168,13 @@ def analyse(
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
+            if verification is not None:
+                for view in _views(labels):
+                    verification += verify_estimates(rows, view)
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
             verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes)
+    return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
 
 
 @dataclass(frozen=True)
@@ -271,7 +279,7 @@ def _with_rubrics(
     if unknown.any():
         at = int(unknown.to_numpy().argmax())
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: no scale is declared for the rubric "
+            f"{source}, row {row_number(ratings, at)}: no scale is declared for the rubric "
             f"{ratings['rubric'].iloc[at]!r}; declare its categories or leave its rows out"
         )
     return ratings

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -93,6 +94,15 @@ class Resamples:
         yield self.frequency[None, :]
         for block in range(len(self._sizes)):
             yield self._block(block)
+
+    def only(self, clusters: npt.NDArray[np.intp]) -> Resamples:
+        """The same resamples with some of the clusters: a slice costs its own share of time."""
+        part = copy(self)
+        part.frequency = self.frequency[clusters]
+        part._kept = [self._block(block)[:, clusters] for block in range(len(self._sizes))]
+        if self._left_out is not None:
+            part._left_out = self._left_out[:, clusters]
+        return part
 
     def totals(self, features: Numbers) -> Array:
         """Sums over clusters of features (clusters, ...) in every resample: (rows, ...)."""

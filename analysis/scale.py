@@ -15,6 +15,8 @@ __all__ = ["Level", "Scale"]
 
 Level = Literal["nominal", "ordinal", "interval"]
 
+MAX_CATEGORIES = 100
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -41,6 +43,11 @@ class Scale:
             raise InputError(
                 f"{self._title}: the categories must be at least one and all different, "
                 f"not {list(self.categories)}"
+            )
+        if len(self.categories) > MAX_CATEGORIES:
+            raise InputError(
+                f"{self._title}: {len(self.categories)} categories, more than {MAX_CATEGORIES}: "
+                "labels that differ from unit to unit are no categories of a scale"
             )
         if self.level not in get_args(Level):
             raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -93,7 +92,7 @@ def add_slice_rows(
             part = replace(
                 coded, codes=coded.codes[chosen], clusters=clusters.reshape(-1), subset=subset
             )
-            add_main_rows(rows, part, _seen_by(resamples, kept))
+            add_main_rows(rows, part, resamples.only(kept))
         differences += _differences(column, coded, resamples)
     _add_differences(rows, differences, resamples)
 
@@ -225,18 +224,6 @@ def _bootstrap_p(values: Array) -> float:
         return np.nan
     strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
     return float((1 + strayed.sum()) / (1 + len(drawn)))
-
-
-def _seen_by(resamples: Resamples, kept: npt.NDArray[np.intp]) -> Resamples:
-    """The same resamples with some of the clusters only: a slice costs its own share of time."""
-    part = copy(resamples)
-    part.frequency = resamples.frequency[kept]
-    weights = iter(resamples.blocks())
-    next(weights)
-    part._kept = [block[:, kept] for block in weights]
-    if resamples._left_out is not None:
-        part._left_out = resamples._left_out[:, kept]
-    return part
 
 
 def _subset(name: str, coded: Coded) -> str:

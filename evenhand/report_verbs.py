@@ -33,6 +33,27 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     check.add_argument("--level", choices=["nominal", "ordinal", "interval"])
     check.add_argument("--categories", metavar="KEY,...", help="all permitted labels, in order")
     check.add_argument("--affirmative", metavar="KEY,...", help="labels that count as yes")
+    check.add_argument(
+        "--margin", type=float, default=0.1, metavar="KAPPA", help="how far below people (0.1)"
+    )
+    check.add_argument(
+        "--slice", action="append", default=[], metavar="COL", help="repeat by a units column"
+    )
+    check.add_argument(
+        "--rater-slice", action="append", default=[], metavar="COL", help="repeat by kind of person"
+    )
+    check.add_argument(
+        "--cluster", default="pair", metavar="COL", help="what is resampled (cluster_id; or unit)"
+    )
+    check.add_argument(
+        "--sensitivity-cluster", default="", metavar="COL", help="another cluster, to compare"
+    )
+    check.add_argument(
+        "--interval", choices=["percentile", "bca"], default="percentile", help="(percentile)"
+    )
+    check.add_argument(
+        "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
+    )
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
     check.set_defaults(run=_check)
 
@@ -71,14 +92,19 @@ def report_study(study: Study, out: Path) -> Path:
             resamples=settings.resamples,
             seed=study.config.seed,
             cluster=settings.cluster,
+            interval_method=settings.interval,
+            epsilon=settings.epsilon,
+            slices=settings.slices,
+            sensitivity_cluster=settings.sensitivity_cluster,
             rubric_hashes=study.accepted_hashes(),
+            verify=True,
         )
-        write_report(analysis, _study_context(study, ratings), out)
+        write_report(analysis, _study_context(study, ratings, analysis), out)
     _print_verdicts(analysis)
     return out
 
 
-def _study_context(study: Study, ratings: pd.DataFrame) -> ReportContext:
+def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
     from analysis.report import ReportContext
 
     config = study.config
@@ -91,6 +117,7 @@ def _study_context(study: Study, ratings: pd.DataFrame) -> ReportContext:
         "people per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(ratings),
+        **_verified(analysis),
         **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
     return ReportContext(
@@ -117,11 +144,22 @@ def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
     return facts
 
 
+def _verified(analysis: Analysis) -> dict[str, str]:
+    found = analysis.verification
+    if found is None:
+        return {}
+    libraries = "scikit-learn, krippendorff and statsmodels"
+    return {
+        "estimates verified": f"{found.compared} values held against {libraries}; largest "
+        f"difference {found.largest:.0e}"
+    }
+
+
 def _check(arguments: argparse.Namespace) -> None:
     from analysis import analyse
     from analysis.report import ReportContext, render_table_text, write_report
     from rubrics.errors import InputError
-    from study.tables import read_ratings
+    from study.tables import read_rater_columns, read_ratings
 
     ratings, units = read_ratings(arguments.file)
     if ratings.empty:
@@ -132,11 +170,30 @@ def _check(arguments: argparse.Namespace) -> None:
     for remark in remarks:
         console().print(remark)
     with working("analysing"):
-        analysis = analyse(ratings, units, scales, source=arguments.file.name)
+        analysis = analyse(
+            ratings,
+            units,
+            scales,
+            margin=arguments.margin,
+            cluster=arguments.cluster,
+            interval_method=arguments.interval,
+            epsilon=arguments.epsilon,
+            slices=arguments.slice,
+            raters=read_rater_columns(arguments.file) if arguments.rater_slice else None,
+            rater_slices=arguments.rater_slice,
+            sensitivity_cluster=arguments.sensitivity_cluster,
+            source=arguments.file.name,
+            verify=arguments.out is not None,
+        )
     context = ReportContext(
         name=arguments.file.name,
         synthetic=False,
-        facts={"file": arguments.file.name, **_ratings_facts(ratings)},
+        facts={
+            "file": arguments.file.name,
+            "margin": arguments.margin,
+            **_ratings_facts(ratings),
+            **_verified(analysis),
+        },
         notes=remarks,
     )
     for title, columns, rows in render_table_text(analysis, context):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -49,6 +49,14 @@ class AnalysisSettings(_Section):
     """How far below people's own agreement a grader may lie, in kappa."""
     resamples: int = Field(default=2000, ge=100)
     cluster: str = "pair"
+    """What is resampled: pairs, "unit", or any units column."""
+    interval: Literal["percentile", "bca"] = "percentile"
+    epsilon: float = Field(default=0.2, ge=0, lt=1)
+    """The handicap of the alternative annotator test: .2 experts, .15 skilled, .1 crowd."""
+    slices: tuple[str, ...] = ()
+    """Units columns by which the main figures are repeated."""
+    sensitivity_cluster: str = ""
+    """A units column that shows what other clusters would do to the intervals."""
 
 
 class StudyConfig(_Section):

@@ -14,6 +14,7 @@ from rubrics import Rubric, dump_rubric
 from rubrics.errors import InputError
 from study.config import (
     FILE_NAME,
+    AnalysisSettings,
     AnnotationSettings,
     SampleSettings,
     StudyConfig,
@@ -77,6 +78,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
             rubrics=tuple(rubric.name for rubric in plan.rubrics),
             raters_per_unit=plan.raters_per_unit,
         ),
+        analysis=AnalysisSettings(slices=strata),
     )
     with built_whole(folder) as building:
         atomic_write(building / FILE_NAME, new_config_text(config).encode())

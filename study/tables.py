@@ -23,6 +23,7 @@ __all__ = [
     "RATINGS_COLUMNS",
     "RATING_KEY",
     "UNITS_COLUMNS",
+    "read_rater_columns",
     "read_ratings",
     "read_table",
     "row_number",
@@ -117,6 +118,15 @@ def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     ratings = validate_ratings(frame, name)
     extra = [str(column) for column in frame if column not in RATINGS_COLUMNS]
     return ratings, _units_beside_ratings(frame, ["unit_id", *extra], name)
+
+
+def read_rater_columns(path: str | Path) -> pd.DataFrame:
+    """`rater_id` and the columns of a ratings file that say the same in all rows of each rater."""
+    frame = read_table(path)
+    extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
+    first = frame.groupby("rater_id", sort=False)[extra].transform("first")
+    own = [name for name in extra if (frame[name] == first[name]).all()]
+    return frame[["rater_id", *own]].drop_duplicates("rater_id").reset_index(drop=True)
 
 
 def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFrame:

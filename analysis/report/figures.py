@@ -29,6 +29,10 @@ _REASONS = {
     "too_few_clusters": "too few clusters for an interval",
     "too_few_subjects": "too few subjects",
     "not_resampled": "not resampled",
+    "too_few_raters": "too few raters",
+    "category_not_used": "nobody used the category",
+    "zero_variance": "no variance to test",
+    "not_testable": "no test possible",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
 }
 

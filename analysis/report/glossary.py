@@ -160,6 +160,85 @@ GLOSSARY: dict[str, Entry] = {
         "on the verdict of a pair, taken from the mean of its two responses",
         "Cohen 1960",
     ),
+    "alt_test_winning_rate": Entry(
+        "Winning rate",
+        "Alternative annotator test, winning rate",
+        "share of people whom the grader could replace, given a handicap; a pass alone decides "
+        "nothing here, since a constant grader can pass",
+        "Calderon, Reichart & Dror 2025",
+    ),
+    "alt_test_advantage": Entry(
+        "Advantage",
+        "Alternative annotator test, advantage probability",
+        "how often the grader fits the other people at least as well as the person it replaces",
+        "Calderon, Reichart & Dror 2025",
+    ),
+    "kappa_difference": Entry(
+        "κ difference",
+        "Paired difference of two graders",
+        "one grader's mean kappa with people less another's, in the same resamples",
+    ),
+    "mcnemar_p": Entry(
+        "McNemar p",
+        "McNemar's test",
+        "whether two graders agree with the people's majority equally often",
+        "McNemar 1947",
+    ),
+    "stuart_maxwell_p": Entry(
+        "Stuart-Maxwell p",
+        "Stuart-Maxwell test of marginal homogeneity",
+        "whether two raters use the categories equally often",
+        "Stuart 1955; Maxwell 1970",
+    ),
+    "specific_agreement": Entry(
+        "Specific agreement",
+        "Agreement on a category",
+        "of the labels in a category, the share that the other rater repeats",
+        "Dice 1945; Fleiss 1975",
+    ),
+    "confusion": Entry("Count", "Confusion", "units by the labels of two raters, first > second"),
+    "consensus_ties": Entry("Ties", "Ties", "share of units without a majority among people"),
+    "consensus_agreement": Entry(
+        "Agreement with consensus",
+        "Agreement with the consensus",
+        "share of units labelled as people together; a person is left out of the own reference",
+        "Dawid & Skene 1979 for the weighted consensus",
+    ),
+    "consensus_kappa": Entry(
+        "κ with consensus",
+        "Kappa with the consensus",
+        "as before, beyond chance",
+        "Cohen 1960",
+    ),
+    "dawid_skene_prevalence": Entry(
+        "Latent share",
+        "Latent share of a category",
+        "share of units in a category, as the latent class model has it",
+        "Dawid & Skene 1979",
+    ),
+    "dawid_skene_confusion": Entry(
+        "Rate",
+        "A rater's confusion",
+        "how often a rater answers the second category where the model has the first",
+        "Dawid & Skene 1979",
+    ),
+    "threshold_held_out_gain": Entry(
+        "Held-out gain",
+        "Gain of a tuned threshold, held out",
+        "what tuning gains on pairs that were not tuned on",
+    ),
+    "intra_rater_agreement": Entry(
+        "Agreement with oneself", "Intra-rater agreement", "share of repeats labelled alike"
+    ),
+    "intra_rater_kappa": Entry(
+        "κ with oneself", "Intra-rater kappa", "kappa between a rater's repeats", "Cohen 1960"
+    ),
+    "slice_difference": Entry(
+        "Difference to the rest",
+        "Difference of a slice to the rest",
+        "a grader's agreement with people in a part of the units less that in the others",
+        "Benjamini & Hochberg 1995 for many slices",
+    ),
 }
 
 

@@ -90,7 +90,7 @@ def test_without_30_shared_units_there_is_no_ceiling(make_ratings: Callable) -> 
     results = analyse(ratings, None, [Scale("", TWO)], resamples=100).results
     row = _row(results, "human_ceiling_difference", "g")
     assert np.isnan(row["estimate"])
-    assert row["note"] == "the grader shares 30 units with no human"
+    assert row["note"] == "the grader shares fewer than 30 units with every human"
     mean = _row(results, "cohen_kappa", "g")
     assert mean["estimate"] == pytest.approx(1.0)
     assert "no pair of raters shares 30 units" in mean["note"]

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -168,3 +169,54 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
         share = results[(results["statistic"] == "prevalence") & (results["at"] == "affirmative")]
         assert set(share["estimate"].astype(float)) == {0.4}
         assert ("krippendorff_alpha_ordinal" in set(results["statistic"])) is alpha
+
+
+def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
+    lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
+    for unit in range(80):
+        for rater, leaning in (("r1", "left"), ("r2", "left"), ("r3", "right"), ("g", "")):
+            kind = "model" if rater == "g" else "human"
+            label = "yes" if (unit * 7 + (rater == "r3") * (unit % 5 == 0)) % 3 else "no"
+            lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
+    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
+    results = checked(
+        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--rater-slice", "leaning",
+        "--sensitivity-cluster", "topic", "--interval", "bca", "--margin", "0.2",
+    )  # fmt: skip
+    assert {"topic=tax", "topic=war", "leaning=left"} <= set(results["subset"])
+    assert "cluster=topic" in set(results["at"])
+    tax = results[(results["subset"] == "topic=tax") & (results["statistic"] == "cohen_kappa")]
+    assert set(tax["n_units"]) == {"40"}
+    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
+    assert "margin of 0.2" in verdict["sentence"] or "margin is 0.2" in verdict["sentence"]
+
+
+def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: Path) -> None:
+    file = shared_data / "real" / "newsroom.csv"
+    checked(tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5")
+    facts = json.loads((tmp_path / "out" / "report.json").read_text())["study"]
+    # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
+    assert "17 values held against scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
+
+
+def test_a_wrong_estimate_never_reaches_a_report() -> None:
+    from analysis.encoding import Coded
+    from analysis.resampling import Interval
+    from analysis.results import ResultRows
+    from analysis.verification import verify_estimates
+
+    codes = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.int8)
+    coded = Coded(
+        ("a", "b"),
+        ("human", "human"),
+        codes,
+        np.arange(4),
+        ("x", "y"),
+        (1.0, 2.0),
+        "nominal",
+        "all",
+    )
+    rows = ResultRows("r")
+    rows.add("cohen_kappa", Interval(0.6, 0, 1), (4, 4), rater_a="a", rater_b="b", subset="all")
+    with pytest.raises(RuntimeError, match=r"a library gives 0\.5"):
+        verify_estimates(rows, coded)

@@ -74,6 +74,12 @@ def test_every_command_runs(page: Path, workplace: Path, environment: dict[str, 
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_python_example_runs(page: Path) -> None:
+    for example in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        exec(compile(example, page.name, "exec"), {})  # noqa: S102 - our own pages
+
+
 def serve_until_it_answers(words: list[str], cwd: Path, environment: dict[str, str]) -> None:
     port = words[words.index("--port") + 1]
     server = subprocess.Popen(words, cwd=cwd, env=environment, start_new_session=True)

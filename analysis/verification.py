@@ -1,0 +1,101 @@
+"""Point estimates held against the libraries that others would use, before a report is written.
+
+Estimates and resamples come from one engine; on the data as they are it must say what
+scikit-learn, krippendorff and statsmodels say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from analysis.encoding import Coded
+from analysis.groups import groups, label_counts
+from analysis.pairs import MAX_LISTED_RATERS
+from analysis.results import ResultRows
+
+__all__ = ["TOLERANCE", "Verification", "verify_estimates"]
+
+TOLERANCE = 1e-9
+_KAPPAS = {
+    "cohen_kappa": None,
+    "weighted_kappa_linear": "linear",
+    "weighted_kappa_quadratic": "quadratic",
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How many estimates were compared, and the largest difference found."""
+
+    compared: int = 0
+    largest: float = 0.0
+
+    def __add__(self, other: Verification) -> Verification:
+        return Verification(self.compared + other.compared, max(self.largest, other.largest))
+
+
+def verify_estimates(rows: ResultRows, coded: Coded) -> Verification:
+    """Compare the rows of one reading with the libraries' values; undefined ones are passed over.
+
+    Raises RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
+    """
+    found = Verification()
+    for statistic, rater_a, rater_b, theirs in (*_pairs(coded), *_groups(coded)):
+        row = rows.get(statistic, rater_a, rater_b, coded.subset)
+        if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
+            continue
+        difference = abs(row["estimate"] - theirs)
+        if difference > TOLERANCE:
+            raise RuntimeError(
+                f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
+                f"a library gives {theirs}"
+            )
+        found += Verification(1, difference)
+    return found
+
+
+_Value = tuple[str, str, str, float]
+
+
+def _pairs(coded: Coded) -> Iterator[_Value]:
+    """Cohen's kappas by scikit-learn."""
+    from sklearn.metrics import cohen_kappa_score
+
+    if len(coded.raters) > MAX_LISTED_RATERS:
+        return
+    wanted = dict(list(_KAPPAS.items())[: 1 if coded.level == "nominal" else None])
+    for one, two in combinations(range(len(coded.raters)), 2):
+        both = coded.labelled[:, one] & coded.labelled[:, two]
+        first, second = coded.codes[both, one], coded.codes[both, two]
+        if len(np.union1d(first, second)) < 2:
+            continue  # undefined: nothing varies
+        for statistic, weights in wanted.items():
+            value = cohen_kappa_score(first, second, labels=range(coded.q), weights=weights)
+            yield statistic, coded.raters[one], coded.raters[two], float(value)
+
+
+def _groups(coded: Coded) -> Iterator[_Value]:
+    """Krippendorff's alphas by krippendorff; Fleiss' kappa by statsmodels where all units have
+    equally many labels, the only case in which it is right.
+    """
+    import krippendorff
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    for group, members in groups(coded).items():
+        counts = label_counts(coded, members).astype(int)
+        counts = counts[counts.sum(axis=1) >= 2]
+        if (counts.sum(axis=0) > 0).sum() < 2:
+            continue
+        for level in ("nominal", "ordinal", "interval"):
+            domain = coded.values if level == "interval" else range(coded.q)
+            value = krippendorff.alpha(
+                value_counts=counts, value_domain=list(domain), level_of_measurement=level
+            )
+            yield f"krippendorff_alpha_{level}", group, "", float(value)
+        if len(np.unique(counts.sum(axis=1))) == 1:
+            yield "fleiss_kappa", group, "", float(fleiss_kappa(counts))
