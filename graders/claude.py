@@ -36,6 +36,9 @@ _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 def build_request(model: str, prompt: PromptText, method: str = "label") -> dict[str, Any]:
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
+    if method == "text":
+        turns = [{"role": "user", "content": prompt.user}]
+        return {"model": model, "max_tokens": MAX_TOKENS, "messages": turns}
     if method == "verbalised":
         prompt = asking_for_percent(prompt)
         schema = percent_schema(prompt.keys)
@@ -93,6 +96,21 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
     return Outcome(label=label, raw=text, evidence=evidence)
 
 
+def read_text(reply: Mapping[str, Any]) -> Outcome:
+    """A subject's response: whatever it says, a refusal too.
+
+    >>> read_text({"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}).raw
+    'Yes.'
+    """
+    try:
+        message = _Message.model_validate(reply)
+    except ValidationError:
+        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+    text = "".join(block.text for block in message.content if block.type == "text")
+    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
+    return Outcome(raw=text, evidence=evidence)
+
+
 def _label(text: str, rubric: Rubric) -> str | None:
     try:
         answer = json.loads(text)
@@ -147,10 +165,12 @@ class ClaudeGrader:
     def request(self, prompt: PromptText) -> dict[str, Any]:
         return build_request(self.spec.model, prompt, self.settings.method)
 
-    def parse(self, reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
+    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
+        if rubric is None:
+            return read_text(reply)
         return parse_reply(reply, rubric, self.settings.method)
 
-    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply:
+    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
         from anthropic import AnthropicError
 
         request = self.request(prompt)

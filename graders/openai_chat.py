@@ -42,6 +42,8 @@ __all__ = [
 KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
 
+LONG_ANSWER = 16_000
+
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
@@ -84,15 +86,13 @@ def build_request(
     """The arguments of `chat.completions.create`."""
     if method == "verbalised":
         prompt = asking_for_percent(prompt)
+    turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
-        "messages": [
-            {"role": "system", "content": prompt.system},
-            {"role": "user", "content": prompt.user},
-        ],
+        "messages": [*turns, {"role": "user", "content": prompt.user}],
     }
     if shape.limit_names:
-        request[shape.limit_names[0]] = MAX_TOKENS
+        request[shape.limit_names[0]] = LONG_ANSWER if method == "text" else MAX_TOKENS
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
     if shape.temperatures:
@@ -179,6 +179,22 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "logprob
     return _read(choice, text, rubric, evidence)
 
 
+def read_text(reply: Mapping[str, Any]) -> Outcome:
+    """A subject's response: whatever it says, a refusal too.
+
+    >>> read_text({"choices": [{"message": {"content": None, "refusal": "No."}}]}).raw
+    'No.'
+    """
+    try:
+        completion = _Completion.model_validate(reply)
+        choice = completion.choices[0]
+    except (ValidationError, IndexError):
+        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+    evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
+    evidence["stop_reason"] = choice.finish_reason
+    return Outcome(raw=choice.message.content or choice.message.refusal or "", evidence=evidence)
+
+
 def _why_unscored(choice: _Choice) -> str:
     if choice.message.refusal:
         return "refusal"
@@ -245,7 +261,7 @@ class OpenAIGrader:
             sdk=f"openai {openai.__version__}",
         )
 
-    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply:
+    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
         """One answered request; a rejection of a parameter is learnt from and asked anew."""
         from openai import APIStatusError, OpenAIError
 
@@ -271,7 +287,9 @@ class OpenAIGrader:
     def request(self, prompt: PromptText) -> dict[str, Any]:
         return build_request(self.spec.model, prompt, self._shape, self.settings.method)
 
-    def parse(self, reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
+    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
+        if rubric is None:
+            return read_text(reply)
         return parse_reply(reply, rubric, self.settings.method)
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
