@@ -74,7 +74,7 @@ class Chunker:
         return places, requests, worst
 
     def _request(self, question: Question) -> dict[str, Any]:
-        return self._job.grader.request(self._job.prompt(question))
+        return self._job.grader.request(self._job.prompts([question])[0])
 
 
 def _place(question: Question, key: str, nth: int) -> Place:

@@ -8,7 +8,11 @@ from typing import Any, Protocol
 
 from study.batches import Chunk
 
-__all__ = ["BatchEnd", "BatchLimits", "BatchResult", "BatchState"]
+__all__ = ["UNREADABLE", "BatchEnd", "BatchLimits", "BatchResult", "BatchState"]
+
+
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""What the SDKs raise where a proxy answers 200 with a page."""
 
 
 @dataclass(frozen=True, slots=True)

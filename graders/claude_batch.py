@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from graders.batch_end import BatchLimits, BatchResult, BatchState
+from graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
 from graders.failures import failure_of
 from graders.scrub import Scrubber
 from graders.spec import GraderSpec
@@ -46,7 +46,7 @@ class ClaudeBatches:
         lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
         try:
             return (await self._batches.create(requests=lines)).id
-        except AnthropicError as error:
+        except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
@@ -70,7 +70,7 @@ class ClaudeBatches:
                 total = sum(batch.request_counts.model_dump().values())
                 if batch.id not in known and total == len(chunk.places):
                     found.append(batch.id)
-        except AnthropicError as error:
+        except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
         return found
 
@@ -79,13 +79,12 @@ class ClaudeBatches:
 
         try:
             batch = await self._batches.retrieve(batch_id)
-        except AnthropicError as error:
+            counts = batch.request_counts
+            total = sum(counts.model_dump().values())
+            ended = batch.processing_status == "ended"
+            return BatchState(ended=ended, done=total - counts.processing, total=total)
+        except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
-        counts = batch.request_counts
-        total = sum(counts.model_dump().values())
-        return BatchState(
-            ended=batch.processing_status == "ended", done=total - counts.processing, total=total
-        )
 
     async def results(self, batch_id: str) -> list[BatchResult]:
         from anthropic import AnthropicError
@@ -93,7 +92,7 @@ class ClaudeBatches:
         try:
             lines = await self._batches.results(batch_id)
             return [self._read(line.model_dump(mode="json")) async for line in lines]
-        except (AnthropicError, ValueError) as error:
+        except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     async def cancel(self, batch_id: str) -> None:
@@ -101,7 +100,7 @@ class ClaudeBatches:
 
         try:
             await self._batches.cancel(batch_id)
-        except AnthropicError as error:
+        except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     def _read(self, line: Mapping[str, Any]) -> BatchResult:

@@ -38,7 +38,7 @@ class Job(Protocol):
 
     def __iter__(self) -> Iterator[Any]: ...
 
-    def prompt(self, question: Any) -> PromptText: ...
+    def prompts(self, questions: Sequence[Any]) -> list[PromptText]: ...
 
     async def ask(self, question: Any, prompt: PromptText) -> Reply: ...
 
@@ -64,9 +64,9 @@ class GradeJob:
     def __iter__(self) -> Iterator[Question]:
         return iter(self.work)
 
-    def prompt(self, question: Question) -> PromptText:
-        values = self.study.values(question.rubric, question.unit_id, question.order)
-        return question.rubric.for_prompt(values)
+    def prompts(self, questions: Sequence[Question]) -> list[PromptText]:
+        shown = self.study.values_of([(q.rubric, q.unit_id, q.order) for q in questions])
+        return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
 
     async def ask(self, question: Question, prompt: PromptText) -> Reply:
         return await self.grader.ask(question.rubric, prompt)

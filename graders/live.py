@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -29,6 +30,7 @@ __all__ = ["FAILURES_IN_A_ROW", "LiveRun", "Pace", "run_all"]
 FAILURES_IN_A_ROW = 10
 """So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
 
+_AHEAD = 32  # prompts rendered at once
 _FAILED = TRANSIENT_REASONS[0]
 
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
@@ -76,33 +78,42 @@ class LiveRun:
         self._row = 0
         self._replies = 0
         self._held: list[Any] = []
+        self._unwritten: list[Any] = []
+        self._queued = self._written = 0
 
     async def run(self, *, close: bool = True) -> None:
         self._halted = anyio.Event()
         self._throttle = Throttle(self._pace.concurrency)
-        questions = iter(self._job)
+        self._questions = iter(self._job)
+        self._ready: deque[tuple[Any, PromptText]] = deque()
+        self._rendering, self._writing = anyio.Lock(), anyio.Lock()
         try:
             self.warnings = await self._grader.lifecycle()
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
             # key or address costs one request.
-            await self._answer(next(questions))
+            await self._answer(*await self._prepared(1))
             async with anyio.create_task_group() as workers:
                 for _ in range(min(self._pace.concurrency, len(self._job) - 1)):
-                    workers.start_soon(self._work_through, questions)
+                    workers.start_soon(self._work_through)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._commit(self._release())
                 if close:
                     await self._grader.close()
 
-    async def _work_through(self, questions: Iterator[Any]) -> None:
-        for question in questions:
-            if self.stopped:
-                return
-            await self._answer(question)
+    async def _work_through(self) -> None:
+        while not self.stopped and (prepared := await self._prepared(_AHEAD)):
+            await self._answer(*prepared)
 
-    async def _answer(self, question: Any) -> None:
-        prompt = await anyio.to_thread.run_sync(self._job.prompt, question)
+    async def _prepared(self, ahead: int) -> tuple[Any, PromptText] | tuple[()]:
+        """The next question with its prompt; prompts are rendered some at a time."""
+        async with self._rendering:
+            if not self._ready and (asked := list(islice(self._questions, ahead))):
+                prompts = await anyio.to_thread.run_sync(self._job.prompts, asked)
+                self._ready.extend(zip(asked, prompts, strict=True))
+            return self._ready.popleft() if self._ready else ()
+
+    async def _answer(self, question: Any, prompt: PromptText) -> None:
         facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model, prompt)
         try:
             reply = await self._asked(question, prompt, facts)
@@ -185,13 +196,25 @@ class LiveRun:
     async def _commit(self, records: list[Any]) -> None:
         clean = [replace(each, provenance=self._scrubber.tree(each.provenance)) for each in records]
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
-            await anyio.to_thread.run_sync(self._job.store, clean)
+            await self._write(clean)
         for record in clean:
             if record.unscored_reason:
                 self.unscored[record.unscored_reason] += 1
             else:
                 self.scored += 1
             self._on_grade(self._job.rater_id)
+
+    async def _write(self, records: list[Any]) -> None:
+        """Make records durable. Those that come while the disk is busy share the next write."""
+        self._unwritten += records
+        self._queued += len(records)
+        mine = self._queued
+        async with self._writing:
+            if self._written >= mine:
+                return
+            together, self._unwritten = self._unwritten, []
+            await anyio.to_thread.run_sync(self._job.store, together)
+            self._written += len(together)
 
     def _halt(self, reason: str) -> None:
         self.stopped = self.stopped or reason

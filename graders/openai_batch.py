@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from graders.batch_end import BatchLimits, BatchResult, BatchState
+from graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
 from graders.failures import Transient, failure_of
 from graders.scrub import Scrubber
 from graders.spec import GraderSpec
@@ -51,9 +51,9 @@ class OpenAIBatches:
                 completion_window="24h",
                 metadata={_NAME: chunk},
             )
-        except OpenAIError as error:
+            return batch.id
+        except (OpenAIError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
-        return batch.id
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
         from openai import OpenAIError
@@ -62,7 +62,7 @@ class OpenAIBatches:
             async for batch in self._client.batches.list(limit=100):
                 if (batch.metadata or {}).get(_NAME) == chunk.chunk:
                     return batch.id
-        except OpenAIError as error:
+        except (OpenAIError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
         return None
 
@@ -91,7 +91,7 @@ class OpenAIBatches:
                 continue
             try:
                 text = (await self._client.files.content(file_id)).text
-            except OpenAIError as error:
+            except (OpenAIError, *UNREADABLE) as error:
                 raise failure_of(error, self._spec, self._scrubber) from None
             found += [self._line(line) for line in text.splitlines() if line.strip()]
         return found
@@ -101,15 +101,17 @@ class OpenAIBatches:
 
         try:
             await self._client.batches.cancel(batch_id)
-        except OpenAIError as error:
+        except (OpenAIError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     async def _batch(self, batch_id: str) -> Any:
         from openai import OpenAIError
 
         try:
-            return await self._client.batches.retrieve(batch_id)
-        except OpenAIError as error:
+            batch = await self._client.batches.retrieve(batch_id)
+            _ = batch.status  # a page in place of a batch has none
+            return batch
+        except (OpenAIError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     def _line(self, text: str) -> BatchResult:

@@ -132,8 +132,8 @@ class _ResponseJob:
     def __iter__(self) -> Iterator[_Prompt]:
         return iter(self._open)
 
-    def prompt(self, question: _Prompt) -> PromptText:
-        return PromptText(system="", user=question.text, keys=())
+    def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
+        return [PromptText(system="", user=question.text, keys=()) for question in questions]
 
     async def ask(self, question: _Prompt, prompt: PromptText) -> Reply:
         return await self.grader.ask(None, prompt)
