@@ -159,7 +159,7 @@ class BatchService:
     `fate(call)` says what becomes of a request: "" (answered), "expired", "canceled", "errored"
     (a fault of the server) or "invalid". `drop` lists what happens to the next batches sent: the
     connection breaks
-    "before" the batch is made, or "after".
+    "before" the batch is made, or "after". `refuse` is a reason to refuse every batch.
     """
 
     def __init__(self, script: Callable[[Call], Reply]) -> None:
@@ -397,7 +397,11 @@ def _handler(owner: ProtocolServer) -> type[BaseHTTPRequestHandler]:
             self._send(owner.batches.get(self.path, headers))
 
         def do_POST(self) -> None:
-            content = self.rfile.read(int(self.headers.get("content-length") or 0))
+            length = int(self.headers.get("content-length") or 0)
+            content = self.rfile.read(length)
+            if len(content) < length:  # the client was killed while it sent
+                self.close_connection = True
+                return
             headers = {name.lower(): value for name, value in self.headers.items()}
             if self.path.endswith("/files"):
                 self._send(owner.batches.upload(content, headers))
