@@ -1,13 +1,16 @@
-"""`annotate` and `grade`: collecting ratings from people and from models."""
+"""`annotate`, `grade` and `respond`: ratings from people and models, responses from subjects."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from evenhand.terminal import console, print_table, progress_bar
+from evenhand.grading_text import print_coverage, print_forecast, print_run, print_stop
+from evenhand.terminal import console, progress_bar
 
 __all__ = ["add_verbs"]
+
+EXIT_OVER_BUDGET = 3
 
 
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,9 +35,59 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
     )
     grade.add_argument(
+        "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
+    )
+    grade.add_argument(
+        "--method",
+        choices=["label", "logprobs", "verbalised"],
+        default="",
+        help="what is asked for (a label from Claude, token probabilities from OpenAI's)",
+    )
+    grade.add_argument(
+        "--orders", choices=["ab", "both"], default="ab", help="in which orders pairs show (ab)"
+    )
+    grade.add_argument(
+        "--retry-unscored", action="store_true", help="ask again what brought no label"
+    )
+    grade.add_argument("--batch", action="store_true", help="by the providers' cheaper batches")
+    grade.add_argument(
+        "--cancel", action="store_true", help="end the batches under way and keep what they brought"
+    )
+    grade.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    _add_pace(grade)
+    grade.set_defaults(run=_grade)
+
+    respond = verbs.add_parser("respond", help="collect a model's responses to the prompts")
+    respond.add_argument("dir", type=Path, metavar="DIR")
+    respond.add_argument(
+        "--subject",
+        required=True,
+        metavar="SUBJECT",
+        help="anthropic:MODEL, openai:MODEL or openai:MODEL@BASE_URL",
+    )
+    respond.add_argument(
+        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
+    )
+    _add_pace(respond)
+    respond.set_defaults(run=_respond)
+
+
+def _add_pace(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
-    grade.set_defaults(run=_grade)
+    verb.add_argument(
+        "--budget", type=_dollars, metavar="USD", help="the most that this run may spend"
+    )
+
+
+def _dollars(text: str) -> float:
+    amount = float(text)
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError("a budget is an amount above 0")
+    return amount
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
@@ -54,38 +107,71 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from graders import grade
+    from graders import Choice, forecast, grade
+    from rubrics.errors import InputError
     from study import open_study
 
-    with open_study(arguments.dir) as study, progress_bar("grading") as progress:
+    if arguments.cancel and not arguments.batch:
+        raise InputError("--cancel ends batches; add --batch")
+    orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
+    with open_study(arguments.dir) as study:
         for sentence in study.edited_rubrics():
             console(stderr=True).print(f"Note: {sentence}")
-        summary = grade(
+        if arguments.dry_run:
+            choice = Choice(
+                rubrics=arguments.rubric,
+                scope=arguments.scope,
+                orders=orders,
+                draws=arguments.draws,
+                method=arguments.method,
+                retry_unscored=arguments.retry_unscored,
+            )
+            print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
+            return 0
+        with progress_bar("grading") as progress:
+            summary = grade(
+                study,
+                arguments.grader,
+                rubrics=arguments.rubric,
+                scope=arguments.scope,
+                concurrency=arguments.concurrency,
+                progress=progress,
+                orders=orders,
+                draws=arguments.draws,
+                method=arguments.method,
+                retry_unscored=arguments.retry_unscored,
+                batch=arguments.batch,
+                cancel=arguments.cancel,
+                budget=arguments.budget,
+            )
+        print_run(summary)
+        print_coverage(study, [part.rater_id for part in summary.graders])
+    print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
+    console().print(f"Next: evenhand report {arguments.dir}")
+    if summary.over_budget:
+        return EXIT_OVER_BUDGET
+    return 2 if summary.stopped else 0
+
+
+def _respond(arguments: argparse.Namespace) -> int:
+    from graders import respond
+    from study import open_study
+
+    with open_study(arguments.dir) as study, progress_bar("responding") as progress:
+        summary = respond(
             study,
-            arguments.grader,
-            rubrics=arguments.rubric,
+            arguments.subject,
             scope=arguments.scope,
             concurrency=arguments.concurrency,
             progress=progress,
+            budget=arguments.budget,
         )
-    print_table(
-        ["grader", "known before", "to ask", "labelled", "unscored", "left"],
-        [
-            (
-                part.rater_id,
-                str(part.already),
-                str(part.planned),
-                str(part.scored),
-                str(sum(part.unscored.values())),
-                str(part.unasked),
-            )
-            for part in summary.graders
-        ],
+    run = summary.run
+    console().print(
+        f"{run.rater_id}: {run.already} responses known before, {run.scored} collected, "
+        f"{run.planned - run.scored} left; {summary.added} added to the study, in whole pairs"
     )
-    for part in summary.graders:
-        for reason, count in sorted(part.unscored.items()):
-            console().print(f"{part.rater_id}: {count} unscored, {reason}")
-    for sentence in summary.stopped:
-        console(stderr=True).print(f"evenhand grade: {sentence}")
-    console().print(f"Next: evenhand report {arguments.dir}")
-    return 2 if summary.stopped else 0
+    print_stop("respond", [f"stopped: {run.stopped}"] if run.stopped else [], run.warnings)
+    if summary.over_budget:
+        return EXIT_OVER_BUDGET
+    return 2 if run.stopped else 0

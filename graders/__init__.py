@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from graders.dry_run import GraderForecast, forecast
+from graders.planning import Choice
 from graders.runner import GraderSummary, RunSummary, grade
 from graders.spec import GraderSpec, parse_spec
+from graders.subjects import ResponseSummary, respond
 
-__all__ = ["GraderSpec", "GraderSummary", "RunSummary", "grade", "parse_spec"]
+__all__ = [
+    "Choice",
+    "GraderForecast",
+    "GraderSpec",
+    "GraderSummary",
+    "ResponseSummary",
+    "RunSummary",
+    "forecast",
+    "grade",
+    "parse_spec",
+    "respond",
+]

@@ -1,4 +1,4 @@
-"""Claude through the Messages API: one hard label by structured output.
+"""Claude through the Messages API: a hard label or a stated distribution, as structured output.
 
 The API gives no token probabilities, and current models refuse temperature, prefill and a forced
 tool. The options are an enum of a JSON schema instead. Some models think before they answer and
@@ -8,15 +8,18 @@ thinking counts towards `max_tokens`, so the limit is far above what a label nee
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from graders.batch_end import BatchEnd
 from graders.failures import failure_of, json_object
 from graders.outcome import Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
+from graders.settings import Settings
 from graders.spec import GraderSpec
+from graders.verbalised import asking_for_percent, percent_schema, read_percent
 from rubrics import PromptText, Rubric
 from rubrics.errors import InputError
 
@@ -31,21 +34,31 @@ MAX_TOKENS = 16_000
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
-def build_request(model: str, prompt: PromptText) -> dict[str, Any]:
+def build_request(model: str, prompt: PromptText, method: str = "label") -> dict[str, Any]:
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
-    label = {"type": "string", "enum": list(prompt.keys)}
-    schema = {
-        "type": "object",
-        "properties": {"label": label},
-        "required": ["label"],
-        "additionalProperties": False,
-    }
+    if method == "text":
+        turns = [{"role": "user", "content": prompt.user}]
+        return {"model": model, "max_tokens": MAX_TOKENS, "messages": turns}
+    if method == "verbalised":
+        prompt = asking_for_percent(prompt)
+        schema = percent_schema(prompt.keys)
+    else:
+        schema = _label_schema(prompt.keys)
     return {
         "model": model,
         "max_tokens": MAX_TOKENS,
         "system": [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}],
         "messages": [{"role": "user", "content": prompt.user}],
         "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    }
+
+
+def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"label": {"type": "string", "enum": list(keys)}},
+        "required": ["label"],
+        "additionalProperties": False,
     }
 
 
@@ -63,7 +76,7 @@ class _Message(BaseModel):
     usage: dict[str, Any] = {}
 
 
-def parse_reply(reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
+def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label") -> Outcome:
     """The outcome in a reply (a message as JSON), with the text as it came."""
     try:
         message = _Message.model_validate(reply)
@@ -75,10 +88,27 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
         return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
     if message.stop_reason in _TRUNCATED:
         return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
+    if method == "verbalised":
+        return read_percent(text, rubric.categories, evidence)
     label = _label(text, rubric)
     if label is None:
         return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
     return Outcome(label=label, raw=text, evidence=evidence)
+
+
+def read_text(reply: Mapping[str, Any]) -> Outcome:
+    """A subject's response: whatever it says, a refusal too.
+
+    >>> read_text({"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}).raw
+    'Yes.'
+    """
+    try:
+        message = _Message.model_validate(reply)
+    except ValidationError:
+        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+    text = "".join(block.text for block in message.content if block.type == "text")
+    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
+    return Outcome(raw=text, evidence=evidence)
 
 
 def _label(text: str, rubric: Rubric) -> str | None:
@@ -90,16 +120,36 @@ def _label(text: str, rubric: Rubric) -> str | None:
     return label if label in rubric.categories else rubric.parser().label(str(label))
 
 
+def retirement_warning(info: Mapping[str, Any]) -> list[str]:
+    """Warnings in a model's entry in the catalogue.
+
+    >>> retirement_warning({"id": "m", "lifecycle": "deprecated", "retires_at": "2026-11-30T00"})
+    ['m is deprecated: its grades can be collected until 2026-11-30']
+    >>> retirement_warning({"id": "m", "lifecycle": "active"})
+    []
+    """
+    ends = str(info.get("retires_at") or "")[:10]
+    until = f"its grades can be collected until {ends}" if ends else "it will be retired"
+    if info.get("lifecycle") == "retired":
+        return [f"{info['id']} is retired: its grades cannot be collected again"]
+    if info.get("lifecycle") == "deprecated" or ends:
+        return [f"{info['id']} is {info.get('lifecycle')}: {until}"]
+    return []
+
+
 class ClaudeGrader:
     """Asks one Claude model, with one client for all requests."""
 
-    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *, timeout: float) -> None:
+    def __init__(
+        self, spec: GraderSpec, settings: Settings, scrubber: Scrubber, *, timeout: float
+    ) -> None:
         key = key_from_environment(KEY_VARIABLE)
         if key is None:
             raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
         import anthropic
 
         self.spec = spec
+        self.settings = settings
         self._scrubber = scrubber
         self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
             api_key=key, max_retries=0, timeout=anthropic.Timeout(timeout, connect=10.0)
@@ -112,16 +162,37 @@ class ClaudeGrader:
             sdk=f"anthropic {anthropic.__version__}",
         )
 
-    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply:
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_request(self.spec.model, prompt, self.settings.method)
+
+    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
+        if rubric is None:
+            return read_text(reply)
+        return parse_reply(reply, rubric, self.settings.method)
+
+    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
         from anthropic import AnthropicError
 
-        request = build_request(self.spec.model, prompt)
+        request = self.request(prompt)
         try:
             raw = await self._client.messages.with_raw_response.create(**request)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
         reply = json_object(raw.http_response.text, self._scrubber)
-        return Reply(request, raw.request_id or "", parse_reply(reply, rubric))
+        return Reply(request, raw.request_id or "", self.parse(reply, rubric))
+
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
+        from graders.claude_batch import ClaudeBatches
+
+        return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
+
+    async def lifecycle(self) -> list[str]:
+        """What the provider says about the model's life, where it says anything."""
+        try:
+            info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
+            return retirement_warning(info.model_dump(mode="json"))
+        except Exception:  # a warning that cannot be had must not stop a run
+            return []
 
     async def close(self) -> None:
         await self._client.close()

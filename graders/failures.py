@@ -44,6 +44,8 @@ _NO_CREDIT = ("insufficient_quota", "billing_error", "billing_hard_limit_reached
 class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of the program
     """A request that brought no reply. The message holds no secrets."""
 
+    may_be_billed = False
+
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
@@ -55,6 +57,7 @@ class Transient(GraderFailure):
     ) -> None:
         super().__init__(message, status=status)
         self.retry_after = retry_after
+        self.may_be_billed = status is None or status == 200  # it may have been answered
 
 
 class Rejected(GraderFailure):

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
-from graders.outcome import Grader, Reply
-from graders.plan import Question, Work
-from graders.provenance import failed_grade, grade_of, origin, replied
+from graders.jobs import Job
+from graders.money import Purse, Tariff, usage_facts
+from graders.outcome import Reply
+from graders.provenance import origin
 from graders.scrub import Scrubber
 from graders.throttle import Throttle
-from study.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from study.grades import TRANSIENT_REASONS, utc_now
 
 if TYPE_CHECKING:
     from rubrics import PromptText
-    from study import Study
 
 __all__ = ["FAILURES_IN_A_ROW", "LiveRun", "Pace", "run_all"]
 
 FAILURES_IN_A_ROW = 10
 """So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
 
+_AHEAD = 32  # prompts rendered at once
 _FAILED = TRANSIENT_REASONS[0]
 
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
@@ -44,7 +47,7 @@ class Pace:
 
 
 class LiveRun:
-    """Asks one grader all of its open questions, then closes it.
+    """Asks one model all of its open questions, then closes it.
 
     `stopped` says afterwards why it was stopped early, if it was. What a stopped grader leaves
     unasked, and what failed on the way, the next run asks again.
@@ -52,51 +55,65 @@ class LiveRun:
 
     def __init__(
         self,
-        study: Study,
-        grader: Grader,
-        work: Work,
+        job: Job,
         scrubber: Scrubber,
         pace: Pace,
         on_grade: Callable[[str], None],
+        *,
+        purse: Purse | None = None,
+        tariff: Tariff | None = None,
     ) -> None:
         self.stopped = ""
+        self.warnings: list[str] = []
         self.scored = 0
         self.unscored: Counter[str] = Counter()
         self.requests = 0
-        self._study = study
-        self._grader = grader
-        self._work = work
+        self._job = job
+        self._grader = job.grader
+        self._purse = purse or Purse()
+        self._tariff = tariff
         self._scrubber = scrubber
         self._pace = pace
         self._on_grade = on_grade
         self._row = 0
         self._replies = 0
-        self._held: list[GradeAttempt] = []
+        self._held: list[Any] = []
+        self._unwritten: list[Any] = []
+        self._queued = self._written = 0
 
-    async def run(self) -> None:
+    async def run(self, *, close: bool = True) -> None:
         self._halted = anyio.Event()
         self._throttle = Throttle(self._pace.concurrency)
-        questions = iter(self._work)
+        self._questions = iter(self._job)
+        self._ready: deque[tuple[Any, PromptText]] = deque()
+        self._rendering, self._writing = anyio.Lock(), anyio.Lock()
         try:
+            self.warnings = await self._grader.lifecycle()
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
             # key or address costs one request.
-            await self._answer(next(questions))
+            await self._answer(*await self._prepared(1))
             async with anyio.create_task_group() as workers:
-                for _ in range(min(self._pace.concurrency, len(self._work) - 1)):
-                    workers.start_soon(self._work_through, questions)
+                for _ in range(min(self._pace.concurrency, len(self._job) - 1)):
+                    workers.start_soon(self._work_through)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._commit(self._release())
-                await self._grader.close()
+                if close:
+                    await self._grader.close()
 
-    async def _work_through(self, questions: Iterator[Question]) -> None:
-        for question in questions:
-            if self.stopped:
-                return
-            await self._answer(question)
+    async def _work_through(self) -> None:
+        while not self.stopped and (prepared := await self._prepared(_AHEAD)):
+            await self._answer(*prepared)
 
-    async def _answer(self, question: Question) -> None:
-        prompt = await anyio.to_thread.run_sync(self._prompt, question)
+    async def _prepared(self, ahead: int) -> tuple[Any, PromptText] | tuple[()]:
+        """The next question with its prompt; prompts are rendered some at a time."""
+        async with self._rendering:
+            if not self._ready and (asked := list(islice(self._questions, ahead))):
+                prompts = await anyio.to_thread.run_sync(self._job.prompts, asked)
+                self._ready.extend(zip(asked, prompts, strict=True))
+            return self._ready.popleft() if self._ready else ()
+
+    async def _answer(self, question: Any, prompt: PromptText) -> None:
         facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model, prompt)
         try:
             reply = await self._asked(question, prompt, facts)
@@ -107,87 +124,108 @@ class LiveRun:
         else:
             await self._keep_reply(question, reply, facts)
 
-    def _prompt(self, question: Question) -> PromptText:
-        values = self._study.values(question.rubric, question.unit_id, question.order)
-        return question.rubric.for_prompt(values)
-
-    async def _asked(self, question: Question, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+    async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
         async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=self._pause):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
                 async with self._throttle.slot():
-                    if self.stopped:
-                        raise Stopped(self.stopped)
-                    self.requests += 1
-                    facts["started_at"] = utc_now()
-                    began = time.monotonic()
-                    reply = await self._grader.ask(question.rubric, prompt)
-                    facts["seconds"] = round(time.monotonic() - began, 3)
+                    reply = await self._paid(question, prompt, facts)
+        return reply
+
+    async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+        """One request, its worst price set aside before it is sent."""
+        worst = self._tariff.at_most(self._grader.request(prompt)) if self._tariff else Decimal(0)
+        if not self.stopped:
+            await self._purse.reserve(worst)
+        if self.stopped:
+            raise Stopped(self.stopped)
+        spent = worst  # unless it is known to be less
+        self.requests += 1
+        facts["started_at"] = utc_now()
+        began = time.monotonic()
+        try:
+            reply = await self._job.ask(question, prompt)
+            facts["seconds"] = round(time.monotonic() - began, 3)
+            price = usage_facts(reply.outcome.evidence.get("usage"), self._tariff)
+            facts |= price
+            spent = Decimal(str(price.get("cost_usd", worst)))
+        except GraderFailure as failure:
+            spent = worst if failure.may_be_billed else Decimal(0)
+            raise
+        finally:
+            self._purse.settle(worst, spent)
         return reply
 
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await self._halted.wait()
 
-    async def _keep_reply(self, question: Question, reply: Reply, facts: dict[str, Any]) -> None:
+    async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
         self._row = 0
         self._replies += 1
-        facts |= replied(self._grader.identity, reply, question.draw) | {"finished_at": utc_now()}
-        grade = grade_of(
-            self._work.rater_id,
-            question,
-            reply.outcome,
-            provenance=facts,
-            seconds=facts.pop("seconds"),
-        )
-        await self._commit([*self._release(), grade])
+        record = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
+        await self._commit([*self._release(), record])
 
     async def _keep_failure(
-        self, question: Question, failure: GraderFailure, facts: dict[str, Any]
+        self, question: Any, failure: GraderFailure, facts: dict[str, Any]
     ) -> None:
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
         rejected = isinstance(failure, Rejected)
         reason = f"request_rejected: {failure.status}" if rejected else _FAILED
-        grade = failed_grade(self._work.rater_id, question, reason, provenance=facts)
+        record = self._job.failed(question, reason, facts)
         self._row += 1
         if rejected:
-            self._held.append(grade)
+            self._held.append(record)
         else:
-            await self._commit([grade])
+            await self._commit([record])
         if self._row >= FAILURES_IN_A_ROW:
             self._halt(f"{self._row} requests in a row failed, the last so: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._replies:
             place = self._grader.identity.base_url
             self._halt(f"no reply from {place}; check the address and the network ({failure})")
 
-    def _release(self) -> list[GradeAttempt]:
+    def _release(self) -> list[Any]:
         """The rejections held back until it is known whether the units or the grader caused them.
 
         After a later reply they are the units' own. If the grader was stopped over them they say
         nothing about the units, and the next run asks again.
         """
         held, self._held = self._held, []
-        return [replace(grade, unscored_reason=_FAILED) for grade in held] if self.stopped else held
+        return [replace(each, unscored_reason=_FAILED) for each in held] if self.stopped else held
 
-    async def _commit(self, grades: list[GradeAttempt]) -> None:
-        clean = [
-            replace(grade, provenance=self._scrubber.tree(grade.provenance)) for grade in grades
-        ]
+    async def _commit(self, records: list[Any]) -> None:
+        clean = [replace(each, provenance=self._scrubber.tree(each.provenance)) for each in records]
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
-            await anyio.to_thread.run_sync(self._study.store.add_grades, clean)
-        for grade in clean:
-            if grade.label:
-                self.scored += 1
+            await self._write(clean)
+        for record in clean:
+            if record.unscored_reason:
+                self.unscored[record.unscored_reason] += 1
             else:
-                self.unscored[grade.unscored_reason] += 1
-            self._on_grade(self._work.rater_id)
+                self.scored += 1
+            self._on_grade(self._job.rater_id)
+
+    async def _write(self, records: list[Any]) -> None:
+        """Make records durable. Those that come while the disk is busy share the next write."""
+        self._unwritten += records
+        self._queued += len(records)
+        mine = self._queued
+        async with self._writing:
+            if self._written >= mine:
+                return
+            together, self._unwritten = self._unwritten, []
+            await anyio.to_thread.run_sync(self._job.store, together)
+            self._written += len(together)
 
     def _halt(self, reason: str) -> None:
         self.stopped = self.stopped or reason
         self._halted.set()
 
 
-def run_all(runs: Sequence[LiveRun]) -> None:
+class _Run(Protocol):
+    async def run(self) -> None: ...
+
+
+def run_all(runs: Sequence[_Run]) -> None:
     """Carry out several graders' runs side by side; one that is stopped leaves the others be."""
     for name in _LOGS_WITH_HEADERS:
         logging.getLogger(name).setLevel(logging.INFO)

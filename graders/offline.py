@@ -24,6 +24,7 @@ class OfflineRun:
     """Grades all open questions by counting words. Raises InputError where a rubric has no cues."""
 
     stopped = ""
+    warnings: tuple[str, ...] = ()
     requests = 0
 
     def __init__(self, study: Study, work: Work, on_grades: Callable[[str, int], None]) -> None:
@@ -33,7 +34,7 @@ class OfflineRun:
         self._work = work
         self._on_grades = on_grades
         self._graders = {
-            rubric.name: LexicalGrader(rubric) for rubric, _, units in work.parts if units
+            rubric.name: LexicalGrader(rubric) for rubric, _, places in work.parts if places
         }
 
     def run(self) -> None:
@@ -44,8 +45,9 @@ class OfflineRun:
             self._on_grades(self._work.rater_id, len(chunk))
 
     def _grades(self, questions: Iterator[Question]) -> Iterator[GradeAttempt]:
-        for question in questions:
-            values = self._study.values(question.rubric, question.unit_id, question.order)
+        asked = list(questions)
+        shown = self._study.values_of([(q.rubric, q.unit_id, q.order) for q in asked])
+        for question, values in zip(asked, shown, strict=True):
             outcome = self._graders[question.rubric.name].grade(values)
             provenance = {"provider": "baseline", "tool": tool_version(), **outcome.evidence}
             yield grade_of(self._work.rater_id, question, outcome, provenance=provenance)

@@ -9,27 +9,40 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from graders.batch_end import BatchEnd
 from graders.extract import LOW_MASS, Position, read_options
 from graders.failures import failure_of, json_object
 from graders.outcome import Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
+from graders.settings import Settings
 from graders.spec import GraderSpec
+from graders.verbalised import asking_for_percent, percent_schema, read_percent
 from rubrics import PromptText, Rubric
 from rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["KEY_VARIABLE", "OpenAIGrader", "Shape", "build_request", "learn", "parse_reply"]
+__all__ = [
+    "KEY_VARIABLE",
+    "OpenAIGrader",
+    "Shape",
+    "build_request",
+    "first_shape",
+    "learn",
+    "parse_reply",
+]
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
+
+LONG_ANSWER = 16_000
 
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
@@ -49,33 +62,46 @@ class Shape:
     top_logprobs: tuple[int, ...] = (20, 5)
     efforts: tuple[str, ...] = ("", "none")
     temperatures: tuple[int, ...] = (1,)
+    formats: tuple[str, ...] = ()
 
     @classmethod
     def for_server(cls) -> Shape:
         """What to begin with on a compatible server: the older name, and no reasoning effort."""
         return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
 
+    def for_method(self, method: str) -> Shape:
+        """Token probabilities only where they are the method, a schema where it is a statement."""
+        if method == "logprobs":
+            return self
+        formats = ("json_schema",) if method == "verbalised" else ()
+        return replace(self, **_HARD_LABEL, formats=formats)
+
 
 _HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
 
 
-def build_request(model: str, prompt: PromptText, shape: Shape) -> dict[str, Any]:
+def build_request(
+    model: str, prompt: PromptText, shape: Shape, method: str = "logprobs"
+) -> dict[str, Any]:
     """The arguments of `chat.completions.create`."""
+    if method == "verbalised":
+        prompt = asking_for_percent(prompt)
+    turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
         "model": model,
-        "messages": [
-            {"role": "system", "content": prompt.system},
-            {"role": "user", "content": prompt.user},
-        ],
+        "messages": [*turns, {"role": "user", "content": prompt.user}],
     }
     if shape.limit_names:
-        request[shape.limit_names[0]] = MAX_TOKENS
+        request[shape.limit_names[0]] = LONG_ANSWER if method == "text" else MAX_TOKENS
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
     if shape.temperatures:
         request["temperature"] = shape.temperatures[0]
     if shape.efforts and shape.efforts[0]:
         request["reasoning_effort"] = shape.efforts[0]
+    if method == "verbalised" and shape.formats:
+        schema = {"name": "options", "strict": True, "schema": percent_schema(prompt.keys)}
+        request["response_format"] = {"type": shape.formats[0], "json_schema": schema}
     return request
 
 
@@ -102,6 +128,8 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
         )
     if shape.efforts and re.search(r"reasoning|effort", complaint):
         return replace(shape, **_HARD_LABEL)
+    if shape.formats and re.search(r"response_format|json_schema|structured", complaint):
+        return replace(shape, formats=())
     if shape.temperatures and "temperature" in complaint:
         return replace(shape, temperatures=shape.temperatures[1:])
     if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
@@ -133,7 +161,7 @@ class _Completion(BaseModel):
     usage: dict[str, Any] | None = None
 
 
-def parse_reply(reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
+def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "logprobs") -> Outcome:
     """The outcome in a reply (a chat completion as JSON), with the text as it came."""
     try:
         completion = _Completion.model_validate(reply)
@@ -146,7 +174,25 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric) -> Outcome:
     if reason := _why_unscored(choice):
         raw = text or choice.message.refusal or ""
         return Outcome(unscored_reason=reason, raw=raw, evidence=evidence)
+    if method == "verbalised":
+        return read_percent(text.rpartition("</think>")[2], rubric.categories, evidence)
     return _read(choice, text, rubric, evidence)
+
+
+def read_text(reply: Mapping[str, Any]) -> Outcome:
+    """A subject's response: whatever it says, a refusal too.
+
+    >>> read_text({"choices": [{"message": {"content": None, "refusal": "No."}}]}).raw
+    'No.'
+    """
+    try:
+        completion = _Completion.model_validate(reply)
+        choice = completion.choices[0]
+    except (ValidationError, IndexError):
+        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+    evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
+    evidence["stop_reason"] = choice.finish_reason
+    return Outcome(raw=choice.message.content or choice.message.refusal or "", evidence=evidence)
 
 
 def _why_unscored(choice: _Choice) -> str:
@@ -181,18 +227,26 @@ def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) 
     )
 
 
+def first_shape(spec: GraderSpec, settings: Settings) -> Shape:
+    """What the first request looks like."""
+    return (Shape.for_server() if spec.base_url else Shape()).for_method(settings.method)
+
+
 class OpenAIGrader:
     """Asks one model at OpenAI or a compatible server, with one client for all requests."""
 
-    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *, timeout: float) -> None:
+    def __init__(
+        self, spec: GraderSpec, settings: Settings, scrubber: Scrubber, *, timeout: float
+    ) -> None:
         key = key_from_environment(KEY_VARIABLE)
         if key is None and not spec.base_url:
             raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
         import openai
 
         self.spec = spec
+        self.settings = settings
         self._scrubber = scrubber
-        self._shape = Shape.for_server() if spec.base_url else Shape()
+        self._shape = first_shape(spec, settings)
         self._client: AsyncOpenAI = openai.AsyncOpenAI(
             api_key=key or _PLACEHOLDER_KEY,
             base_url=spec.base_url or None,
@@ -207,13 +261,13 @@ class OpenAIGrader:
             sdk=f"openai {openai.__version__}",
         )
 
-    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply:
+    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
         """One answered request; a rejection of a parameter is learnt from and asked anew."""
         from openai import APIStatusError, OpenAIError
 
         shape = self._shape
         while True:
-            request = build_request(self.spec.model, prompt, shape)
+            request = build_request(self.spec.model, prompt, shape, self.settings.method)
             try:
                 raw = await self._client.chat.completions.with_raw_response.create(**request)
             except APIStatusError as error:
@@ -228,7 +282,23 @@ class OpenAIGrader:
         reply = json_object(raw.http_response.text, self._scrubber)
         self._shape = shape  # only what led to a reply is remembered
         request_id = raw.headers.get("x-request-id") or ""
-        return Reply(request, request_id, parse_reply(reply, rubric))
+        return Reply(request, request_id, self.parse(reply, rubric))
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_request(self.spec.model, prompt, self._shape, self.settings.method)
+
+    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
+        if rubric is None:
+            return read_text(reply)
+        return parse_reply(reply, rubric, self.settings.method)
+
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
+        from graders.openai_batch import OpenAIBatches
+
+        return OpenAIBatches(self._client, self.spec, self._scrubber)
+
+    async def lifecycle(self) -> list[str]:
+        return []  # the API says nothing about it
 
     async def close(self) -> None:
         await self._client.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from graders.batch_end import BatchEnd
+from graders.settings import Settings
 from graders.spec import GraderSpec
 from rubrics import PromptText, Rubric
 
@@ -55,6 +57,24 @@ class Grader(Protocol):
     spec: GraderSpec
     identity: Identity
 
-    async def ask(self, rubric: Rubric, prompt: PromptText) -> Reply: ...
+    settings: Settings
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        """The final request, as `ask` would send it now."""
+        ...
+
+    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
+        """The outcome in a reply that came by whichever way; without a rubric, its text."""
+        ...
+
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
+        """The provider's batch service; `pause` waits between two looks at a batch."""
+        ...
+
+    async def lifecycle(self) -> list[str]:
+        """Warnings about the model's life; never raises."""
+        ...
+
+    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply: ...
 
     async def close(self) -> None: ...

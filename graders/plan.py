@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,15 +30,27 @@ class Work:
 
     rater_id: str
     already: int
-    parts: tuple[tuple[Rubric, str, tuple[str, ...]], ...]
+    parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
 
     def __len__(self) -> int:
-        return sum(len(units) for _, _, units in self.parts)
+        return sum(len(places) for _, _, places in self.parts)
 
     def __iter__(self) -> Iterator[Question]:
-        for rubric, order, units in self.parts:
-            for unit_id in units:
-                yield Question(rubric, unit_id, order)
+        for rubric, order, places in self.parts:
+            for unit_id, draw in places:
+                yield Question(rubric, unit_id, order, draw)
+
+    def only(self, question: Question) -> Work:
+        place = (question.unit_id, question.draw)
+        return Work(self.rater_id, 0, ((question.rubric, question.order, (place,)),))
+
+    def without(self, under_way: Container[tuple[str, str, str, int]]) -> Work:
+        """The same less what is asked elsewhere: (rubric, unit_id, order, draw)."""
+        parts = []
+        for rubric, order, places in self.parts:
+            left = tuple(p for p in places if (rubric.name, p[0], order, p[1]) not in under_way)
+            parts.append((rubric, order, left))
+        return Work(self.rater_id, self.already, tuple(parts))
 
 
 def open_work(
@@ -47,15 +59,20 @@ def open_work(
     units: Mapping[str, Sequence[str]],
     rubrics: Sequence[Rubric],
     orders: Sequence[str],
+    draws: int = 1,
+    *,
+    retry_unscored: bool = False,
 ) -> Work:
     """The questions that this grader has not answered. `units` are the unit ids by rubric name."""
     parts = []
     already = 0
     for rubric in rubrics:
-        finished = store.finished_grades(rater_id, rubric.name, rubric.hash)
+        finished = store.finished_grades(
+            rater_id, rubric.name, rubric.hash, labelled_only=retry_unscored
+        )
         for order in orders if rubric.unit == "pair" else ("",):
-            asked = units[rubric.name]
-            missing = tuple(unit for unit in asked if (unit, order, 0) not in finished)
-            already += len(asked) - len(missing)
+            wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
+            missing = tuple(p for p in wanted if (p[0], order, p[1]) not in finished)
+            already += len(wanted) - len(missing)
             parts.append((rubric, order, missing))
     return Work(rater_id, already, tuple(parts))

@@ -38,16 +38,18 @@ def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def origin(identity: Identity, model: str, prompt: PromptText) -> dict[str, Any]:
+def origin(identity: Identity, model: str, prompt: PromptText | None = None) -> dict[str, Any]:
     """What is known of a grade before any reply."""
-    words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
-    return {
+    facts = {
         **asdict(identity),
         "tool": tool_version(),
         "requested_model": model,
         "prompt_version": PROMPT_VERSION,
-        "prompt_hash": words[:16],
     }
+    if prompt is not None:
+        words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
+        facts["prompt_hash"] = words[:16]
+    return facts
 
 
 def replied(identity: Identity, reply: Reply, draw: int) -> dict[str, Any]:

@@ -6,19 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graders.plan import Work, open_work
+from graders.locking import only_runner
+from graders.plan import Work
+from graders.planning import Choice, GraderPlan, plan_grading
 from graders.scrub import Scrubber
-from graders.spec import GraderSpec, parse_spec
-from rubrics import Rubric
+from graders.settings import Settings
+from graders.spec import GraderSpec
 from rubrics.errors import InputError
 
 if TYPE_CHECKING:
+    from graders.batch import BatchRun
+    from graders.jobs import GradeJob
     from graders.live import LiveRun, Pace
+    from graders.money import Purse, Tariff
     from graders.offline import OfflineRun
     from graders.outcome import Grader
     from study import Study
 
-__all__ = ["GraderSummary", "Progress", "RunSummary", "grade"]
+    Part = OfflineRun | LiveRun | BatchRun
+
+__all__ = ["GraderSummary", "Progress", "RunSummary", "grade", "open_grader", "priced"]
 
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
@@ -35,6 +42,7 @@ class GraderSummary:
     unscored: Mapping[str, int] = field(default_factory=dict)
     requests: int = 0
     stopped: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def unasked(self) -> int:
@@ -43,9 +51,13 @@ class GraderSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run went, grader by grader, in the order in which they were named."""
+    """How a run went, grader by grader, in the order in which they were named.
+
+    `over_budget`: it ended because the next request might have cost more than was left.
+    """
 
     graders: tuple[GraderSummary, ...]
+    over_budget: bool = False
 
     @property
     def scored(self) -> int:
@@ -70,35 +82,47 @@ def grade(
     progress: Progress | None = None,
     *,
     orders: Sequence[str] = ("ab",),
+    draws: int = 1,
+    method: str = "",
+    retry_unscored: bool = False,
+    batch: bool = False,
+    cancel: bool = False,
+    budget: float | None = None,
     timeout: float = 600.0,
     wait_scale: float = 1.0,
 ) -> RunSummary:
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
 
-    `rubrics` are names, None means all of the study's; `scope` is "sample" or "all"; `orders` are
-    those in which pairs are shown. `timeout` is in seconds for one request; `wait_scale` multiplies
-    the waits between attempts. Raises InputError, with nothing asked, where a grader is unknown,
-    has no key or cannot grade a rubric. A grader that fails for good is stopped, and the summary
-    says so; the others go on.
+    `rubrics` to `retry_unscored` are those of `planning.Choice`. With `batch` the questions go to
+    the providers' batch services; `cancel` then ends what is under way there. `budget` is the most
+    that this run may spend, in US dollars. `timeout` is in seconds for one request; `wait_scale`
+    multiplies the waits. Raises InputError, with nothing asked, where a grader is unknown, has no
+    key or cannot grade a rubric, and while another run collects for this study. A grader that fails
+    for good is stopped, and the summary says so; the others go on.
     """
     from graders.live import Pace
+    from graders.money import Purse
 
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
     scrubber = Scrubber.from_environment()
-    specs = _parsed(grader_specs, scrubber)
-    chosen = _chosen(study, rubrics)
-    units = _units(study, chosen, scope)
-    works = [open_work(study.store, spec.text, units, chosen, orders) for spec in specs]
-    counter = _Counter(sum(map(len, works)), progress)
-    parts = {
-        spec.text: _part(study, spec, work, scrubber, pace, counter)
-        for spec, work in zip(specs, works, strict=True)
-        if len(work)
-    }
-    _carry_out(list(parts.values()))
-    return RunSummary(tuple(_summary(work, parts.get(work.rater_id)) for work in works))
+    choice = Choice(
+        rubrics=rubrics,
+        scope=scope,
+        orders=orders,
+        draws=draws,
+        method=method,
+        retry_unscored=retry_unscored,
+    )
+    with only_runner(study.folder):
+        plans = plan_grading(study, grader_specs, choice, scrubber)
+        counter = _Counter(sum(len(plan.work) for plan in plans), progress)
+        run = _Run(study, scrubber, pace, counter, Purse(budget), batch, cancel)
+        parts = {plan.work.rater_id: run.part(plan) for plan in plans if len(plan.work) or cancel}
+        _carry_out(list(parts.values()))
+    summaries = tuple(_summary(plan.work, parts.get(plan.work.rater_id)) for plan in plans)
+    return RunSummary(summaries, run.purse.exhausted)
 
 
 class _Counter:
@@ -111,84 +135,100 @@ class _Counter:
 
     def add(self, rater_id: str, count: int = 1) -> None:
         self._done += count
+        self.say(rater_id)
+
+    def say(self, label: str) -> None:
         if self._progress:
-            self._progress(self._done, self._total, rater_id)
+            self._progress(self._done, self._total, label)
 
 
-def _parsed(texts: Sequence[str], scrubber: Scrubber) -> list[GraderSpec]:
-    if not texts:
-        raise InputError("name at least one grader")
-    for text in texts:
-        if scrubber.text(text) != text:
-            raise InputError("a grader's name must not hold an API key; take the key out")
-    return [parse_spec(text) for text in dict.fromkeys(texts)]
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all graders of a run share."""
 
+    study: Study
+    scrubber: Scrubber
+    pace: Pace
+    counter: _Counter
+    purse: Purse
+    batch: bool
+    cancel: bool
 
-def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:
-    chosen = []
-    for name in dict.fromkeys(names if names is not None else study.rubrics):
-        if name not in study.rubrics:
-            raise InputError(
-                f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)
-            )
-        chosen.append(study.rubrics[name])
-    return chosen
+    def part(self, plan: GraderPlan) -> Part:
+        """One grader's part of the run, its key, its price and its rubrics checked."""
+        if plan.spec.provider == "baseline":
+            from graders.offline import OfflineRun
 
+            return OfflineRun(self.study, plan.work, self.counter.add)
+        from graders.jobs import GradeJob
+        from graders.live import LiveRun
 
-def _units(study: Study, rubrics: Sequence[Rubric], scope: str) -> dict[str, list[str]]:
-    if scope not in ("sample", "all"):
-        raise InputError(f"scope is {scope!r}; it must be sample or all")
-    units = {rubric.name: study.rubric_units(rubric, scope) for rubric in rubrics}
-    if not any(units.values()):
-        raise InputError(
-            "the study has no responses to grade; add some with "
-            "`evenhand import DIR FILE --kind responses`"
+        tariff = priced(plan.spec, self.purse)
+        grader = open_grader(plan.spec, plan.settings, self.scrubber, self.pace.timeout)
+        job = GradeJob(self.study, grader, plan.work)
+        if self.batch:
+            return self._batch(job, plan.spec, tariff)
+        return LiveRun(
+            job, self.scrubber, self.pace, self.counter.add, purse=self.purse, tariff=tariff
         )
-    return units
+
+    def _batch(self, job: GradeJob, spec: GraderSpec, live: Tariff | None) -> BatchRun:
+        from graders.batch import BatchRun
+        from graders.money import Tariff
+        from study.batches import BatchLedger
+
+        return BatchRun(
+            job,
+            BatchLedger(self.study.store),
+            self.study.rubrics,
+            self.scrubber,
+            self.pace,
+            self.counter.add,
+            self.counter.say,
+            purse=self.purse,
+            tariff=Tariff.find(spec, batch=True),
+            live_tariff=live,
+            cancel=self.cancel,
+        )
 
 
-def _part(
-    study: Study,
-    spec: GraderSpec,
-    work: Work,
-    scrubber: Scrubber,
-    pace: Pace,
-    counter: _Counter,
-) -> OfflineRun | LiveRun:
-    """One grader's part of the run, its key and its rubrics checked."""
-    if spec.provider == "baseline":
-        from graders.offline import OfflineRun
+def priced(spec: GraderSpec, purse: Purse) -> Tariff | None:
+    """The model's prices. Raises InputError under a budget where they are not known."""
+    from graders.money import Tariff
 
-        return OfflineRun(study, work, counter.add)
-    from graders.live import LiveRun
-
-    grader = _open(spec, scrubber, pace.timeout)
-    return LiveRun(study, grader, work, scrubber, pace, counter.add)
+    tariff = Tariff.find(spec)
+    if tariff is None and purse.limit is not None:
+        raise InputError(
+            f"the price of {spec.text} is not known, so it cannot be kept to a budget; run it "
+            "without --budget"
+        )
+    return tariff
 
 
-def _open(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Grader:
+def open_grader(spec: GraderSpec, settings: Settings, scrubber: Scrubber, timeout: float) -> Grader:
+    """A client for one model. Raises InputError where its key is missing."""
     if spec.provider == "anthropic":
         from graders.claude import ClaudeGrader
 
-        return ClaudeGrader(spec, scrubber, timeout=timeout)
+        return ClaudeGrader(spec, settings, scrubber, timeout=timeout)
     from graders.openai_chat import OpenAIGrader
 
-    return OpenAIGrader(spec, scrubber, timeout=timeout)
+    return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
 
 
-def _carry_out(parts: Sequence[OfflineRun | LiveRun]) -> None:
+def _carry_out(parts: Sequence[Part]) -> None:
     """Offline parts first, then all graders behind a network side by side."""
-    from graders.live import LiveRun, run_all
+    from graders.live import run_all
     from graders.offline import OfflineRun
 
     for part in parts:
         if isinstance(part, OfflineRun):
             part.run()
-    if live := [part for part in parts if isinstance(part, LiveRun)]:
-        run_all(live)
+    if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
+        run_all(remote)
 
 
-def _summary(work: Work, part: OfflineRun | LiveRun | None) -> GraderSummary:
+def _summary(work: Work, part: Part | None) -> GraderSummary:
     if part is None:
         return GraderSummary(rater_id=work.rater_id, already=work.already, planned=0)
     return GraderSummary(
@@ -199,4 +239,5 @@ def _summary(work: Work, part: OfflineRun | LiveRun | None) -> GraderSummary:
         unscored=dict(part.unscored),
         requests=part.requests,
         stopped=part.stopped,
+        warnings=tuple(part.warnings),
     )

@@ -16,7 +16,20 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = ["SCHEMA_VERSION", "claims", "grades", "labels", "meta", "metadata", "pairs", "responses"]
+__all__ = [
+    "ADDED_TABLES",
+    "SCHEMA_VERSION",
+    "batch_events",
+    "batches",
+    "claims",
+    "grades",
+    "labels",
+    "meta",
+    "metadata",
+    "pairs",
+    "response_attempts",
+    "responses",
+]
 
 SCHEMA_VERSION = "1"
 
@@ -98,3 +111,42 @@ claims = Table(
     UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash"),
     Index("claims_by_unit", "unit_id", "rubric", "rubric_hash"),
 )
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("chunk", String, primary_key=True),
+    Column("rater_id", String, nullable=False),
+    Column("base_url", String, nullable=False),
+    Column("at_most_usd", Float),  # empty: no known price
+    Column("questions", JSON, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+
+batch_events = Table(
+    "batch_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("chunk", String, nullable=False),
+    Column("kind", String, nullable=False),  # intended, submitted, collected, abandoned
+    Column("batch_id", String, nullable=False, default=""),
+    Column("created_at", String, nullable=False),
+    Index("batch_events_by_chunk", "chunk"),
+)
+
+response_attempts = Table(
+    "response_attempts",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("subject", String, nullable=False),
+    Column("pair_id", String, nullable=False),
+    Column("side", String, nullable=False),
+    Column("response", Text, nullable=False, default=""),
+    Column("unscored_reason", String, nullable=False, default=""),  # why there is no response
+    Column("provenance", JSON, nullable=False, default=dict),
+    Column("created_at", String, nullable=False),
+    Index("response_attempts_by_subject", "subject", "pair_id", "side"),
+)
+
+ADDED_TABLES = (batches, batch_events, response_attempts)
+"""Tables that stores of this version may lack, having been made before there were any."""

@@ -22,7 +22,16 @@ from sqlalchemy.pool import StaticPool
 
 from rubrics.errors import InputError
 from study.grades import TRANSIENT_REASONS, GradeAttempt
-from study.schema import SCHEMA_VERSION, grades, labels, meta, metadata, pairs, responses
+from study.schema import (
+    ADDED_TABLES,
+    SCHEMA_VERSION,
+    grades,
+    labels,
+    meta,
+    metadata,
+    pairs,
+    responses,
+)
 from study.tables import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
@@ -65,6 +74,7 @@ class Store:
             store._set_version()
         else:
             store._check_version()
+            store._add_tables()
         return store
 
     def close(self) -> None:
@@ -191,6 +201,27 @@ class Store:
             )
             return cells, {row.side: row.response for row in rows}
 
+    def texts_of(
+        self, answered: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
+        """The same for many (pair_id, subject) at once; some hundreds, not thousands."""
+        ids = {pair for pair, _ in answered}
+        subjects = {subject for _, subject in answered}
+        with self.read() as connection:
+            rows = connection.execute(
+                sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
+            )
+            cells = {row.pair_id: row.cells for row in rows}
+            texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in answered}
+            for row in connection.execute(
+                sa.select(responses).where(
+                    responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
+                )
+            ):
+                if (row.pair_id, row.subject) in texts:
+                    texts[row.pair_id, row.subject][row.side] = row.response
+        return {key: (cells[key[0]], sides) for key, sides in texts.items()}
+
     # Labels and grades
 
     def add_labels(self, events: Sequence[Mapping[str, Any]]) -> int:
@@ -212,17 +243,31 @@ class Store:
                 connection.execute(sa.insert(grades), rows)
 
     def finished_grades(
-        self, rater_id: str, rubric: str, rubric_hash: str
+        self, rater_id: str, rubric: str, rubric_hash: str, *, labelled_only: bool = False
     ) -> set[tuple[str, str, int]]:
-        """(unit_id, order, draw) of every grade that must not be asked again."""
+        """(unit_id, order, draw) of every grade that must not be asked again.
+
+        With `labelled_only` an outcome without a label is open again.
+        """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
             grades.c.rater_id == rater_id,
             grades.c.rubric == rubric,
             grades.c.rubric_hash == rubric_hash,
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
         )
+        if labelled_only:
+            query = query.where(grades.c.label != "")
         with self.read() as connection:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
+
+    def grade_totals(self) -> pd.DataFrame:
+        """What every grader did and cost: `rater_id, rubric, attempts, labelled, unscored` (of the
+        latest attempts), `cost_usd` (all attempts; NaN where no price is known) and
+        `cached_share` of the input tokens.
+        """
+        from study.totals import grade_totals
+
+        return grade_totals(self)
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """The `ratings` table: the current label or grade of every key, all raters.
@@ -286,6 +331,12 @@ class Store:
                 f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; "
                 "export it with the evenhand that wrote it and import it into a new study"
             )
+
+    def _add_tables(self) -> None:
+        known = set(sa.inspect(self.engine).get_table_names())
+        if not {table.name for table in ADDED_TABLES} <= known:
+            with self.write() as connection:
+                metadata.create_all(connection, tables=ADDED_TABLES)
 
 
 def _sample(connection: sa.Connection) -> list[str]:

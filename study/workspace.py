@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,15 @@ class Study:
         unit = parse_unit_id(unit_id)
         cells, texts = self.store.unit_texts(unit[0], unit[1])
         return presented_values(rubric, unit, order, cells, texts)
+
+    def values_of(self, questions: Sequence[tuple[Rubric, str, str]]) -> list[dict[str, str]]:
+        """The same for many (rubric, unit_id, order) at once; some hundreds, not thousands."""
+        units = [parse_unit_id(unit) for _, unit, _ in questions]
+        texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
+        return [
+            presented_values(rubric, unit, order, *texts[unit[:2]])
+            for unit, (rubric, _, order) in zip(units, questions, strict=True)
+        ]
 
     def ratings(self) -> pd.DataFrame:
         """The `ratings` table: current labels and grades of every rater."""

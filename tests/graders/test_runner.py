@@ -56,7 +56,15 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "pairs"), [("anthropic", 150), ("openai", 40)])
+@pytest.mark.parametrize(
+    ("provider", "pairs"),
+    [
+        ("anthropic", 150),
+        ("openai", 40),
+        pytest.param("anthropic", 1000, marks=pytest.mark.load),
+        pytest.param("openai", 1000, marks=pytest.mark.load),
+    ],
+)
 def test_grades_arrive_each_once_though_every_fifth_reply_is_a_fault(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str, pairs: int
 ) -> None:

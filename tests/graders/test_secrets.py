@@ -86,6 +86,47 @@ def test_the_key_is_nowhere(
     assert base64.b64encode(KEY.encode()).decode()[:24] not in written + told
 
 
+BATCH_WAYS = {
+    "every line failed": lambda server: setattr(server.batches, "fate", lambda call: "errored"),
+    "every line rejected": lambda server: setattr(server.batches, "fate", lambda call: "invalid"),
+    "an answer": lambda server: setattr(
+        server, "script", lambda call: _reply(call, f"Answer: 1\n{_echo(call)}")
+    ),
+    "refused": lambda server: setattr(server.batches, "refuse", f"not with {KEY}"),
+    "not found": lambda server: server.batches.get_replies.extend(
+        [error(404), error(404, f"nothing for {KEY}"), error(404, f"nothing for {KEY}")]
+    ),
+    "no batches": lambda server: server.batches.get_replies.extend(
+        [Reply(200, f"<html>{KEY}</html>"), *[Reply(502, f"<html>{KEY}</html>")] * 9]
+    ),
+}
+
+
+@pytest.mark.parametrize("way", BATCH_WAYS)
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_the_key_is_nowhere_after_a_batch(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    provider: str,
+    way: str,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG)
+    BATCH_WAYS[way](server)
+    study = marked_study(pairs=1)
+    grader = claude if provider == "anthropic" else server.openai
+    summary = grade(study, [grader], batch=True, wait_scale=0.0005)
+    study.close()
+    assert any(MARK in headers["authorization"] for headers in server.batches.headers)
+    written = _files(study.folder) + repr(summary) + "".join(summary.stopped)
+    assert MARK not in written + caplog.text + "".join(capfd.readouterr())
+
+
 def _files(folder: Path) -> str:
     return "".join(p.read_bytes().decode("latin-1") for p in folder.rglob("*") if p.is_file())
 

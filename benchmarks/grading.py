@@ -1,0 +1,182 @@
+"""How close the runner comes to the ideal rate, beside a plain `asyncio.gather`, and its memory.
+
+    python -m benchmarks.grading [--grades N] [--out docs/performance-grading.md]
+
+A server on loopback answers every chat completion after 200 ms. With 64 connections no client can
+do better than 64 / 0.2 s = 320 grades a second. The runner is timed from the first request to the
+end, each grade on disk. The plain client keeps nothing and runs the same SDK on the same server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+LATENCY = 0.2
+CONNECTIONS = 64
+IDEAL = CONNECTIONS / LATENCY
+
+
+async def _serve(port_to: Any) -> None:
+    """The smallest HTTP server that the SDK accepts, so that the server is not what is measured."""
+    body = json.dumps(
+        {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": "1"},
+                }
+            ],
+            "usage": {"prompt_tokens": 900, "completion_tokens": 1, "total_tokens": 901},
+        }
+    ).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
+    reply = head + str(len(body)).encode() + b"\r\n\r\n" + body
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                headers = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = int(headers.partition(b"content-length:")[2].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                await asyncio.sleep(LATENCY)
+                writer.write(reply)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=256)
+    port_to.send(server.sockets[0].getsockname()[1])
+    await server.serve_forever()
+
+
+def _server(port_to: Any) -> None:
+    asyncio.run(_serve(port_to))
+
+
+def _study(folder: Path, grades: int) -> Any:
+    """A synthetic study with so many response units."""
+    from rubrics import load_rubric
+    from study import open_study
+    from study.creation import StudyPlan, create_study
+
+    pairs = grades // 2
+    with (folder / "pairs.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["prompt_a", "prompt_b"])
+        writer.writerows([f"Argue for {n}.", f"Argue against {n}."] for n in range(pairs))
+    width = max(4, len(str(pairs)))
+    with (folder / "responses.jsonl").open("w") as file:
+        for n in range(1, pairs + 1):
+            for side in ("a", "b"):
+                row = {"pair_id": f"p{n:0{width}d}", "side": side, "subject": "s"}
+                file.write(json.dumps(row | {"response": f"Answer {n} {side}. " * 20}) + "\n")
+    plan = StudyPlan(
+        pairs=folder / "pairs.csv",
+        responses=folder / "responses.jsonl",
+        rubrics=[load_rubric("hedging")],
+        sample=pairs,
+        synthetic=True,
+    )
+    create_study(folder / "study", plan)
+    return open_study(folder / "study")
+
+
+def _memory() -> float:
+    """Resident memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _runner(url: str, grades: int) -> tuple[float, list[float]]:
+    """(grades a second, memory at every tenth) of the runner."""
+    from graders import grade
+
+    memory: list[float] = []
+    times: list[float] = []
+
+    def progress(done: int, total: int, _: str) -> None:
+        times.append(time.perf_counter())
+        if done % (total // 10) == 0:
+            memory.append(_memory())
+
+    with tempfile.TemporaryDirectory() as folder, _study(Path(folder), grades) as study:
+        grade(
+            study, [f"openai:m@{url}"], concurrency=CONNECTIONS, method="label", progress=progress
+        )
+    return (len(times) - 1) / (times[-1] - times[0]), memory
+
+
+def _gather(url: str, grades: int) -> float:
+    """Grades a second of the same SDK with a semaphore and one gather; nothing is kept."""
+    import openai
+
+    async def all_of_them() -> float:
+        room = asyncio.Semaphore(CONNECTIONS)
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+
+            async def ask(n: int) -> None:
+                async with room:
+                    await client.chat.completions.create(
+                        model="m", max_tokens=16, messages=[{"role": "user", "content": "x" * 2000}]
+                    )
+
+            began = time.perf_counter()
+            await asyncio.gather(*(ask(n) for n in range(grades)))
+            return grades / (time.perf_counter() - began)
+
+    return asyncio.run(all_of_them())
+
+
+def _report(grades: int, runner: float, plain: float, memory: list[float]) -> str:
+    growth = memory[-1] - memory[len(memory) // 5]
+    return f"""# Speed of grading
+
+Written by `python -m benchmarks.grading`: a synthetic study of {grades:,} response units, a server
+on loopback that answers every request after {LATENCY * 1000:.0f} ms, {CONNECTIONS} connections. No
+client can do better than {CONNECTIONS} / {LATENCY} s = {IDEAL:.0f} grades a second.
+
+| client | share of the ideal rate |
+| --- | ---: |
+| `evenhand grade`, every grade on disk before the next is asked | {runner / IDEAL:.1%} |
+| plain `asyncio.gather` over the same SDK, nothing kept | {plain / IDEAL:.1%} |
+
+The runner does {runner / plain:.2f} times what the plain client does. Between the second tenth and
+the end of the run its resident memory changes by {growth:+.0f} MB of {memory[-1]:.0f} MB.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--grades", type=int, default=20_000)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    ours, theirs = multiprocessing.Pipe()
+    server = multiprocessing.Process(target=_server, args=(theirs,), daemon=True)
+    server.start()
+    try:
+        url = f"http://127.0.0.1:{ours.recv()}/v1"
+        runner, memory = _runner(url, arguments.grades)
+        plain = _gather(url, min(arguments.grades, 5_000))
+    finally:
+        server.terminate()
+    text = _report(arguments.grades, runner, plain, memory)
+    if arguments.out:
+        arguments.out.write_text(text, "utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""One grader asked by batches: the same questions, requests and keys as live, at half the price.
+
+Every chunk is written down before it is sent, so that a run may end at any instant. The next run
+first looks for what is under way at the provider, collects it, and sends only what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import anyio
+
+from graders.batch_chunks import Chunker, under_way
+from graders.batch_end import BatchResult
+from graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
+from graders.jobs import GradeJob
+from graders.live import FAILURES_IN_A_ROW, LiveRun, Pace
+from graders.money import OverBudget, Purse, Tariff, usage_facts
+from graders.outcome import Outcome, Reply
+from graders.plan import Question
+from graders.provenance import origin
+from graders.scrub import Scrubber
+from rubrics import Rubric
+from study.batches import BatchLedger, Chunk, Place
+from study.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+
+__all__ = ["BatchRun"]
+
+_FAILED = TRANSIENT_REASONS[0]
+_LOOK_EVERY = 20.0
+"""Seconds between looks at a batch."""
+
+T = TypeVar("T")
+
+
+class BatchRun:
+    """Asks one grader all of its open questions by batches, then closes it.
+
+    With `cancel` nothing is sent: what is under way is cancelled, and what came of it is kept.
+    """
+
+    def __init__(
+        self,
+        job: GradeJob,
+        ledger: BatchLedger,
+        rubrics: Mapping[str, Rubric],
+        scrubber: Scrubber,
+        pace: Pace,
+        on_grade: Callable[[str], None],
+        on_wait: Callable[[str], None],
+        *,
+        purse: Purse | None = None,
+        tariff: Tariff | None = None,
+        live_tariff: Tariff | None = None,
+        cancel: bool = False,
+    ) -> None:
+        self.stopped = ""
+        self.warnings: list[str] = []
+        self.scored = 0
+        self.unscored: Counter[str] = Counter()
+        self.requests = 0
+        self._job = job
+        self._end = job.grader.batches(self._pause)
+        self._ledger = ledger
+        self._rubrics = rubrics
+        self._scrubber = scrubber
+        self._pace = pace
+        self._on_grade = on_grade
+        self._on_wait = on_wait
+        self._purse = purse or Purse()
+        self._tariff = tariff
+        self._live_tariff = live_tariff
+        self._cancel = cancel
+        self._again: list[Question] = []
+        self._collected = 0
+
+    async def run(self) -> None:
+        grader = self._job.grader
+        try:
+            self.warnings = await grader.lifecycle()
+            await self._carry_out()
+        except Stopped as failure:
+            self.stopped = str(failure)
+        except GraderFailure as failure:
+            self.stopped = f"the batch service does not answer as it should: {failure}"
+        finally:
+            with anyio.CancelScope(shield=True):
+                await grader.close()
+
+    async def _carry_out(self) -> None:
+        chunks = await self._continued()
+        todo = list(self._job.work.without(under_way(chunks)))
+        if self._cancel:
+            for chunk in chunks:
+                await self._surely(lambda chunk=chunk: self._end.cancel(chunk.batch_id))  # type: ignore[misc]
+            await self._collect_all(chunks)
+            return
+        if todo and not chunks:
+            todo = await self._try_one_live(todo)
+        for _ in range(ATTEMPTS):
+            over = await self._send_and_collect(todo, chunks)
+            chunks, todo, self._again = [], self._again, []
+            if over is not None:
+                raise over
+            if not todo or self.stopped:
+                return
+        await self._give_up(todo)
+
+    async def _try_one_live(self, todo: list[Question]) -> list[Question]:
+        """Ask the first question live: a wrong key, model or parameter costs one request, not a
+        batch, and what it teaches about the model's parameters holds for the batch.
+        """
+        probe = GradeJob(self._job.study, self._job.grader, self._job.work.only(todo[0]))
+        run = LiveRun(
+            probe,
+            self._scrubber,
+            self._pace,
+            self._on_grade,
+            purse=self._purse,
+            tariff=self._live_tariff,
+        )
+        await run.run(close=False)
+        self.scored += run.scored
+        self.unscored += run.unscored
+        self.requests += run.requests
+        if run.stopped:
+            raise Stopped(run.stopped)
+        return todo[1:]
+
+    async def _continued(self) -> list[Chunk]:
+        """The chunks under way, found again where the provider's id was never noted."""
+        found = []
+        for chunk in self._ledger.under_way(self._job.rater_id):
+            if not chunk.batch_id:
+                batch_id = await self._found(chunk)
+                if batch_id is None:
+                    self._ledger.abandoned(chunk.chunk)
+                    continue
+                chunk = replace(chunk, batch_id=batch_id)
+                self._ledger.submitted(chunk.chunk, batch_id)
+            self._purse.hold(_at_most(chunk))
+            found.append(chunk)
+        return found
+
+    async def _found(self, chunk: Chunk) -> str | None:
+        known = self._ledger.known_batches()
+        return await self._surely(lambda: self._end.find(chunk, known))
+
+    async def _send_and_collect(
+        self, todo: list[Question], chunks: list[Chunk]
+    ) -> OverBudget | None:
+        """Send all that fits into the budget, collect it, and go on while more fits."""
+        chunker = Chunker(self._job, self._end.limits, self._tariff, todo)
+        while True:
+            while (built := await chunker.build(self._purse)) is not None:
+                chunks.append(await self._submit(*built))
+            await self._collect_all(chunks)
+            chunks = []
+            if self.stopped or not chunker.left:
+                return None
+            worst = chunker.next_costs
+            if not self._purse.fits(worst):
+                try:
+                    await self._purse.reserve(worst)
+                except OverBudget as over:
+                    return over
+                self._purse.settle(worst, Decimal(0))  # others have settled: build again
+
+    async def _submit(
+        self, places: list[Place], requests: list[dict[str, Any]], worst: Decimal
+    ) -> Chunk:
+        rater = self._job.rater_id
+        names = "\n".join([rater, str(self._ledger.count(rater)), *(p.custom_id for p in places)])
+        chunk = Chunk(
+            chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
+            rater_id=rater,
+            base_url=self._job.grader.identity.base_url,
+            places=tuple(places),
+            at_most_usd=float(worst) if self._tariff else None,
+        )
+        await anyio.to_thread.run_sync(self._ledger.intend, chunk)
+        named = [(p.custom_id, request) for p, request in zip(places, requests, strict=True)]
+        batch_id = await self._sent(chunk, named)
+        await anyio.to_thread.run_sync(self._ledger.submitted, chunk.chunk, batch_id)
+        self.requests += len(places)
+        return replace(chunk, batch_id=batch_id)
+
+    async def _sent(self, chunk: Chunk, requests: list[tuple[str, dict[str, Any]]]) -> str:
+        """Submit once: after a failure that may hide a success, look before sending again."""
+        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    found = await self._end.find(chunk, self._ledger.known_batches())
+                    if found is not None:
+                        return found
+                try:
+                    return await self._end.submit(chunk.chunk, requests)
+                except Transient:
+                    raise
+                except GraderFailure:
+                    self._ledger.abandoned(chunk.chunk)
+                    raise
+        raise AssertionError("retrying ends with a result or an error")
+
+    async def _collect_all(self, chunks: list[Chunk]) -> None:
+        waiting = list(chunks)
+        while waiting:
+            for chunk in list(waiting):
+                state = await self._surely(lambda chunk=chunk: self._end.state(chunk.batch_id))  # type: ignore[misc]
+                if state.failed:
+                    self._ledger.abandoned(chunk.chunk)
+                    self._purse.settle(_at_most(chunk), Decimal(0))
+                    raise Stopped(f"the provider refused the batch: {state.failed}")
+                if state.ended:
+                    await self._collect(chunk)
+                    waiting.remove(chunk)
+                else:
+                    self._on_wait(f"batch {chunk.batch_id}: {state.done} of {state.total} done")
+            if waiting:
+                await self._pause()
+
+    async def _collect(self, chunk: Chunk) -> None:
+        results = await self._surely(lambda: self._end.results(chunk.batch_id))
+        by_name = {result.custom_id: result for result in results}
+        grades, again = [], []
+        for place in chunk.places:
+            result = by_name.get(place.custom_id)
+            if result is None or result.again:
+                again.append(place)
+            else:
+                grades.append(self._grade(chunk, place, result))
+        rejected = [grade for grade in grades if grade.unscored_reason.startswith("request_rej")]
+        if len(rejected) == len(chunk.places) >= FAILURES_IN_A_ROW:
+            # The grader's fault, not the units': the next run asks again.
+            grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
+            self.stopped = (
+                f"all {len(grades)} requests of a batch were rejected: "
+                f"{rejected[0].provenance['error']}"
+            )
+        clean = [replace(g, provenance=self._scrubber.tree(g.provenance)) for g in grades]
+        await anyio.to_thread.run_sync(self._ledger.collected, chunk.chunk, chunk.batch_id, clean)
+        spent = math.fsum(grade.provenance.get("cost_usd", 0.0) for grade in clean)
+        self._purse.settle(_at_most(chunk), Decimal(str(round(spent, 9))))
+        self._count(clean)
+        self._again += [q for q in map(self._question, again) if q is not None]
+
+    def _grade(self, chunk: Chunk, place: Place, result: BatchResult) -> GradeAttempt:
+        question = self._question(place)
+        facts: dict[str, Any] = {
+            **origin(self._job.grader.identity, self._job.grader.spec.model, None),
+            "batch_id": chunk.batch_id,
+            "chunk": chunk.chunk,
+            "started_at": chunk.created_at,
+            "finished_at": utc_now(),
+        }
+        if result.body is None:
+            facts |= {"error": result.error, "status": result.status}
+            reason = f"request_rejected: {result.status}"
+            return self._job.failed(question or self._gone(place), reason, facts)
+        if question is None:
+            outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:20_000])
+            question = self._gone(place)
+        else:
+            outcome = self._job.parse(question, result.body)
+        facts |= usage_facts(outcome.evidence.get("usage"), self._tariff)
+        reply = Reply({}, result.request_id, outcome)
+        grade = self._job.kept(question, reply, facts)
+        key = {"grade_key": place.custom_id[:40]}
+        return replace(grade, rubric_hash=place.rubric_hash, provenance=grade.provenance | key)
+
+    def _question(self, place: Place) -> Question | None:
+        """None where the rubric's text is no longer the one that was asked under."""
+        rubric = self._rubrics.get(place.rubric)
+        if rubric is None or rubric.hash != place.rubric_hash:
+            return None
+        return Question(rubric, place.unit_id, place.order, place.draw)
+
+    def _gone(self, place: Place) -> Question:
+        rubric = self._rubrics.get(place.rubric) or next(iter(self._rubrics.values()))
+        return Question(rubric, place.unit_id, place.order, place.draw)
+
+    async def _give_up(self, todo: list[Question]) -> None:
+        facts = {"error": f"no reply in {ATTEMPTS} batches"}
+        failed = [self._job.failed(question, _FAILED, dict(facts)) for question in todo]
+        await anyio.to_thread.run_sync(self._job.store, failed)
+        self._count(failed)
+
+    def _count(self, grades: list[GradeAttempt]) -> None:
+        for grade in grades:
+            if grade.label:
+                self.scored += 1
+            else:
+                self.unscored[grade.unscored_reason] += 1
+            self._on_grade(self._job.rater_id)
+
+    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A call that changes nothing, tried again like any request."""
+        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
+            with attempt:
+                return await call()
+        raise AssertionError("retrying ends with a result or an error")
+
+    async def _pause(self) -> None:
+        await anyio.sleep(_LOOK_EVERY * self._pace.wait_scale)
+
+
+def _at_most(chunk: Chunk) -> Decimal:
+    return Decimal(str(chunk.at_most_usd or 0))

@@ -1,0 +1,91 @@
+"""Warnings before a run, from a small table: what a model cannot give, and when it retires."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from datetime import UTC, date, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from graders.draws import binomial_interval
+from graders.settings import Settings
+from graders.spec import GraderSpec
+
+__all__ = ["warnings_about"]
+
+_FEW_DRAWS = 30
+
+
+def warnings_about(spec: GraderSpec, settings: Settings, today: date | None = None) -> list[str]:
+    """One sentence for everything a user should know before paying.
+
+    >>> from graders.spec import parse_spec
+    >>> for sentence in warnings_about(
+    ...     parse_spec("openai:gpt-5"), Settings("logprobs"), date(2026, 11, 21)
+    ... ):
+    ...     print(sentence)
+    gpt-5 retires on 2026-12-11: later its grades cannot be collected again
+    gpt-5 gives no token probabilities: expect hard labels, or use --draws or --method verbalised
+    """
+    today = today or datetime.now(UTC).date()
+    entry = _entry(spec)
+    said = []
+    if entry.get("retired"):
+        said.append(f"{spec.model} is retired: its grades cannot be collected again")
+    if retires := entry.get("retires"):
+        gone = date.fromisoformat(retires) <= today
+        said.append(
+            f"{spec.model} retired on {retires}: its grades cannot be collected again"
+            if gone
+            else f"{spec.model} retires on {retires}: later its grades cannot be collected again"
+        )
+    if settings.method == "logprobs":
+        said += _about_probabilities(spec.model, entry, today)
+    if spec.provider == "anthropic" and settings.method == "label":
+        said.append(
+            f"{spec.model} gives one hard label, no probability: use --draws K or --method "
+            "verbalised for one"
+        )
+    if settings.method == "draws" and settings.draws < _FEW_DRAWS:
+        said.append(_about_draws(settings.draws))
+    return said
+
+
+def _about_probabilities(model: str, entry: dict[str, Any], today: date) -> list[str]:
+    rule, until = entry.get("probabilities", ""), entry.get("probabilities_until")
+    if rule == "never" or (until and date.fromisoformat(until) <= today):
+        return [
+            f"{model} gives no token probabilities: expect hard labels, or use --draws or "
+            "--method verbalised"
+        ]
+    if rule:
+        return [f"{model} gives token probabilities {rule}"]
+    return [f"{model} gives token probabilities until {until}"] if until else []
+
+
+def _about_draws(draws: int) -> str:
+    low, high = binomial_interval(round(draws / 2), draws)
+    rare = binomial_interval(0, draws)[1]
+    return (
+        f"{draws} draws are coarse: half of them in an option means a probability of {low:.2f} to "
+        f"{high:.2f}, none of them one of up to {rare:.2f} (95% intervals)"
+    )
+
+
+def _entry(spec: GraderSpec) -> dict[str, Any]:
+    if spec.base_url:
+        return {}
+    found = (
+        entry
+        for entry in _table()
+        if entry["provider"] == spec.provider and re.search(entry["match"], spec.model)
+    )
+    return next(found, {})
+
+
+@cache
+def _table() -> tuple[dict[str, Any], ...]:
+    text = files("graders").joinpath("capabilities.toml").read_text("utf-8")
+    return tuple(tomllib.loads(text)["models"])

@@ -1,0 +1,93 @@
+"""What a run would ask and cost, without network or key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from graders.capabilities import warnings_about
+from graders.planning import Choice, GraderPlan, plan_grading
+from graders.scrub import Scrubber
+from rubrics import PromptText
+
+if TYPE_CHECKING:
+    from study import Study
+
+__all__ = ["GraderForecast", "forecast"]
+
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderForecast:
+    """One grader's part of a run. The cost runs from an answer of one token to the most that all
+    requests could bring; None where there is no known price.
+    """
+
+    rater_id: str
+    already: int
+    new: int
+    cost: tuple[float, float] | None
+    sample: PromptText | None
+    warnings: tuple[str, ...]
+
+
+def forecast(
+    study: Study, grader_specs: Sequence[str], choice: Choice, *, batch: bool = False
+) -> list[GraderForecast]:
+    """Render every question and price it. Raises InputError as the run itself would."""
+    plans = plan_grading(study, grader_specs, choice, Scrubber.from_environment())
+    return [_forecast(study, plan, batch) for plan in plans]
+
+
+def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
+    from graders.money import Tariff
+
+    if plan.spec.provider == "baseline":
+        return GraderForecast(
+            rater_id=plan.work.rater_id,
+            already=plan.work.already,
+            new=len(plan.work),
+            cost=(0.0, 0.0),
+            sample=None,
+            warnings=(),
+        )
+    tariff = Tariff.find(plan.spec, batch=batch)
+    least, most, sample = Decimal(0), Decimal(0), None
+    for prompt in _prompts(study, plan):
+        sample = sample or prompt
+        if tariff:
+            request = _request(plan, prompt)
+            least += tariff.at_least(request)
+            most += tariff.at_most(request)
+    return GraderForecast(
+        rater_id=plan.work.rater_id,
+        already=plan.work.already,
+        new=len(plan.work),
+        cost=(float(least), float(most)) if tariff else None,
+        sample=sample,
+        warnings=tuple(warnings_about(plan.spec, plan.settings)),
+    )
+
+
+def _prompts(study: Study, plan: GraderPlan) -> Iterator[PromptText]:
+    questions = iter(plan.work)
+    while chunk := list(islice(questions, _AT_ONCE)):
+        shown = study.values_of([(q.rubric, q.unit_id, q.order) for q in chunk])
+        for question, values in zip(chunk, shown, strict=True):
+            yield question.rubric.for_prompt(values)
+
+
+def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
+    if plan.spec.provider == "anthropic":
+        from graders.claude import build_request
+
+        return build_request(plan.spec.model, prompt, plan.settings.method)
+    from graders.openai_chat import build_request as build_chat_request
+    from graders.openai_chat import first_shape
+
+    shape = first_shape(plan.spec, plan.settings)
+    return build_chat_request(plan.spec.model, prompt, shape, plan.settings.method)

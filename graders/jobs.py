@@ -1,0 +1,91 @@
+"""What a run collects: the questions, how each is put, and what is kept of the replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graders.draws import as_draw
+from graders.outcome import Grader, Outcome, Reply
+from graders.plan import Question, Work
+from graders.provenance import failed_grade, grade_of, replied
+from rubrics import PromptText
+from study.grades import GradeAttempt
+
+if TYPE_CHECKING:
+    from study import Study
+
+__all__ = ["GradeJob", "Job", "Record"]
+
+
+class Record(Protocol):
+    """One attempt as the store keeps it."""
+
+    @property
+    def unscored_reason(self) -> str: ...
+
+    @property
+    def provenance(self) -> dict[str, Any]: ...
+
+
+class Job(Protocol):
+    """Questions for one model behind a network. `grader` is who answers them."""
+
+    rater_id: str
+    grader: Grader
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def prompts(self, questions: Sequence[Any]) -> list[PromptText]: ...
+
+    async def ask(self, question: Any, prompt: PromptText) -> Reply: ...
+
+    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Any: ...
+
+    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> Any: ...
+
+    def store(self, records: Sequence[Any]) -> None: ...
+
+
+class GradeJob:
+    """One grader's open questions, and its grades."""
+
+    def __init__(self, study: Study, grader: Grader, work: Work) -> None:
+        self.rater_id = work.rater_id
+        self.grader = grader
+        self.work = work
+        self.study = study
+
+    def __len__(self) -> int:
+        return len(self.work)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.work)
+
+    def prompts(self, questions: Sequence[Question]) -> list[PromptText]:
+        shown = self.study.values_of([(q.rubric, q.unit_id, q.order) for q in questions])
+        return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
+
+    async def ask(self, question: Question, prompt: PromptText) -> Reply:
+        return await self.grader.ask(question.rubric, prompt)
+
+    def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
+        return self.grader.parse(body, question.rubric)
+
+    def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
+        settings = self.grader.settings
+        outcome = reply.outcome
+        if settings.method == "draws":
+            outcome = as_draw(outcome, question.rubric)
+        seconds = facts.pop("seconds", None)
+        facts = facts | replied(self.grader.identity, reply, question.draw)
+        facts |= {"method": settings.method, "draws": settings.draws}
+        return grade_of(self.rater_id, question, outcome, provenance=facts, seconds=seconds)
+
+    def failed(self, question: Question, reason: str, facts: dict[str, Any]) -> GradeAttempt:
+        return failed_grade(self.rater_id, question, reason, provenance=facts)
+
+    def store(self, records: Sequence[GradeAttempt]) -> None:
+        self.study.store.add_grades(records)

@@ -1,0 +1,164 @@
+"""Subjects' responses to the study's prompts, collected by the same runner as grades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from graders.live import LiveRun, Pace, run_all
+from graders.locking import only_runner
+from graders.money import Purse
+from graders.outcome import Grader, Reply
+from graders.provenance import replied
+from graders.runner import GraderSummary, Progress, open_grader, priced
+from graders.scrub import Scrubber
+from graders.settings import Settings
+from graders.spec import parse_spec
+from rubrics import PromptText
+from rubrics.errors import InputError
+from study.subjects import ResponseAttempt, ResponseLog
+
+if TYPE_CHECKING:
+    from study import Study
+
+__all__ = ["ResponseSummary", "respond"]
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSummary:
+    """How a run went, and how many responses it added to the study (whole pairs only)."""
+
+    run: GraderSummary
+    added: int
+    over_budget: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    pair_id: str
+    side: str
+    text: str
+
+
+def respond(
+    study: Study,
+    subject: str,
+    scope: str = "sample",
+    concurrency: int = 32,
+    progress: Progress | None = None,
+    *,
+    budget: float | None = None,
+    timeout: float = 600.0,
+    wait_scale: float = 1.0,
+) -> ResponseSummary:
+    """Put every prompt to a model, with no system prompt, and keep what it says.
+
+    `subject` is written like a grader and becomes the subject's name. A refusal is a response. A
+    pair's two responses enter the study together. Safe to interrupt and to run again. Raises
+    InputError as `runner.grade` does.
+    """
+    scrubber = Scrubber.from_environment()
+    spec = parse_spec(subject)
+    if spec.provider == "baseline":
+        raise InputError("a baseline writes no responses; name a model")
+    if scope not in ("sample", "all"):
+        raise InputError(f"scope is {scope!r}; it must be sample or all")
+    purse = Purse(budget)
+    with only_runner(study.folder):
+        log = ResponseLog(study.store)
+        prompts = _prompts(study, scope)
+        answered = log.answered(subject)
+        open_prompts = [p for p in prompts if (p.pair_id, p.side) not in answered]
+        summary = GraderSummary(
+            rater_id=subject, already=len(prompts) - len(open_prompts), planned=len(open_prompts)
+        )
+        if open_prompts:
+            tariff = priced(spec, purse)
+            model = open_grader(spec, Settings("text"), scrubber, timeout)
+            done = 0
+
+            def count(label: str) -> None:
+                nonlocal done
+                done += 1
+                if progress:
+                    progress(done, len(open_prompts), label)
+
+            pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
+            job = _ResponseJob(log, model, subject, open_prompts)
+            part = LiveRun(job, scrubber, pace, count, purse=purse, tariff=tariff)
+            try:
+                run_all([part])
+            finally:
+                added = log.add_whole_pairs(subject)
+            summary = replace(
+                summary,
+                scored=part.scored,
+                unscored=dict(part.unscored),
+                requests=part.requests,
+                stopped=part.stopped,
+                warnings=tuple(part.warnings),
+            )
+        else:
+            added = log.add_whole_pairs(subject)
+    return ResponseSummary(summary, added, purse.exhausted)
+
+
+def _prompts(study: Study, scope: str) -> list[_Prompt]:
+    pairs = study.store.pairs()
+    if scope == "sample":
+        pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
+    return [
+        _Prompt(row["pair_id"], side, row[f"prompt_{side}"])
+        for row in pairs.to_dict("records")
+        for side in ("a", "b")
+    ]
+
+
+class _ResponseJob:
+    """One subject's open prompts, and its responses."""
+
+    def __init__(
+        self, log: ResponseLog, model: Grader, subject: str, prompts: Sequence[_Prompt]
+    ) -> None:
+        self.rater_id = subject
+        self.grader = model
+        self._log = log
+        self._open = prompts
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[_Prompt]:
+        return iter(self._open)
+
+    def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
+        return [PromptText(system="", user=question.text, keys=()) for question in questions]
+
+    async def ask(self, question: _Prompt, prompt: PromptText) -> Reply:
+        return await self.grader.ask(None, prompt)
+
+    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> ResponseAttempt:
+        facts = facts | replied(self.grader.identity, reply, 0)
+        outcome = reply.outcome
+        if outcome.unscored_reason:
+            return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})
+        return ResponseAttempt(
+            subject=self.rater_id,
+            pair_id=question.pair_id,
+            side=question.side,
+            response=outcome.raw,
+            provenance=facts,
+        )
+
+    def failed(self, question: _Prompt, reason: str, facts: dict[str, Any]) -> ResponseAttempt:
+        return ResponseAttempt(
+            subject=self.rater_id,
+            pair_id=question.pair_id,
+            side=question.side,
+            unscored_reason=reason,
+            provenance=facts,
+        )
+
+    def store(self, records: Sequence[ResponseAttempt]) -> None:
+        self._log.append(records)

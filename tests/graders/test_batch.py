@@ -1,0 +1,208 @@
+"""Grades by batches: the same as live, each paid for once, whenever the run ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+
+from graders import RunSummary, grade
+from graders.claude_batch import ClaudeBatches
+from study import Study
+from study.batches import BatchLedger
+from study.schema import batch_events, grades
+from tests.graders.conftest import MarkedStudy
+from tests.graders.protocol_server import Call, ProtocolServer, answer, error
+
+PROVIDERS = ("anthropic", "openai")
+
+
+@pytest.fixture(params=PROVIDERS)
+def grader(request: pytest.FixtureRequest, server: ProtocolServer, claude: str) -> str:
+    return claude if request.param == "anthropic" else server.openai
+
+
+def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
+    return grade(study, [grader], batch=True, wait_scale=0.0005, **options)
+
+
+def table(study: Study) -> pd.DataFrame:
+    frame = study.ratings().drop(columns=["seconds", "created_at"])
+    return frame.sort_values(["unit_id", "rubric", "order", "draw"], ignore_index=True)
+
+
+def keys(study: Study) -> dict[tuple[str, str, int], str]:
+    query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw, grades.c.provenance)
+    with study.store.read() as connection:
+        return {
+            (r.unit_id, r.order, r.draw): r.provenance["grade_key"]
+            for r in connection.execute(query)
+        }
+
+
+def kinds(study: Study) -> list[str]:
+    with study.store.read() as connection:
+        return list(connection.execute(sa.select(batch_events.c.kind)).scalars())
+
+
+def test_the_same_grades_under_the_same_keys_as_live(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    live = marked_study(pairs=5, rubrics=("hedging", "even-handedness"), name="live")
+    batch = marked_study(pairs=5, rubrics=("hedging", "even-handedness"), name="batch")
+    orders = ("ab", "ba")
+    grade(live, [grader], orders=orders)
+    summary = by_batch(batch, grader, orders=orders)
+    assert (summary.scored, summary.stopped) == (20, ())
+    pd.testing.assert_frame_equal(table(batch), table(live))
+    assert keys(batch) == keys(live)
+    assert len(server.calls) == 20 + 1  # one asked alone before the batch
+    assert len(server.batches.calls) == 19
+    assert kinds(batch) == ["intended", "submitted", "collected"]
+
+
+def test_only_what_expired_or_can_be_asked_again_is(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    fates = {"p0002|m|a": "expired", "p0002|m|b": "errored", "p0003|m|a": "canceled"}
+    server.batches.fate = lambda call: (
+        "invalid" if call.unit == "p0003|m|b" else fates.get(call.unit, "") * (call.nth == 1)
+    )
+    study = marked_study(pairs=4)
+    summary = by_batch(study, grader)
+    assert summary.scored == 7
+    assert summary.graders[0].unscored == {"request_rejected: 400": 1}
+    asked = Counter(call.unit for call in server.batches.calls)
+    assert {unit: n for unit, n in asked.items() if n > 1} == dict.fromkeys(fates, 2)
+    assert [len(batch["lines"]) for batch in server.batches.made] == [7, 3]
+
+
+def test_large_work_is_cut_into_chunks(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ClaudeBatches, "limits", ClaudeBatches.limits.__class__(4, 10**9))
+    study = marked_study(pairs=5)
+    assert by_batch(study, claude).scored == 10
+    assert [len(batch["lines"]) for batch in server.batches.made] == [4, 4, 1]
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does: nothing after it is carried out."""
+
+
+@pytest.mark.parametrize("step", ["intend", "submitted", "collected"])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_that_ends_at_any_step_is_continued(
+    server: ProtocolServer,
+    grader: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    after: bool,
+) -> None:
+    real: Callable[..., None] = getattr(BatchLedger, step)
+
+    def dies(*arguments: Any) -> None:
+        if after:
+            real(*arguments)
+        raise Killed
+
+    study = marked_study(pairs=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchLedger, step, dies)
+        with pytest.raises(Killed):
+            by_batch(study, grader)
+    summary = by_batch(study, grader)
+    assert summary.stopped == ()
+    assert len(table(study)) == 8
+    assert set(table(study)["unscored_reason"]) == {""}
+    asked = Counter(call.unit for call in [*server.calls, *server.batches.calls])
+    assert set(asked.values()) == {1}
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_a_connection_that_breaks_while_sending_makes_no_second_batch(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy, fault: str
+) -> None:
+    server.batches.drop = [fault]
+    assert by_batch(marked_study(pairs=3), grader).scored == 6
+    assert len(server.batches.made) == 1
+
+
+def test_cancel_keeps_what_has_come_and_sends_nothing(
+    server: ProtocolServer,
+    grader: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dies(*_: Any) -> None:
+        raise Killed
+
+    server.batches.looks = 1000
+    study = marked_study(pairs=4)
+    with monkeypatch.context() as patch:
+        patch.setattr("graders.batch.BatchRun._collect_all", dies)
+        with pytest.raises(Killed):
+            by_batch(study, grader)
+    server.batches.fate = lambda call: ""
+    summary = by_batch(study, grader, cancel=True)
+    assert server.batches.made[0]["cancelled"]
+    assert len(server.batches.made) == 1
+    assert summary.stopped == ()
+    assert kinds(study)[-1] == "collected"
+
+
+def test_a_batch_that_the_provider_refuses_stops_the_grader(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    server.batches.refuse = "the file is not to our taste"
+    study = marked_study(pairs=3)
+    summary = by_batch(study, grader)
+    assert "not to our taste" in summary.stopped[0]
+    server.batches.refuse = ""
+    assert by_batch(study, grader).scored == 5
+
+
+def test_looking_is_tried_again(
+    server: ProtocolServer, grader: str, marked_study: MarkedStudy
+) -> None:
+    server.batches.get_replies = [error(404), error(500), error(503)]
+    server.batches.get_replies = server.batches.get_replies[grader.startswith("openai") :]
+    assert by_batch(marked_study(pairs=3), grader).scored == 6
+
+
+def test_units_with_the_same_text_are_asked_apart(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=3, response=lambda pair, side: "No.")
+    with study.store.write() as connection:
+        connection.execute(sa.text("UPDATE responses SET response = 'I cannot.'"))
+    assert by_batch(study, claude).scored == 6  # the server refuses a custom id that comes twice
+
+
+def test_progress_says_where_the_batch_stands(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    said: list[str] = []
+    by_batch(marked_study(pairs=2), claude, progress=lambda done, total, text: said.append(text))
+    assert "batch batch_0: 0 of 3 done" in said
+
+
+def test_an_answer_without_label_is_an_outcome_in_a_batch_too(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    from tests.graders.protocol_server import message
+
+    def script(call: Call) -> Any:
+        return message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)
+
+    server.script = script
+    study = marked_study(pairs=2)
+    assert by_batch(study, claude).graders[0].unscored == {"refusal": 1}
+    server.script = answer
+    assert by_batch(study, claude).graders[0].planned == 0
+    assert by_batch(study, claude, retry_unscored=True).scored == 1

@@ -1,0 +1,142 @@
+"""Prices, forecasts without network, and a budget that is never overspent."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+
+import anyio
+import pytest
+
+from evenhand.main import main
+from graders import Choice, forecast, grade
+from graders.money import OverBudget, Purse, Tariff, Tokens
+from graders.spec import parse_spec
+from rubrics.errors import InputError
+from tests.graders.conftest import MarkedStudy
+from tests.graders.protocol_server import DROPPED, ProtocolServer, answer, error
+
+PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens
+
+
+def spent(server: ProtocolServer) -> float:
+    """What the server would have billed: 900 tokens in and 12 out a request."""
+    return len(server.calls) * (900 * 5 + 12 * 25) / 1e6
+
+
+def test_price_and_usage_stand_with_every_grade(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=3)
+    grade(study, [PRICED])
+    totals = study.store.grade_totals().iloc[0]
+    assert totals["cost_usd"] == pytest.approx(spent(server)) == pytest.approx(6 * 0.0048)
+    assert (totals["labelled"], totals["unscored"], totals["cached_share"]) == (6, 0, 0)
+    grade(study, [claude])  # a model without a price
+    assert study.store.grade_totals()["cost_usd"].isna().tolist() == [False, True]
+
+
+def test_a_batch_costs_half() -> None:
+    tokens = Tokens(input=1000, cached=200, written=100, output=50)
+    spec = parse_spec(PRICED)
+    assert Tariff(spec, batch=True).cost(tokens) == Tariff(spec).cost(tokens) / 2
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, batch: bool
+) -> None:
+    study = marked_study(pairs=20)
+    budget = 1.0  # one request may cost $0.43 at most, and costs $0.0048
+    summary = grade(study, [PRICED], budget=budget, batch=batch, wait_scale=0.0005)
+    total = study.store.grade_totals()["cost_usd"].sum()
+    assert total <= budget
+    assert summary.scored == 40
+    assert not summary.over_budget
+    more = grade(study, [PRICED], budget=0.3, draws=2, batch=batch, wait_scale=0.0005)
+    assert more.over_budget
+    assert more.scored == 0
+    assert "budget" in more.stopped[0]
+
+
+def test_the_purse_holds_whatever_happens() -> None:
+    luck = random.Random(1)
+    purse = Purse(10)
+    billed = []
+
+    async def spend() -> None:
+        for _ in range(20):
+            worst = Decimal(luck.randint(1, 300)) / 100
+            try:
+                await purse.reserve(worst)
+            except OverBudget:
+                return
+            await anyio.sleep(0)
+            bill = worst * luck.randint(0, 100) / 100
+            billed.append(bill)
+            purse.settle(worst, bill)
+            assert purse.spent <= 10
+
+    async def everyone() -> None:
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(spend)
+
+    anyio.run(everyone)
+    assert purse.exhausted
+    assert 7 < sum(billed) == purse.spent <= 10
+
+
+def test_a_lost_reply_may_have_been_billed(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    server.script = lambda call: DROPPED if call.nth == 1 else answer(call)
+    summary = grade(marked_study(pairs=3), [PRICED], budget=1.0, wait_scale=0.0005)
+    assert summary.over_budget  # two lost replies of $0.43 each leave too little for a third
+    server.script = lambda call: error(529) if call.nth == 1 else answer(call)
+    study = marked_study(pairs=3, name="busy")
+    assert grade(study, [PRICED], budget=1.0, wait_scale=0.0005).scored == 6
+
+
+def test_a_model_without_a_price_is_refused_only_under_a_budget(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=1)
+    with pytest.raises(InputError, match="price of anthropic:claude-test is not known"):
+        grade(study, [claude], budget=5)
+    assert server.calls == []
+    assert grade(study, [claude]).scored == 2
+
+
+def test_the_command_ends_with_its_own_code(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = str(marked_study(pairs=1).folder)
+    assert main(["grade", folder, "--grader", PRICED, "--budget", "0.01"]) == 3
+    assert "--budget" in capsys.readouterr().err
+    assert server.calls == []
+
+
+def test_a_forecast_needs_no_key_and_no_network(
+    marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = marked_study(pairs=5)
+    specs = [PRICED, "openai:gpt-5", "openai:m@http://127.0.0.1:9/v1", "baseline:lexical"]
+    first, second, third, last = forecast(study, specs, Choice())
+    assert first.cost is not None
+    assert 0 < first.cost[0] < 10 * 0.0048 < first.cost[1]
+    assert (first.already, first.new) == (0, 10)
+    assert first.sample is not None
+    assert "Argue" not in first.sample.system
+    assert any("retires on 2026-12-11" in sentence for sentence in second.warnings)
+    assert third.cost is None
+    assert last.cost == (0.0, 0.0)
+    (halved,) = forecast(study, [PRICED], Choice(), batch=True)
+    assert halved.cost == pytest.approx([usd / 2 for usd in first.cost])
+    assert main(["grade", str(study.folder), "--grader", PRICED, "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert "|m|a]] A plain answer." in said.out or "|m|b]] A plain answer." in said.out
+    assert "no probability" in said.err
