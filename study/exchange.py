@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from rubrics.errors import InputError
+from study.claims import last_version
 from study.grades import utc_now
 from study.schema import claims, grades, labels
 from study.store import conflict_free_insert
@@ -50,21 +51,24 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
 def _take_places(connection: sa.Connection, study: Study, rows: list[dict[str, Any]]) -> None:
     """Units that people labelled elsewhere want so many raters fewer at the desk."""
     taken = {
-        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"]): {
+        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
             "task_id": _import_id(row),
             "rater_id": row["rater_id"],
             "unit_id": row["unit_id"],
             "rubric": row["rubric"],
             "rubric_hash": row["rubric_hash"] or study.rubrics[row["rubric"]].hash,
             "order": row["order"],
+            "draw": row["draw"],
             "claimed_at": row["created_at"],
-            "labelled": True,
+            "state": "labelled",
         }
         for row in rows
     }
     if taken:
+        version = last_version(connection)
+        numbered = [row | {"version": version + n} for n, row in enumerate(taken.values(), 1)]
         insert = conflict_free_insert(connection, claims)
-        connection.execute(insert.on_conflict_do_nothing(), list(taken.values()))
+        connection.execute(insert.on_conflict_do_nothing(), numbered)
 
 
 def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:

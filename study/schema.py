@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
-    Boolean,
     Column,
     Float,
     Index,
@@ -16,7 +15,17 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-__all__ = ["SCHEMA_VERSION", "claims", "grades", "labels", "meta", "metadata", "pairs", "responses"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "claims",
+    "grades",
+    "labels",
+    "meta",
+    "metadata",
+    "pairs",
+    "remarks",
+    "responses",
+]
 
 SCHEMA_VERSION = "1"
 
@@ -84,6 +93,26 @@ grades = Table(
     Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
 )
 
+remarks = Table(
+    "remarks",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("submit_id", String, nullable=False, unique=True),  # an answer's is that of its label
+    Column("kind", String, nullable=False),  # answer | flag
+    Column("unit_id", String, nullable=False),
+    Column("rubric", String, nullable=False),
+    Column("rater_id", String, nullable=False),
+    Column("order", String, nullable=False),
+    Column("draw", Integer, nullable=False),
+    Column("rubric_hash", String, nullable=False),
+    Column("confidence", Integer),
+    Column("reason", String, nullable=False, default=""),
+    Column("text", Text, nullable=False, default=""),
+    Column("created_at", String, nullable=False),
+    Index("remarks_by_rater", "rater_id", "unit_id"),
+)
+"""What people say beside their labels: append-only, never part of the `ratings` table."""
+
 claims = Table(
     "claims",
     metadata,
@@ -93,8 +122,11 @@ claims = Table(
     Column("rubric", String, nullable=False),
     Column("rubric_hash", String, nullable=False),
     Column("order", String, nullable=False),
+    Column("draw", Integer, nullable=False, default=0),
     Column("claimed_at", String, nullable=False),
-    Column("labelled", Boolean, nullable=False, default=False),
-    UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash"),
-    Index("claims_by_unit", "unit_id", "rubric", "rubric_hash"),
+    Column("state", String, nullable=False),  # open | labelled | released
+    Column("version", Integer, nullable=False),  # rises with every change of any row
+    UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash", "draw"),
+    Index("claims_by_version", "version"),
 )
+"""Who was given what. The labels are the truth; this is what the desk deals by."""
