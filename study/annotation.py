@@ -48,6 +48,8 @@ class Sheet:
     tasks: tuple[Task, ...]
     done: int
     total: int
+    before: str = ""
+    """The task that was answered before these; "" stands for the last one of all."""
 
 
 class AnnotationDesk:
@@ -163,7 +165,8 @@ class AnnotationDesk:
             shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
             given = given_answers(connection, rater_id, shown, self.study.rubrics)
         tasks = tuple(self._task(claim, given.get(claim.task_id)) for claim in shown)
-        return Sheet(tasks, *self.progress(rater_id))
+        older = recent[recent.index(shown[0]) + 1 :] or shown
+        return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id)
 
     def _recent(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign

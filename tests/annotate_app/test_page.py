@@ -130,7 +130,7 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     page.goto(f"{served.url}?rater=look")
     page.wait_for_selector(".option")
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    for part in (".count", ".chip", "#question", ".options", ".go", ".response .text >> nth=0"):
+    for part in (".count", ".chip", "#question-0", ".options", ".go", ".response .text >> nth=0"):
         box = page.locator(part).bounding_box()
         assert box is not None
         assert box["x"] >= 0
@@ -141,7 +141,15 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     assert side_by_side == (width > 700)
     for chrome in ("stToolbar", "stAppDeployButton", "stHeader"):
         assert not page.get_by_test_id(chrome).first.is_visible()
-    for part in (".response .text", ".name", ".description", ".count", ".chip", "#question", ".go"):
+    for part in (
+        ".response .text",
+        ".name",
+        ".description",
+        ".count",
+        ".chip",
+        "#question-0",
+        ".go",
+    ):
         assert _contrast(page, part) >= 4.5, part
     page.keyboard.press("c")
     for part in (".option:has(:checked) .description", ".go[aria-disabled=false]"):
