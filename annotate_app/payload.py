@@ -146,7 +146,10 @@ def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
         "id": "-".join(task.task_id for task in sheet.tasks),
         "earlier": earlier,
         "before": sheet.before,
-        "blocks": [_block(block) for block in blocks.values()],
+        # What was asked stands before what was answered, whichever rubric needs which.
+        "blocks": [
+            _block(block) for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
+        ],
         "questions": [_question(task) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",

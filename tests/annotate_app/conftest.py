@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ import pytest
 
 from rubrics import Rubric, load_rubric
 from study import create_study, open_study
+from study.config import change_config
 from study.creation import StudyPlan
 
 if TYPE_CHECKING:
@@ -67,9 +68,15 @@ SWAPPED = {"L": "R", "R": "L", "C": "C"}
 
 @pytest.fixture(scope="session")
 def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """make_study(pairs, response=function of (pair number, side)) -> the folder of a new study."""
+    """make_study(pairs, response=function of (pair number, side), **annotation settings) -> the
+    folder of a new study."""
 
-    def make(pairs: int, response: Callable[[int, str], str] = _response) -> Path:
+    def make(
+        pairs: int,
+        response: Callable[[int, str], str] = _response,
+        rubrics: Sequence[Rubric] = (),
+        **settings: object,
+    ) -> Path:
         home = tmp_path_factory.mktemp("study")
         with (home / "pairs.csv").open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
@@ -83,11 +90,12 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         plan = StudyPlan(
             pairs=home / "pairs.csv",
             responses=home / "responses.jsonl",
-            rubrics=[_rubric(home)],
+            rubrics=rubrics or [_rubric(home)],
             stratify=(),
             raters_per_unit=50,
         )
         create_study(home / "study", plan)
+        change_config(home / "study", {"annotation": settings})
         return home / "study"
 
     return make
@@ -210,7 +218,7 @@ def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 @pytest.fixture(scope="session")
 def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
     """One server for the tests that only read and label: each with rater codes of its own."""
-    return serve_study(make_study(32))
+    return serve_study(make_study(150))
 
 
 @pytest.fixture(scope="session")
@@ -279,8 +287,13 @@ def annotator(
     """annotator(rater) -> a person at their first unit, in a browser of their own."""
 
     def make(
-        rater: str, server: Served = served, context: BrowserContext | None = None
+        rater: str,
+        server: Served = served,
+        context: BrowserContext | None = None,
+        page: Page | None = None,
     ) -> Annotator:
+        if page is not None:  # already there
+            return Annotator(rater, server, page)
         page = (context or new_context()).new_page()
         person = Annotator(rater, server, page)
         page.goto(f"{server.url}?rater={rater}")
@@ -369,6 +382,13 @@ class Annotator:
     def stored(self) -> dict[str, str]:
         rows = self.server.labels(self.rater)
         return dict(zip(rows["unit_id"], rows["label"], strict=True))
+
+    def in_panel(self, condition: str) -> None:
+        """Wait until a JavaScript condition on `panel`, the panel's root, holds."""
+        self.page.wait_for_function(
+            "() => { const panel = document.querySelector('[data-testid=stBidiComponentIsolated]')"
+            f"?.shadowRoot.querySelector('.panel'); return panel && ({condition}); }}"
+        )
 
     def chosen(self) -> str | None:
         checked = self.page.locator(".option input:checked")
