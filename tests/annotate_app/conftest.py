@@ -27,7 +27,7 @@ from study.creation import StudyPlan
 
 if TYPE_CHECKING:
     import pandas as pd
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 SUBJECT = "secret-subject"
@@ -124,6 +124,7 @@ class Served:
     home: Path
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -142,7 +143,7 @@ class Served:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", starts],
                 cwd=self.home,  # anywhere but the checkout
-                env=os.environ | {"PYTHONPATH": search},
+                env=os.environ | {"PYTHONPATH": search} | self.environment,
                 stdout=log,
                 stderr=log,
             )
@@ -248,13 +249,17 @@ def browser() -> Iterator[Browser]:
     except ImportError:
         _no_browser("Playwright is not installed")
     with sync_playwright() as playwright:
-        names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-        path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
-        if not Path(path).exists():
-            _no_browser("no Chromium is installed: `playwright install chromium` brings one")
-        browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS])
+        browser = launched_chromium(playwright)
         yield browser
         browser.close()
+
+
+def launched_chromium(playwright: Playwright) -> Browser:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
+    if not Path(path).exists():
+        _no_browser("no Chromium is installed: `playwright install chromium` brings one")
+    return playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS])
 
 
 def _no_browser(reason: str) -> None:
@@ -271,7 +276,7 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
     def make(**settings: Any) -> BrowserContext:
         context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | settings))
         context.set_default_timeout(15_000)
-        context.add_init_script(_CLOCK)
+        context.add_init_script(CLOCK)
         opened.append(context)
         return context
 
@@ -304,7 +309,7 @@ def annotator(
 
 
 # Times from Enter to the frame after the one in which the next unit is drawn.
-_CLOCK = """
+CLOCK = """
 window.enterToPaint = [];
 let entered = null;
 addEventListener("keydown", (event) => {
@@ -325,7 +330,7 @@ function watch() {
 watch();
 """
 
-_IS_NEXT = """
+IS_NEXT = """
 (before) => {
   const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
   const now = root?.querySelector(".material")?.textContent;
@@ -368,7 +373,7 @@ class Annotator:
         self.page.keyboard.press("Enter")
 
     def wait_for_next(self, before: str) -> None:
-        self.page.wait_for_function(_IS_NEXT, arg=before)
+        self.page.wait_for_function(IS_NEXT, arg=before)
 
     def answer(self, option: str, key: str | None = None, gap: float = 0) -> None:
         """Choose, submit, and wait until the next unit, or the end, is on the page."""
