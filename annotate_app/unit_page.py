@@ -33,7 +33,7 @@ def _asset(*names: str) -> str:
 _mount = component(
     "evenhand_panel",
     html=_asset("panel.html"),
-    css=_asset("panel.css"),
+    css=_asset("panel.css", "dialogs.css", "narrow.css"),
     js=_asset(
         "shelf.js", "view.js", "dialogs.js", "panel.js"
     ),  # one module: the parts share its scope

@@ -14,7 +14,6 @@ import os
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -111,8 +110,8 @@ def by_websocket(served: Served, sessions: int, seconds: float, setting: str) ->
     people = [Session(served.port, f"{name}-{n}") for n in range(sessions)]
 
     async def work() -> list[BaseException | None]:
-        stop = time.monotonic() + seconds
-        paced = (work_at_pace(person, PAUSE, stop) for person in people)
+        opening = max(10.0, sessions / 20)
+        paced = (work_at_pace(person, PAUSE, opening, seconds) for person in people)
         return list(await asyncio.gather(*paced, return_exceptions=True))
 
     ended = asyncio.run(work())
@@ -169,9 +168,9 @@ server and driver on the same machine), on a synthetic study of 6,250 tasks and 
 
 One session is a real Chromium driven by keyboard without a pause: milliseconds from Enter to the
 frame in which the next unit is painted; the answer is on disk by then. More sessions speak to the
-app over its WebSocket, each with one submit in {PAUSE:.0f} s for {seconds:.0f} s: milliseconds from
-the submit to the end of the run that brings the next unit. "Lost" counts answers that the app
-acknowledged and the store does not have.
+app over its WebSocket, each with one submit in {PAUSE:.0f} s for {seconds:.0f} s after all have
+opened the page: milliseconds from the submit to the end of the run that brings the next unit.
+"Lost" counts answers that the app acknowledged and the store does not have.
 
 "Streamlit defaults" is the same page with `runner.postScriptGC` as Streamlit has it, a full garbage
 collection after every run; the app ships with it off.

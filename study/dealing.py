@@ -99,9 +99,8 @@ class Hand:
         """What the rater may still be given, screen by screen: free places, units to the limit."""
         most = self.design.settings.units_per_rater
         units = {unit for unit, _ in self.ledger.held_by(self.rater_id)}
-        for screen in self.design.screens(self.rater_id):
-            places = tuple(place for place in screen if place.key in self.free)
-            if places and (not most or places[0].unit_id in units or len(units) < most):
+        for places in self.design.screens(self.rater_id, self.free):
+            if not most or places[0].unit_id in units or len(units) < most:
                 units.add(places[0].unit_id)
                 yield places
 

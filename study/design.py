@@ -7,7 +7,7 @@ early. Within a block every rater has an order of their own, so that no unit is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +16,6 @@ from study.units import parse_unit_id
 from study.workspace import Study
 
 __all__ = ["Place", "Screen", "SessionDesign"]
-
-_RATERS_IN_MEMORY = 500
 
 
 @dataclass(frozen=True)
@@ -48,29 +46,27 @@ class SessionDesign:
         self.places = {
             place.key: place for stage in self._stages for screen in stage for place in screen
         }
-        self._orders: dict[str, list[Screen]] = {}
+        self._keys = [{place.key for screen in stage for place in screen} for stage in self._stages]
 
     @property
     def whole(self) -> bool:
         """Whether all rubrics of a unit stand on one screen."""
         return self.settings.screen == "all"
 
-    def screens(self, rater_id: str) -> list[Screen]:
-        """Everything there is to label, in this rater's order.
+    def screens(self, rater_id: str, free: Set[tuple[str, str]]) -> Iterator[Screen]:
+        """The places among `free`, screen by screen in this rater's order.
 
         Within a stage of a block the subjects mix, so that nobody rates one subject in a row.
         """
-        if rater_id not in self._orders:
-            if len(self._orders) >= _RATERS_IN_MEMORY:
-                self._orders.clear()
-            self._orders[rater_id] = [
-                screen
-                for stage in self._stages
-                for screen in sorted(
-                    stage, key=lambda screen: self.digest("place", rater_id, screen[0].unit_id)
-                )
-            ]
-        return self._orders[rater_id]
+        for stage, keys in zip(self._stages, self._keys, strict=True):
+            if keys.isdisjoint(free):
+                continue  # most stages of most raters: they are not even put in order
+            for screen in sorted(
+                stage, key=lambda screen: self.digest("place", rater_id, screen[0].unit_id)
+            ):
+                places = tuple(place for place in screen if place.key in free)
+                if places:
+                    yield places
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
         """Which side comes first for this rater: "ab" or "ba".

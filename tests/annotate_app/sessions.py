@@ -101,11 +101,13 @@ class Session:
                 return
 
 
-async def work_at_pace(session: Session, pause: float, stop: float) -> None:
-    """Label until `stop` (of time.monotonic), one unit each `pause` seconds on average."""
-    await asyncio.sleep(random.random() * pause)
+async def work_at_pace(session: Session, pause: float, opening: float, seconds: float) -> None:
+    """Open the page at some moment of `opening` seconds; when that is over, label for `seconds`,
+    one unit each `pause` seconds on average.
+    """
+    begin = time.monotonic() + opening
+    await asyncio.sleep(random.random() * opening * 0.8)
     await session.open()
-    while time.monotonic() < stop:
+    await asyncio.sleep(max(begin - time.monotonic(), 0) + random.random() * pause)
+    while time.monotonic() < begin + seconds and await session.answer():
         await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-        if not await session.answer():
-            return
