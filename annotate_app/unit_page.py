@@ -34,9 +34,8 @@ _mount = component(
     "evenhand_panel",
     html=_asset("panel.html"),
     css=_asset("panel.css", "dialogs.css", "narrow.css"),
-    js=_asset(
-        "shelf.js", "view.js", "dialogs.js", "panel.js"
-    ),  # one module: the parts share its scope
+    # One module: the parts share its scope.
+    js=_asset("shelf.js", "view.js", "dialogs.js", "drawing.js", "keys.js", "panel.js"),
 )
 
 

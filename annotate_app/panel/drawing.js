@@ -1,6 +1,6 @@
 // How the panel looks at any moment: drawn from its data, its unit and its phase.
 
-class Drawing {
+class DrawnPanel {
   drawFrame() {
     const { words, progress, synthetic, rater } = this.data;
     for (const node of this.root.querySelectorAll("[data-word]")) {

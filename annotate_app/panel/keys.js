@@ -1,6 +1,6 @@
 // Which key does what. Keys are silent while someone types in a field.
 
-class Keyboard extends Drawing {
+class KeyedPanel extends DrawnPanel {
   onKey(event) {
     if (!event.key || event.isComposing || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0];

@@ -6,7 +6,7 @@ const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
-class Panel extends Keyboard {
+class Panel extends KeyedPanel {
   constructor(place) {
     super();
     this.place = place;
