@@ -172,6 +172,9 @@ app over its WebSocket, each with one submit in {PAUSE:.0f} s for {seconds:.0f} 
 opened the page: milliseconds from the submit to the end of the run that brings the next unit.
 "Lost" counts answers that the app acknowledged and the store does not have.
 
+All sessions share one process, which uses one core at a time: the setting breaks where submits come
+faster than that core can run the page, and waiting times then grow without bound.
+
 "Streamlit defaults" is the same page with `runner.postScriptGC` as Streamlit has it, a full garbage
 collection after every run; the app ships with it off.
 """
