@@ -48,6 +48,17 @@ class Readings:
     reason: npt.NDArray[np.object_]
 
 
+def _first_readings(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Without people's hidden repeats: those are for intra-rater agreement, the first reading is
+    what the person said. A grader's draws are draws from one distribution, and combine.
+    """
+    repeated = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
+    if not repeated.any():
+        return ratings
+    first = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
+    return ratings[~repeated | (ratings["draw"] == first)]
+
+
 def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Combine the rows of one rubric (a validated `ratings` table with its original index).
 
@@ -55,6 +66,7 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     """
     import pandas as pd
 
+    ratings = _first_readings(ratings)
     units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
     orders, _ = pd.factorize(ratings["order"], sort=True)

@@ -1,62 +1,95 @@
 """What travels between server and panel: plain data, and nothing that an annotator must not know.
 
-To the panel go an opaque task id, the texts, the rubric's words and the progress; no unit id, no
-subject, no order, no label. From the panel come answers.
+To the panel go opaque task ids, the texts, the rubrics' words, the progress, and - where the rater
+looks back - their own earlier answers; no unit id, no subject, no order, no other rater's label.
+From the panel come answers, flags, and the wish to look at an earlier unit.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from annotate_app import strings
+from study.answers import CONFIDENCE_LEVELS, Answer, Flag
 
 if TYPE_CHECKING:
     from rubrics import Block, Option
     from study import Study
-    from study.annotation import AnnotationDesk, Task
+    from study.annotation import AnnotationDesk, Sheet, Task
 
-__all__ = ["Answer", "page_data", "read_answers"]
+__all__ = ["Look", "View", "page_data", "read_look", "read_sent"]
 
-_LONGEST_TEXT = 128
+_LONGEST_ID = 128
+_LONGEST_TEXT = 4000
+_LONGEST_EXCERPT = 160
 _LONGEST_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One submit of the panel; `option_key` is the option as it was shown."""
+class Look:
+    """A wish of the panel: "task" shows an earlier one, "list" lists them, "next" goes on."""
 
-    submit_id: str
-    task_id: str
-    option_key: str
-    seconds: float
+    nonce: str
+    wish: str
+    task_id: str = ""
 
 
-def page_data(desk: AnnotationDesk, rater: str, receipts: Mapping[str, str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class View:
+    """What a session looks at: an earlier task, or (None) the one whose turn it is."""
+
+    task_id: str | None = None
+    nonce: str = ""
+    listing: bool = False
+
+
+def page_data(
+    desk: AnnotationDesk, rater: str, receipts: Mapping[str, str], view: View
+) -> dict[str, Any]:
     """Everything that the panel shows, as JSON-able data."""
     study = desk.study
-    task = desk.next_task(rater)
-    done, total = (task.done, task.total) if task else desk.progress(rater)
+    back = None if view.task_id is None else desk.reopen(rater, view.task_id)
+    sheet = back or desk.next_sheet(rater)
+    done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
+    annotation = study.config.annotation
     return {
         "shelf": _shelf(study, rater),
         "rater": rater,
         "synthetic": study.config.synthetic,
         "words": strings.PANEL,
+        "asks": {
+            "confidence": strings.CONFIDENCE if annotation.confidence else [],
+            "rationale": annotation.rationale,
+            "skip": strings.SKIP_REASONS,
+            "flag": strings.FLAG_REASONS,
+        },
         "progress": {"done": done, "total": total},
         "receipts": dict(receipts),
-        "task": None if task is None else _task(task),
+        "looked": view.nonce,
+        "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
+        "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
     }
 
 
-def read_answers(sent: Any) -> list[Answer]:
-    """The answers in what a browser sent. Anything that is not an answer is left out."""
+def read_sent(sent: Any) -> list[Answer | Flag]:
+    """The answers and flags in what a browser sent. Anything that is neither is left out."""
     entries = sent.get("answers") if isinstance(sent, Mapping) else None
     if not isinstance(entries, list):
         return []
-    return [answer for entry in entries if (answer := _answer(entry)) is not None]
+    read = (_flag(entry) or _answer(entry) for entry in entries)
+    return [each for each in read if each is not None]
+
+
+def read_look(sent: Any) -> Look | None:
+    """What the panel wants to look at, if it is a wish at all."""
+    match sent:
+        case {"nonce": str(nonce), "wish": "task" | "list" | "next" as wish, "task_id": str(task)}:
+            return Look(nonce, wish, task) if _short([nonce]) and len(task) < _LONGEST_ID else None
+    return None
 
 
 def _answer(entry: Any) -> Answer | None:
@@ -65,23 +98,93 @@ def _answer(entry: Any) -> Answer | None:
             "submit_id": str(submit_id),
             "task_id": str(task_id),
             "option_key": str(option_key),
+            "skip_reason": str(skip_reason),
             "seconds": int() | float() as seconds,
-        } if math.isfinite(seconds):
-            texts = (submit_id, task_id, option_key)
-            if all(0 < len(text) <= _LONGEST_TEXT for text in texts):
-                return Answer(*texts, seconds=min(max(float(seconds), 0.0), _LONGEST_SECONDS))
+            "edit": bool(edit),
+            "confidence": None | int() as confidence,
+            "rationale": str(rationale),
+        } if (
+            math.isfinite(seconds)
+            and _short([submit_id, task_id, option_key or skip_reason])
+            and confidence in (None, *CONFIDENCE_LEVELS)
+        ):
+            return Answer(
+                submit_id=submit_id,
+                task_id=task_id,
+                option_key=option_key,
+                skip_reason=skip_reason,
+                seconds=min(max(float(seconds), 0.0), _LONGEST_SECONDS),
+                edit=edit,
+                confidence=confidence,
+                rationale=rationale.strip()[:_LONGEST_TEXT],
+            )
     return None
 
 
-def _task(task: Task) -> dict[str, Any]:
+def _flag(entry: Any) -> Flag | None:
+    match entry:
+        case {
+            "submit_id": str(submit_id),
+            "task_id": str(task_id),
+            "flag": str(reason),
+            "text": str(text),
+        } if _short([submit_id, task_id, reason]):
+            text = text.strip()[:_LONGEST_TEXT]
+            return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=text)
+    return None
+
+
+def _short(texts: Iterable[str]) -> bool:
+    return all(0 < len(text) <= _LONGEST_ID for text in texts)
+
+
+def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
+    """The texts that any of the questions needs, once each, and the questions."""
+    blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
+    first = sheet.tasks[0].given
+    return {
+        "id": "-".join(task.task_id for task in sheet.tasks),
+        "earlier": earlier,
+        "before": sheet.before,
+        # What was asked stands before what was answered, whichever rubric needs which.
+        "blocks": [
+            _block(block) for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
+        ],
+        "questions": [_question(task) for task in sheet.tasks],
+        "confidence": first.confidence if first else None,
+        "rationale": first.rationale if first else "",
+    }
+
+
+def _question(task: Task) -> dict[str, Any]:
     people = task.people
     return {
-        "id": task.task_id,
+        "task": task.task_id,
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
         "options": [_option(option) for option in people.options],
-        "blocks": [_block(block) for block in people.blocks],
+        "given": _given(task),
+    }
+
+
+def _given(task: Task) -> dict[str, str] | None:
+    if task.given is None:
+        return None
+    return {"option": task.given.option_key, "skip": task.given.skip_reason}
+
+
+def _earlier(task: Task) -> dict[str, Any]:
+    """One line of the list of earlier answers."""
+    given = _given(task) or {"option": "", "skip": ""}
+    names = {option.key: option.name for option in task.people.options}
+    texts = [block.text for block in task.people.blocks if block.kind == "response"]
+    return {
+        "task": task.task_id,
+        "title": task.people.title,
+        "answer": names.get(given["option"]) or strings.SKIP_REASONS.get(given["skip"], ""),
+        "skipped": bool(given["skip"]),
+        "excerpt": texts[0][:_LONGEST_EXCERPT] if texts else "",
     }
 
 

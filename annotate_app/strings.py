@@ -18,6 +18,25 @@ NO_STUDY = (
     "streamlit run annotate_app/app.py -- STUDY_DIR"
 )
 
+CONFIDENCE = ["A guess", "Fairly sure", "Certain"]
+"""From the lowest level to the highest."""
+
+SKIP_REASONS = {
+    "skipped_undecidable": "I cannot decide",
+    "skipped_broken_text": "The text is broken or cut off",
+    "skipped_language": "I do not read this language well enough",
+    "skipped_distressing": "I would rather not read this",
+    "skipped_other": "Another reason",
+}
+
+FLAG_REASONS = {
+    "harmful": "Harmful or dangerous content",
+    "personal_data": "Data of a real person",
+    "broken_text": "The text is broken or cut off",
+    "unclear_rubric": "The question does not fit this unit",
+    "other": "Something else",
+}
+
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
@@ -31,14 +50,40 @@ PANEL = {
     "failed": "Not saved: the server could not store it. Kept in this browser and sent again.",
     "guidelines": "Guidelines",
     "examples": "Examples",
+    "confidence": "How sure are you? (optional)",
+    "rationale": "Why? (optional)",
+    "rationale_hint": "Ctrl + Enter submits, Esc leaves the field.",
     "submit": "Submit and go on",
+    "change": "Save the change",
     "choose_first": "Choose an answer first.",
-    "elsewhere": "You have already answered this one in another window. What you chose here is not "
-    "stored.",
+    "choose_all": "One question still needs an answer.",
+    "elsewhere": "This one is no longer open to you: you have answered it in another window, or it "
+    "went to someone else while you were away. What you chose here is not stored.",
+    "edit_lost": "The connection was renewed and your earlier answer is unchanged.",
     "already_labelled": "You had already answered this one in another window. The first answer "
     "counts; the one you just gave is not stored.",
     "unknown_task": "The study has changed and this answer is not stored.",
     "go_on": "Show the next one",
+    "back": "Back",
+    "skip": "Skip",
+    "flag": "Flag",
+    "skip_title": "Skip this unit",
+    "skip_text": "It is recorded as not answered, with your reason.",
+    "flag_title": "Flag this unit",
+    "flag_text": "The people who run the study see it. It changes nothing in your answer.",
+    "reason": "Reason",
+    "note": "Note (optional)",
+    "skip_confirm": "Skip",
+    "flag_confirm": "Send the flag",
+    "cancel": "Cancel",
+    "skipped": "Skipped: {reason}",
+    "flagged": "Your flag is on its way. Go on with your answer.",
+    "earlier": "Earlier answers",
+    "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
+    "earlier_none": "There is none yet.",
+    "editing": "You are changing an earlier answer.",
+    "leave_editing": "Leave it as it is",
+    "no_earlier": "There is no earlier answer.",
     "done_title": "All done",
     "done_text": "Every unit that was assigned to you has your answer. Thank you. "
     "You can close this window.",
@@ -48,7 +93,13 @@ PANEL = {
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
+    "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",
+    "sheet_back": "Back to the last answer, to change it; again: further back",
+    "sheet_skip": "Skip the question, with a reason",
+    "sheet_flag": "Flag the unit, with a reason",
+    "sheet_rationale": "To the field for your reasons",
+    "sheet_escape": "Leave an earlier answer as it is",
     "sheet_help": "Show or close this list",
     "sheet_note": "Keys are off while you type in a field and together with Ctrl, Alt or Cmd.",
     "sheet_close": "Close",

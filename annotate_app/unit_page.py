@@ -13,8 +13,8 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from annotate_app.payload import Answer, page_data, read_answers
-from study.annotation import AnnotationDesk
+from annotate_app.payload import View, page_data, read_look, read_sent
+from study.annotation import AnnotationDesk, Answer
 
 __all__ = ["show_units"]
 
@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _PANEL = "panel"
 _RECEIPTS = "receipts"
+_VIEW = "view"
 
 
 def _asset(*names: str) -> str:
@@ -32,8 +33,9 @@ def _asset(*names: str) -> str:
 _mount = component(
     "evenhand_panel",
     html=_asset("panel.html"),
-    css=_asset("panel.css"),
-    js=_asset("shelf.js", "view.js", "panel.js"),  # one module: the parts share its scope
+    css=_asset("panel.css", "dialogs.css", "narrow.css"),
+    # One module: the parts share its scope.
+    js=_asset("shelf.js", "view.js", "dialogs.js", "drawing.js", "keys.js", "panel.js"),
 )
 
 
@@ -47,10 +49,19 @@ def show_units(desk: AnnotationDesk, rater: str) -> None:
     def store_sent() -> None:
         _store(desk, rater, st.session_state[_PANEL]["submit"])
 
+    def look() -> None:
+        _look(desk, rater, st.session_state[_PANEL]["look"])
+
     receipts = st.session_state.get(_RECEIPTS, {})
-    panel = _mount(key=_PANEL, data=page_data(desk, rater, receipts), on_submit_change=store_sent)
+    view = st.session_state.get(_VIEW, View())
+    panel = _mount(
+        key=_PANEL,
+        data=page_data(desk, rater, receipts, view),
+        on_submit_change=store_sent,
+        on_look_change=look,
+    )
     # In the first run after a restart the callback was not known yet; what was sent is here.
-    if any(answer.submit_id not in receipts for answer in read_answers(panel["submit"])):
+    if any(each.submit_id not in receipts for each in read_sent(panel["submit"])):
         _store(desk, rater, panel["submit"])
         st.rerun()
 
@@ -60,18 +71,31 @@ def _store(desk: AnnotationDesk, rater: str, sent: Any) -> None:
 
     The panel sends all that it has no receipt for, so the receipts of the last time are enough.
     """
-    st.session_state[_RECEIPTS] = {
-        answer.submit_id: _stored(desk, rater, answer) for answer in read_answers(sent)
-    }
-
-
-def _stored(desk: AnnotationDesk, rater: str, answer: Answer) -> str:
+    read = read_sent(sent)
     try:
-        return desk.submit(
-            rater, answer.task_id, answer.submit_id, answer.option_key, answer.seconds
-        ).status
+        statuses = [receipt.status for receipt in desk.submit_all(rater, read)]
     except Exception:
         # An exception would take the panel off the page, and with it the answer's way to the
         # store. So it is logged, the page says "not saved", and the panel sends the answer again.
-        _log.exception("an answer could not be stored")
-        return "failed"
+        _log.exception("answers could not be stored")
+        statuses = ["failed"] * len(read)
+    st.session_state[_RECEIPTS] = {
+        each.submit_id: status for each, status in zip(read, statuses, strict=True)
+    }
+    if any(isinstance(each, Answer) for each in read) and "failed" not in statuses:
+        st.session_state[_VIEW] = View()
+
+
+def _look(desk: AnnotationDesk, rater: str, sent: Any) -> None:
+    """Turn to an earlier unit, back to the present one, or list the earlier ones."""
+    wish = read_look(sent)
+    if wish is None:
+        return
+    present = st.session_state.get(_VIEW, View())
+    if wish.wish == "list":
+        view = View(present.task_id, wish.nonce, listing=True)
+    elif wish.wish == "task" and (sheet := desk.reopen(rater, wish.task_id)):
+        view = View(sheet.tasks[0].task_id, wish.nonce)
+    else:
+        view = View(nonce=wish.nonce)
+    st.session_state[_VIEW] = view

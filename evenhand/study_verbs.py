@@ -55,6 +55,9 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     export.add_argument("dir", type=Path, metavar="DIR")
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
     export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
+    export.add_argument(
+        "--remarks", type=Path, metavar="FILE", help="where confidence, reasons and flags go"
+    )
     export.set_defaults(run=_export)
 
 
@@ -148,12 +151,14 @@ def _import_ratings(study: Study, file: Path) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     from rubrics.errors import InputError
     from study import open_study
+    from study.remarks import remarks_table
     from study.tables import write_table
 
-    if arguments.out is None and arguments.units is None:
+    if not (arguments.out or arguments.units or arguments.remarks):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
-    if arguments.out == arguments.units:
-        raise InputError("--out and --units name the same file; give each its own")
+    named = [path for path in (arguments.out, arguments.units, arguments.remarks) if path]
+    if len(set(named)) < len(named):
+        raise InputError("two tables would go to the same file; give each its own")
     with open_study(arguments.dir) as study:
         if arguments.out is not None:
             ratings = study.ratings()
@@ -163,6 +168,10 @@ def _export(arguments: argparse.Namespace) -> None:
             units = study.units("sample")
             write_table(units, arguments.units)
             console().print(f"{len(units)} units of the sample -> {arguments.units}")
+        if arguments.remarks is not None:
+            remarks = remarks_table(study.store)
+            write_table(remarks, arguments.remarks)
+            console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
 
 
 def describe_study(study: Study) -> None:

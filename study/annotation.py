@@ -1,32 +1,34 @@
 """The annotators' desk: who labels which unit next, and labels that are safe once acknowledged.
 
-A task is one unit under one rubric for one rater. Tasks are handed out in the order of the sample,
-so that units reach their full number of raters early; the order of the sides is drawn per rater and
-unit from the study's seed. A task's id says nothing about the unit.
+A task is one unit under one rubric for one rater; a sheet holds the tasks that are asked at once.
+Which tasks there are, in which order and with which side first, is the matter of `study.design`;
+whose turn it is, of `study.dealing`. A task's id says nothing about the unit.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 
 from rubrics import PeopleText, Rubric
 from rubrics.errors import InputError
-from study.grades import utc_now
-from study.schema import claims, labels
-from study.units import parse_unit_id
+from study.answers import Answer, Flag, Given, Receipt, given_answers, take_answer, take_flag
+from study.claims import Changes, Claim, Ledger
+from study.dealing import Hand, answered, asked_together, in_design
+from study.design import SessionDesign
+from study.schema import claims
+from study.store import rater_kinds
+from study.tables import RESERVED_RATERS
 from study.workspace import Study
 
-__all__ = ["AnnotationDesk", "Receipt", "Task"]
+__all__ = ["AnnotationDesk", "Answer", "Flag", "Given", "Receipt", "Sheet", "Task"]
 
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
-PAIRS_PER_BLOCK = 10
-"""A rater works through so many pairs on one rubric before the next rubric asks about them."""
+EARLIER = 30
+"""So many answers back can be looked at and changed."""
 
 
 @dataclass(frozen=True)
@@ -37,40 +39,29 @@ class Task:
     rubric: Rubric
     order: str
     people: PeopleText
+    given: Given | None = None
+    """The present answer, where the task is looked at again."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What one screen asks, and how far the rater is."""
+
+    tasks: tuple[Task, ...]
     done: int
     total: int
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What became of a submitted label: stored, duplicate, already_labelled or unknown_task."""
-
-    status: str
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A unit under a rubric: a row of the list of all that people are to label."""
-
-    unit_id: str
-    rubric: Rubric
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return (self.unit_id, self.rubric.name)
-
-
-_Claims = dict[tuple[str, str], bool]
+    before: str = ""
+    """The task that was answered before these; "" stands for the last one of all."""
 
 
 class AnnotationDesk:
-    """Hands out tasks and takes in labels. Safe under many threads and processes at once."""
+    """Hands out tasks and takes in answers. Safe under many threads and processes at once."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
         accepted = study.accepted_hashes().values()
-        self._hashes = {digest for hashes in accepted for digest in hashes}
-        self._cached: tuple[tuple[int, int], list[_Place]] | None = None
+        self._ledger = Ledger({digest for hashes in accepted for digest in hashes})
+        self._cached: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be one."""
@@ -79,32 +70,37 @@ class AnnotationDesk:
                 "a rater code is 1 to 64 letters, digits, dots, hyphens or underscores"
             )
         with self.study.store.read() as connection:
-            kind = connection.execute(
-                sa.select(labels.c.rater_kind).where(labels.c.rater_id == rater_id).limit(1)
-            ).scalar_one_or_none()
-        if kind not in (None, "human"):
+            kind = rater_kinds(connection).get(rater_id, "human")
+        if kind != "human" or rater_id in RESERVED_RATERS:
             raise InputError("this code belongs to another kind of rater; choose another one")
 
-    def next_task(self, rater_id: str) -> Task | None:
-        """The rater's open task, or else the next one; None when nothing is left for this rater."""
-        places = self._places()
+    # Handing out
+
+    def next_sheet(self, rater_id: str) -> Sheet | None:
+        """What the rater has open, or else what comes next; None when nothing is left for them."""
+        design = self._design()
         with self.study.store.write() as connection:
-            mine = self._own_claims(connection, rater_id)
-            place = next((place for place in places if mine.get(place.key) is False), None)
-            place = place or self._claim(connection, rater_id, mine, places)
-            done, total = self._progress(connection, mine, places)
-        if place is None:
+            self._ledger.refresh(connection)
+            hand = Hand(rater_id, design, self._ledger)
+            done, total = hand.progress()
+            dealt = hand.deal(connection)
+        if not dealt:
             return None
-        order = self._order(rater_id, place)
-        values = self.study.values(place.rubric, place.unit_id, order)
-        return Task(
-            task_id=self._task_id(rater_id, place),
-            rubric=place.rubric,
-            order=order,
-            people=place.rubric.for_people(values),
-            done=done,
-            total=total,
-        )
+        return Sheet(tuple(self._task(claim) for claim in dealt), done, total)
+
+    def next_task(self, rater_id: str) -> Task | None:
+        """The first task of the next sheet, for raters that take one after the other."""
+        sheet = self.next_sheet(rater_id)
+        return sheet.tasks[0] if sheet else None
+
+    def progress(self, rater_id: str) -> tuple[int, int]:
+        """(answers given, answers given and still to be given by this rater)."""
+        design = self._design()
+        with self.study.store.read() as connection:
+            self._ledger.refresh(connection)
+            return Hand(rater_id, design, self._ledger).progress()
+
+    # Taking in
 
     def submit(
         self,
@@ -114,155 +110,81 @@ class AnnotationDesk:
         option_key: str,
         seconds: float | None = None,
     ) -> Receipt:
-        """Store one label; it is on disk when this returns.
+        """Store one label; it is on disk when this returns. See `submit_all`."""
+        answer = Answer(
+            task_id=task_id, submit_id=submit_id, option_key=option_key, seconds=seconds
+        )
+        return self.submit_all(rater_id, [answer])[0]
 
-        `option_key` is the option as it was shown. The same `submit_id` again changes nothing; a
-        second answer to a task that has one is refused, never silently taken or dropped.
+    def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]:
+        """Store answers and flags, all or none; they are on disk when this returns.
+
+        The same `submit_id` again changes nothing. A second answer to a task that has one is
+        refused, never silently taken or dropped, unless it says that it is an edit: then both stay
+        in the store and the later one counts. An answer to a task whose lease is over is taken all
+        the same: work that was done is never lost.
         """
         with self.study.store.write() as connection:
-            claim = connection.execute(
-                sa.select(claims).where(claims.c.task_id == task_id, claims.c.rater_id == rater_id)
-            ).one_or_none()
-            if claim is None or option_key not in self.study.rubrics[claim.rubric].categories:
-                return Receipt("unknown_task")
-            if claim.labelled:
-                known = connection.execute(
-                    sa.select(labels.c.event_id).where(
-                        labels.c.submit_id == submit_id, labels.c.rater_id == rater_id
-                    )
-                )
-                return Receipt("duplicate" if known.first() else "already_labelled")
-            event = self._label_event(claim, submit_id, option_key, seconds)
-            if not self.study.store.add_label(connection, event):
-                return Receipt("unknown_task")  # another task's submit id: a client gone wrong
-            connection.execute(
-                sa.update(claims).where(claims.c.task_id == task_id).values(labelled=True)
-            )
-        return Receipt("stored")
+            self._ledger.refresh(connection)
+            changes = Changes(connection, self._ledger)
+            return [self._receipt(changes, rater_id, each) for each in sent]
 
-    def progress(self, rater_id: str) -> tuple[int, int]:
-        """(labels given, labels given plus tasks still open to this rater)."""
-        places = self._places()
-        with self.study.store.read() as connection:
-            return self._progress(connection, self._own_claims(connection, rater_id), places)
+    def _receipt(self, changes: Changes, rater_id: str, sent: Answer | Flag) -> Receipt:
+        claim = changes.connection.execute(
+            sa.select(claims).where(claims.c.task_id == sent.task_id, claims.c.rater_id == rater_id)
+        ).one_or_none()
+        rubric = self.study.rubrics.get(claim.rubric) if claim else None
+        if rubric is None:
+            return Receipt("unknown_task")
+        if isinstance(sent, Flag):
+            return take_flag(changes.connection, claim, sent)
+        return take_answer(self.study.store, changes, claim, sent, rubric)
 
-    # The list of all there is to label
+    # Looking back
 
-    def _places(self) -> list[_Place]:
-        """In the order of labelling: block by block of pairs, within a block rubric by rubric.
+    def earlier(self, rater_id: str) -> list[Task]:
+        """The rater's latest tasks with their answers, the last one first.
 
-        Worked out anew when the study has grown since: people may be labelling meanwhile.
+        Where tasks are repeated, they reach back less far than a repeat's distance, so that nobody
+        finds the first answer while they give the second.
         """
+        design = self._design()
+        with self.study.store.read() as connection:
+            recent = self._recent(connection, rater_id, design)
+            given = given_answers(connection, rater_id, recent, self.study.rubrics)
+        return [self._task(claim, given.get(claim.task_id)) for claim in recent]
+
+    def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
+        """One of `earlier` (the last, if none is named), to be changed; None if it is not there."""
+        design = self._design()
+        with self.study.store.read() as connection:
+            recent = self._recent(connection, rater_id, design)
+            chosen = next((claim for claim in recent if task_id in ("", claim.task_id)), None)
+            if chosen is None:
+                return None
+            shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
+            given = given_answers(connection, rater_id, shown, self.study.rubrics)
+        tasks = tuple(self._task(claim, given.get(claim.task_id)) for claim in shown)
+        older = recent[recent.index(shown[0]) + 1 :] or shown
+        return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id)
+
+    def _recent(
+        self, connection: sa.Connection, rater_id: str, design: SessionDesign
+    ) -> list[Claim]:
+        self._ledger.refresh(connection)
+        settings = design.settings
+        most = min(EARLIER, settings.repeat_gap) if settings.repeat_share else EARLIER
+        done = answered(self._ledger.of_rater(rater_id))[-most:]
+        return [claim for claim in reversed(done) if in_design(claim, design)]
+
+    def _design(self) -> SessionDesign:
+        """Worked out anew when the study has grown since: people may be labelling meanwhile."""
         size = self.study.store.size()
         if self._cached is None or self._cached[0] != size:
-            self._cached = (size, list(self._ordered(self._labelled_units())))
+            self._cached = (size, SessionDesign(self.study))
         return self._cached[1]
 
-    def _labelled_units(self) -> dict[str, list[str]]:
-        """Per sampled pair, in order, the units of the subjects whose responses people label."""
-        subjects = set(self.study.config.annotation.subjects)
-        by_pair: dict[str, list[str]] = {}
-        units = self.study.units("sample")
-        for unit, pair, subject in zip(
-            units["unit_id"], units["cluster_id"], units["subject"], strict=True
-        ):
-            if subject and (not subjects or subject in subjects):
-                by_pair.setdefault(pair, []).append(unit)
-        return by_pair
-
-    def _ordered(self, by_pair: dict[str, list[str]]) -> Iterator[_Place]:
-        pairs = list(by_pair)
-        for start in range(0, len(pairs), PAIRS_PER_BLOCK):
-            chosen = pairs[start : start + PAIRS_PER_BLOCK]
-            block = [unit for pair in chosen for unit in by_pair[pair]]
-            # Within a block the subjects mix, so that nobody rates one subject in a row.
-            block.sort(key=lambda unit: self._digest("place", unit))
-            for rubric in self.study.labelled_rubrics():
-                for unit in block:
-                    if (parse_unit_id(unit)[2] == "") == (rubric.unit == "pair"):
-                        yield _Place(unit, rubric)
-
-    # Claims
-
-    def _own_claims(self, connection: sa.Connection, rater_id: str) -> _Claims:
-        """The rater's tasks under texts that count as the present ones; True where labelled."""
-        rows = connection.execute(
-            sa.select(claims).where(
-                claims.c.rater_id == rater_id, claims.c.rubric_hash.in_(self._hashes)
-            )
-        )
-        return {(row.unit_id, row.rubric): row.labelled for row in rows}
-
-    def _claim(
-        self, connection: sa.Connection, rater_id: str, mine: _Claims, places: list[_Place]
-    ) -> _Place | None:
-        place = next(self._free(connection, mine, places), None)
-        if place is None:
-            return None
-        connection.execute(
-            sa.insert(claims).values(
-                task_id=self._task_id(rater_id, place),
-                rater_id=rater_id,
-                unit_id=place.unit_id,
-                rubric=place.rubric.name,
-                rubric_hash=place.rubric.hash,
-                order=self._order(rater_id, place),
-                claimed_at=utc_now(),
-            )
-        )
-        mine[place.key] = False
-        return place
-
-    def _free(
-        self, connection: sa.Connection, mine: _Claims, places: list[_Place]
-    ) -> Iterator[_Place]:
-        """Places that this rater has not had and that still want raters."""
-        wanted = self.study.config.annotation.raters_per_unit
-        rows = connection.execute(
-            sa.select(claims.c.unit_id, claims.c.rubric)
-            .where(claims.c.rubric_hash.in_(self._hashes))
-            .group_by(claims.c.unit_id, claims.c.rubric)
-            .having(sa.func.count(sa.distinct(claims.c.rater_id)) >= wanted)
-        )
-        full = {(row.unit_id, row.rubric) for row in rows}
-        for place in places:
-            if place.key not in mine and place.key not in full:
-                yield place
-
-    def _progress(
-        self, connection: sa.Connection, mine: _Claims, places: list[_Place]
-    ) -> tuple[int, int]:
-        done = sum(mine.values())
-        waiting = len(mine) - done
-        return done, done + waiting + sum(1 for _ in self._free(connection, mine, places))
-
-    # What is fixed by the study's seed
-
-    def _digest(self, *parts: str) -> str:
-        text = "\x1f".join([str(self.study.config.seed), *parts])
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def _task_id(self, rater_id: str, place: _Place) -> str:
-        return self._digest("task", rater_id, *place.key, place.rubric.hash)[:24]
-
-    def _order(self, rater_id: str, place: _Place) -> str:
-        if place.rubric.unit != "pair":
-            return ""
-        return "ba" if int(self._digest("order", rater_id, place.unit_id)[:8], 16) % 2 else "ab"
-
-    def _label_event(
-        self, claim: sa.Row[Any], submit_id: str, option_key: str, seconds: float | None
-    ) -> dict[str, Any]:
+    def _task(self, claim: Claim, given: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
-        return {
-            "submit_id": submit_id,
-            "unit_id": claim.unit_id,
-            "rubric": claim.rubric,
-            "rater_id": claim.rater_id,
-            "rater_kind": "human",
-            "label": rubric.swap(option_key) if claim.order == "ba" else option_key,
-            "order": claim.order,
-            "seconds": seconds,
-            "rubric_hash": claim.rubric_hash,
-            "created_at": utc_now(),
-        }
+        people = rubric.for_people(self.study.values(rubric, claim.unit_id, claim.order))
+        return Task(claim.task_id, rubric, claim.order, people, given)

@@ -42,6 +42,20 @@ class AnnotationSettings(_Section):
     subjects: tuple[str, ...] = ()
     """Whose responses people label; empty means all."""
     raters_per_unit: int = Field(default=3, gt=0)
+    units_per_rater: int = Field(default=0, ge=0)
+    """The most units that one person is given, whatever the rubrics; 0 means no limit."""
+    pairs_per_block: int = Field(default=10, gt=0)
+    """A person works through so many pairs before the next ones come."""
+    repeat_share: float = Field(default=0.0, ge=0, le=0.5)
+    """How large a share of a person's answers is asked for a second time, unannounced."""
+    repeat_gap: int = Field(default=20, gt=0)
+    """At least so many answers lie between an answer and its repeat."""
+    lease_minutes: float = Field(default=120.0, gt=0)
+    """How long a unit that was given out and not answered stays reserved."""
+    screen: Literal["one", "all"] = "one"
+    """One rubric at a time, or all rubrics of a unit on one screen."""
+    confidence: bool = False
+    rationale: bool = False
 
 
 class AnalysisSettings(_Section):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from rubrics.errors import InputError
+from study.claims import last_version
 from study.grades import utc_now
 from study.schema import claims, grades, labels
 from study.store import conflict_free_insert, rater_kinds
@@ -51,24 +52,28 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
 def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     """Units that people labelled elsewhere want so many raters fewer at the desk."""
     taken = {
-        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"]): {
+        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
             "task_id": _new_id(),
             "rater_id": row["rater_id"],
             "unit_id": row["unit_id"],
             "rubric": row["rubric"],
             "rubric_hash": row["rubric_hash"],
             "order": row["order"],
+            "draw": row["draw"],
             "claimed_at": row["created_at"],
-            "labelled": True,
+            "state": "labelled",
         }
         for row in rows
     }
     if taken:
-        insert = conflict_free_insert(connection, claims).on_conflict_do_update(
-            index_elements=["rater_id", "unit_id", "rubric", "rubric_hash"],
-            set_={"labelled": True},
+        version = last_version(connection)
+        numbered = [row | {"version": version + n} for n, row in enumerate(taken.values(), 1)]
+        insert = conflict_free_insert(connection, claims)
+        insert = insert.on_conflict_do_update(
+            index_elements=["rater_id", "unit_id", "rubric", "rubric_hash", "draw"],
+            set_={"state": "labelled", "version": insert.excluded.version},
         )
-        connection.execute(insert, list(taken.values()))
+        connection.execute(insert, numbered)
 
 
 def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
-    Boolean,
     Column,
     Float,
     Index,
@@ -17,7 +16,6 @@ from sqlalchemy import (
 )
 
 __all__ = [
-    "ADDED_TABLES",
     "SCHEMA_VERSION",
     "batch_events",
     "batches",
@@ -27,6 +25,7 @@ __all__ = [
     "meta",
     "metadata",
     "pairs",
+    "remarks",
     "response_attempts",
     "responses",
 ]
@@ -97,6 +96,26 @@ grades = Table(
     Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
 )
 
+remarks = Table(
+    "remarks",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("submit_id", String, nullable=False, unique=True),  # an answer's is that of its label
+    Column("kind", String, nullable=False),  # answer | flag
+    Column("unit_id", String, nullable=False),
+    Column("rubric", String, nullable=False),
+    Column("rater_id", String, nullable=False),
+    Column("order", String, nullable=False),
+    Column("draw", Integer, nullable=False),
+    Column("rubric_hash", String, nullable=False),
+    Column("confidence", Integer),
+    Column("reason", String, nullable=False, default=""),
+    Column("text", Text, nullable=False, default=""),
+    Column("created_at", String, nullable=False),
+    Index("remarks_by_rater", "rater_id", "unit_id"),
+)
+"""What people say beside their labels: append-only, never part of the `ratings` table."""
+
 claims = Table(
     "claims",
     metadata,
@@ -106,11 +125,14 @@ claims = Table(
     Column("rubric", String, nullable=False),
     Column("rubric_hash", String, nullable=False),
     Column("order", String, nullable=False),
+    Column("draw", Integer, nullable=False, default=0),
     Column("claimed_at", String, nullable=False),
-    Column("labelled", Boolean, nullable=False, default=False),
-    UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash"),
-    Index("claims_by_unit", "unit_id", "rubric", "rubric_hash"),
+    Column("state", String, nullable=False),  # open | labelled | released
+    Column("version", Integer, nullable=False),  # rises with every change of any row
+    UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash", "draw"),
+    Index("claims_by_version", "version"),
 )
+"""Who was given what. The labels are the truth; this is what the desk deals by."""
 
 batches = Table(
     "batches",
@@ -147,6 +169,3 @@ response_attempts = Table(
     Column("created_at", String, nullable=False),
     Index("response_attempts_by_subject", "subject", "pair_id", "side"),
 )
-
-ADDED_TABLES = (batches, batch_events, response_attempts)
-"""Tables that stores of this version may lack, having been made before there were any."""

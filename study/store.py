@@ -23,7 +23,6 @@ from sqlalchemy.pool import StaticPool
 from rubrics.errors import InputError
 from study.grades import TRANSIENT_REASONS, GradeAttempt
 from study.schema import (
-    ADDED_TABLES,
     SCHEMA_VERSION,
     grades,
     labels,
@@ -74,7 +73,6 @@ class Store:
             store._set_version()
         else:
             store._check_version()
-            store._add_tables()
         return store
 
     def close(self) -> None:
@@ -331,12 +329,6 @@ class Store:
                 f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; "
                 "export it with the evenhand that wrote it and import it into a new study"
             )
-
-    def _add_tables(self) -> None:
-        known = set(sa.inspect(self.engine).get_table_names())
-        if not {table.name for table in ADDED_TABLES} <= known:
-            with self.write() as connection:
-                metadata.create_all(connection, tables=ADDED_TABLES)
 
 
 def _sample(connection: sa.Connection) -> list[str]:

@@ -1,17 +1,21 @@
-// The panel: shows one unit, takes the answer, and goes on only when the server has stored it.
+// The panel: shows one unit, takes the answers, and goes on only when the server has stored them.
 
 const RESEND_MS = 2000;
 const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
 const STORED = ["stored", "duplicate"];
+const REFUSED = ["already_labelled", "unknown_task"];
 
-class Panel {
+class Panel extends KeyedPanel {
   constructor(place) {
+    super();
     this.place = place;
     this.root = place.querySelector(".panel");
     this.find = (selector) => this.root.querySelector(selector);
-    this.task = undefined; // not known yet; null once there is nothing left to do
+    this.sheet = undefined; // not known yet; null once there is nothing left to do
     this.phase = "choosing"; // -> "sending" -> (next unit) or "notice" -> (next unit)
+    this.pending = []; // submit ids of this unit's answers that are on their way
+    this.statuses = new Map();
     this.hearing = new AbortController();
     this.listen();
   }
@@ -22,8 +26,19 @@ class Panel {
     window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
     document.addEventListener("visibilitychange", () => this.onVisibility(), until);
     window.addEventListener("pagehide", () => this.saveDraft(), until);
-    this.find(".go").addEventListener("click", () => this.go(), until);
-    this.find(".help").addEventListener("click", () => this.toggleSheet(), until);
+    const acts = {
+      ".go": () => this.go(),
+      ".help": () => this.toggleKeys(),
+      ".back": () => this.lookBack(),
+      ".skip": () => this.askReason("skip"),
+      ".flag": () => this.askReason("flag"),
+      ".list": () => this.look("list"),
+      ".leave": () => this.look("next"),
+    };
+    for (const [part, act] of Object.entries(acts)) {
+      this.find(part).addEventListener("click", act, until);
+    }
+    this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
   }
 
   destroy() {
@@ -40,7 +55,7 @@ class Panel {
     this.words = data.words;
     this.trigger = setTriggerValue;
     this.settle(data.receipts);
-    this.advance(data.receipts[this.submitId]);
+    if (!this.arrive()) this.advance();
     this.drawFrame();
     this.send();
   }
@@ -50,66 +65,144 @@ class Panel {
     for (const answer of this.shelf.unsent()) {
       const status = receipts[answer.submit_id];
       if (!status || status === "failed") continue;
+      this.statuses.set(answer.submit_id, status);
       this.shelf.drop(`answer:${answer.submit_id}`);
-      this.shelf.drop(`draft:${answer.task_id}`);
+      if (!answer.flag) this.shelf.drop(`draft:${answer.sheet_id}`);
     }
   }
 
-  advance(status) {
-    const offered = this.data.task;
-    const same = this.task !== undefined && this.task?.id === offered?.id;
-    const refused = ["already_labelled", "unknown_task"].includes(status);
+  // What this window asked to look at is here.
+  arrive() {
+    if (!this.looking || this.data.looked !== this.looking.nonce) return false;
+    const { wish } = this.looking;
+    this.looking = undefined;
+    if (this.phase !== "choosing") return false; // submitted meanwhile
+    if (wish === "list") this.showEarlier();
+    else if (this.data.sheet?.id === this.sheet?.id) this.say(this.words.no_earlier);
+    else this.open(this.data.sheet);
+    return true;
+  }
+
+  advance() {
+    const offered = this.data.sheet;
+    const same = this.sheet !== undefined && this.sheet?.id === offered?.id;
+    const statuses = this.pending.map((id) => this.statuses.get(id));
+    const refused = statuses.find((status) => REFUSED.includes(status));
+    const stored = statuses.length > 0 && statuses.every((status) => STORED.includes(status));
     if (this.phase === "notice") return; // until the reader goes on
-    if (same) return refused && this.reopen(this.words[status]);
-    if (!this.task || STORED.includes(status)) this.open(offered);
-    else if (refused) this.interrupt(this.words[status]);
-    else if (this.phase === "choosing") this.interrupt(this.words.elsewhere);
+    if (same) return refused && this.reopen(this.words[refused]);
+    if (!this.sheet || stored) this.open(offered);
+    else if (refused) this.interrupt(this.words[refused]);
+    else if (this.phase === "choosing") {
+      this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
+    }
   }
 
   // ---- one unit ------------------------------------------------------------------------------
 
-  open(task) {
-    this.task = task;
+  open(sheet) {
+    this.sheet = sheet;
     this.phase = "choosing";
-    this.submitId = undefined;
-    const draft = (task && this.shelf.read(`draft:${task.id}`)) || {};
-    this.answer = task?.options.find((option) => option.key === draft.answer)?.key;
+    this.pending = [];
+    this.at = 0;
+    this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
+    const draft = (sheet && !sheet.earlier && this.shelf.read(`draft:${sheet.id}`)) || {};
+    this.answers = this.questions.map((question) => this.known(question, draft));
     this.clock = new Clock(draft.seconds);
-    const onItsWay = this.shelf.unsent().find((answer) => answer.task_id === task?.id);
-    if (onItsWay) this.wait(onItsWay);
-    this.drawTask();
+    this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
+    const onItsWay = this.shelf.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
+    if (onItsWay.length > 0) this.wait(onItsWay);
+    this.drawSheet();
+    this.moveTo(this.openQuestion(0), false);
   }
 
-  choose(key) {
+  // Confidence is asked like any other question; an answer is complete without it.
+  confidenceQuestion() {
+    const levels = this.data.asks.confidence;
+    if (levels.length === 0) return [];
+    const options = levels.map((name, n) => ({
+      key: String(n + 1),
+      name,
+      description: "",
+      examples: [],
+    }));
+    const given = this.sheet.confidence ? { option: String(this.sheet.confidence) } : null;
+    return [{ task: "", title: "", question: this.words.confidence, options, given }];
+  }
+
+  // The draft's answer, or the one that is being changed; only what is still among the options.
+  known(question, draft) {
+    const answer = draft.answers?.[question.task] ?? question.given ?? {};
+    if (question.options.some((option) => option.key === answer.option)) return { option: answer.option };
+    return answer.skip in this.data.asks.skip ? { skip: answer.skip } : undefined;
+  }
+
+  choose(at, option) {
     if (this.phase !== "choosing") return;
-    this.answer = key;
-    this.saveDraft();
+    this.answers[at] = { option };
     this.say("");
+    this.saveDraft();
+    this.moveTo(this.openQuestion(at), false);
+  }
+
+  // The next question without an answer; where there is none, the same one.
+  openQuestion(from) {
+    const places = this.questions.map((_, n) => (from + n) % this.questions.length);
+    const open = places.filter((place) => !this.answers[place]);
+    return open.find((place) => this.questions[place].task) ?? open[0] ?? from;
+  }
+
+  moveTo(at, focus = true) {
+    this.at = Math.min(Math.max(at, 0), Math.max(this.questions.length - 1, 0));
     this.drawState();
+    const ask = this.root.querySelectorAll(".ask")[this.at];
+    if (this.questions.length > 1) ask?.scrollIntoView({ block: "nearest" });
+    if (focus) ask?.querySelector("input:checked, input")?.focus();
+  }
+
+  missing() {
+    return this.questions.findIndex((question, n) => question.task && !this.answers[n]);
   }
 
   go() {
     if (this.phase === "notice") this.leaveNotice();
-    else if (this.phase === "choosing" && this.task) this.submit();
+    else if (this.phase === "choosing" && this.sheet) this.submit();
   }
 
   submit() {
-    if (!this.answer) return this.say(this.words.choose_first);
-    const answer = {
+    const missing = this.missing();
+    if (missing >= 0) {
+      const several = this.sheet.questions.length > 1;
+      this.moveTo(missing, false);
+      return this.say(several ? this.words.choose_all : this.words.choose_first);
+    }
+    const asked = this.sheet.questions;
+    const confidence = this.answers[asked.length]?.option;
+    const sent = asked.map(({ task }, n) => ({
       submit_id: newId(),
-      task_id: this.task.id,
-      option_key: this.answer,
-      seconds: this.clock.seconds(),
-    };
-    this.shelf.write(`answer:${answer.submit_id}`, answer);
-    this.wait(answer);
+      sheet_id: this.sheet.id,
+      task_id: task,
+      option_key: this.answers[n].option ?? "",
+      skip_reason: this.answers[n].skip ?? "",
+      seconds: this.clock.seconds() / asked.length,
+      edit: this.sheet.earlier,
+      confidence: confidence ? Number(confidence) : null,
+      rationale: this.find("#rationale").value,
+    }));
+    for (const answer of sent) this.shelf.write(`answer:${answer.submit_id}`, answer);
+    this.wait(sent);
     this.send();
   }
 
-  wait(answer) {
+  wait(sent) {
     this.phase = "sending";
-    this.submitId = answer.submit_id;
-    this.answer = answer.option_key;
+    this.pending = sent.map((answer) => answer.submit_id);
+    for (const answer of sent) {
+      const at = this.questions.findIndex(({ task }) => task === answer.task_id);
+      this.answers[at] = answer.skip_reason
+        ? { skip: answer.skip_reason }
+        : { option: answer.option_key };
+    }
     this.drawState();
   }
 
@@ -129,7 +222,7 @@ class Panel {
 
   reopen(notice) {
     this.phase = "choosing";
-    this.submitId = undefined;
+    this.pending = [];
     this.say(notice);
     this.drawState();
   }
@@ -138,21 +231,24 @@ class Panel {
   interrupt(notice) {
     this.phase = "notice";
     this.noticedAt = performance.now();
-    this.shelf.drop(`draft:${this.task.id}`);
+    this.shelf.drop(`draft:${this.sheet.id}`);
     this.say(notice);
     this.drawState();
   }
 
   leaveNotice() {
     if (performance.now() - this.noticedAt < READ_NOTICE_MS) return;
-    this.open(this.data.task);
+    this.open(this.data.sheet);
     this.drawFrame();
   }
 
   saveDraft() {
-    if (!this.task || this.phase !== "choosing") return;
-    const draft = { answer: this.answer, seconds: this.clock.seconds() };
-    this.shelf.write(`draft:${this.task.id}`, draft);
+    if (!this.sheet || this.sheet.earlier || this.phase !== "choosing") return;
+    const answers = Object.fromEntries(
+      this.questions.map(({ task }, n) => [task, this.answers[n]]).filter(([, answer]) => answer),
+    );
+    const rationale = this.find("#rationale").value;
+    this.shelf.write(`draft:${this.sheet.id}`, { answers, rationale, seconds: this.clock.seconds() });
   }
 
   onVisibility() {
@@ -160,124 +256,52 @@ class Panel {
     this.saveDraft();
   }
 
-  // ---- keys ----------------------------------------------------------------------------------
+  // ---- looking back, skipping, flagging ------------------------------------------------------
 
-  onKey(event) {
-    if (!event.key || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
-    const target = event.composedPath()[0];
-    if (isTyping(target)) return;
-    const act = this.actionOf(event, target);
-    if (act) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      if (!event.repeat) act();
-    } else if (/^[a-z]$/i.test(event.key)) {
-      event.stopImmediatePropagation(); // see listen()
-    }
+  look(wish, task = "") {
+    if (this.phase !== "choosing") return;
+    this.saveDraft();
+    this.looking = { wish, nonce: newId() };
+    this.trigger("look", { wish, nonce: this.looking.nonce, task_id: task });
   }
 
-  actionOf(event, target) {
-    if (event.key === "?") return () => this.toggleSheet();
-    if (this.find(".sheet").open) return null;
-    if (event.key === "Enter") {
-      const ownsEnter = target.closest?.("a, summary, button:not(.go)");
-      return ownsEnter || event.shiftKey ? null : () => this.go();
-    }
-    const option = this.task && pressedOption(event, this.task.options);
-    return option ? () => this.choose(option.key) : null;
+  lookBack() {
+    this.look("task", this.sheet?.before);
   }
 
-  toggleSheet() {
-    const sheet = this.find(".sheet");
-    if (sheet.open) return sheet.close();
-    sheet.replaceChildren(...sheetView(this.words, this.task));
-    sheet.showModal();
-  }
-
-  // ---- drawing -------------------------------------------------------------------------------
-
-  drawFrame() {
-    const { words, progress, synthetic, rater } = this.data;
-    for (const node of this.root.querySelectorAll("[data-word]")) {
-      node.textContent = words[node.dataset.word];
-    }
-    this.find(".rater").textContent = rater;
-    this.find(".synthetic").hidden = !synthetic;
-    this.find(".count").textContent = filled(words.progress, progress);
-    const bar = this.find(".progress");
-    bar.setAttribute("aria-label", filled(words.progress, progress));
-    bar.setAttribute("aria-valuemax", progress.total);
-    bar.setAttribute("aria-valuenow", progress.done);
-    this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
-    this.root.hidden = false;
-  }
-
-  drawTask() {
-    const { task, words } = this;
-    const material = this.find(".material");
-    material.replaceChildren(...(task ? materialView(task.blocks) : [this.ending()]));
-    this.find(".rail").hidden = !task;
-    this.find(".question").replaceChildren(
-      ...(task ? questionView(task, words, (key) => this.choose(key)) : []),
+  showEarlier() {
+    this.showDialog(
+      earlierView(this.words, this.data.earlier ?? [], (task) => {
+        this.find(".sheet").close();
+        this.look("task", task);
+      }),
     );
-    if (task) this.keepGuidelinesOpen(this.find(".guidelines"));
-    this.say("");
-    this.drawState();
-    this.toTop(material);
   }
 
-  ending() {
-    const { total } = this.data.progress;
-    const kind = total > 0 ? "done" : "nothing";
-    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`]);
+  askReason(kind) {
+    if (this.phase !== "choosing" || !this.sheet) return;
+    const done = (reason, note) => (kind === "skip" ? this.skip(reason, note) : this.flag(reason, note));
+    this.showDialog(reasonView(kind, this.words, this.data.asks[kind], done));
   }
 
-  // A reader hears where they are, and Tab leads to the first text.
-  toTop(material) {
-    const { done, total } = this.data.progress;
-    const unit = filled(this.words.unit, { unit: done + 1, total });
-    material.setAttribute("aria-label", this.task ? unit : this.words.done_title);
-    material.scrollTop = 0;
-    this.find(".rail").scrollTop = 0;
-    material.focus({ preventScroll: true });
+  // Where there is one question, a reason is all that is needed to go on.
+  skip(reason, note) {
+    const at = Math.min(this.at, this.sheet.questions.length - 1);
+    this.answers[at] = { skip: reason };
+    const why = this.find("#rationale");
+    if (note) why.value = [why.value, note].filter(Boolean).join("\n");
+    this.saveDraft();
+    if (this.sheet.questions.length === 1) this.submit();
+    else this.moveTo(this.openQuestion(at), false);
   }
 
-  // Open when a rubric is new to this reader, then as they leave it.
-  keepGuidelinesOpen(details) {
-    const name = `guidelines:${this.task.title}`;
-    details.open = this.shelf.read(name) ?? matchMedia("(min-width: 1100px)").matches;
-    details.addEventListener("toggle", () => this.shelf.write(name, details.open));
+  flag(reason, text) {
+    const id = newId();
+    const task = this.questions[Math.min(this.at, this.sheet.questions.length - 1)].task;
+    this.shelf.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
+    this.say(this.words.flagged);
+    this.send();
   }
-
-  drawState() {
-    for (const radio of this.root.querySelectorAll(".option input")) {
-      radio.checked = radio.value === this.answer;
-      radio.disabled = this.phase !== "choosing";
-    }
-    const go = this.find(".go");
-    const noticed = this.phase === "notice";
-    this.find(".go span").textContent = noticed ? this.words.go_on : this.words.submit;
-    go.setAttribute("aria-disabled", String(!noticed && !(this.answer && this.phase === "choosing")));
-    this.root.dataset.phase = this.phase;
-  }
-
-  drawChip(unsent) {
-    const failed = unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed");
-    const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
-    const state = unsent.length === 0 ? "saved" : failed ? "failed" : late ? "offline" : "waiting";
-    const chip = this.find(".chip");
-    if (chip.dataset.state === state) return; // a live region speaks when it changes, only then
-    chip.dataset.state = state;
-    chip.textContent = this.words[state];
-  }
-
-  say(notice) {
-    this.find(".notice").textContent = notice;
-  }
-}
-
-function isTyping(node) {
-  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio])");
 }
 
 // Streamlit calls this on every change of the data, and calls what it gave back not before each

@@ -37,55 +37,59 @@ function blockView(block, number) {
   );
 }
 
-// The question with its options, as native radio buttons: focus, arrows and names come with them.
-function questionView(task, words, onChoose) {
-  const options = task.options.map((option, place) => optionView(option, place, onChoose));
-  return [
-    element("p", { class: "rubric", dir: "auto" }, task.title),
-    element("h2", { id: "question", dir: "auto" }, task.question),
-    element("div", { class: "options", role: "radiogroup", "aria-labelledby": "question" }, ...options),
-    guidelinesView(task, words),
-  ];
+// The questions with their options as native radio buttons: focus, arrows and names come with them.
+function questionView(question, at, several, onChoose) {
+  const options = question.options.map((option, place) => optionView(option, place, at, onChoose));
+  const title = question.title ? [element("p", { class: "rubric", dir: "auto" }, question.title)] : [];
+  return element(
+    "section",
+    { class: several ? "ask several" : "ask" },
+    ...title,
+    element("h2", { id: `question-${at}`, dir: "auto" }, question.question),
+    element(
+      "div",
+      { class: "options", role: "radiogroup", "aria-labelledby": `question-${at}` },
+      ...options,
+    ),
+    element("p", { class: "skipped", hidden: "" }),
+  );
 }
 
-function optionView(option, place, onChoose) {
+function optionView(option, place, at, onChoose) {
   const cap = keyCap(option, place);
+  const [name, description] = [`name-${at}-${place}`, `description-${at}-${place}`];
   const radio = element("input", {
     type: "radio",
-    name: "answer",
+    name: `answer-${at}`,
     value: option.key,
-    "aria-labelledby": `name-${place}`,
-    "aria-describedby": `description-${place}`,
+    "aria-labelledby": name,
     "aria-keyshortcuts": cap,
   });
+  if (option.description) radio.setAttribute("aria-describedby", description);
   radio.addEventListener("change", () => onChoose(option.key));
   return element(
     "label",
     { class: "option" },
     radio,
-    element("span", { class: "name", id: `name-${place}`, dir: "auto" }, option.name),
+    element("span", { class: "name", id: name, dir: "auto" }, option.name),
     element("kbd", { "aria-hidden": "true" }, cap),
-    element("span", { class: "description", id: `description-${place}`, dir: "auto" }, option.description),
+    element("span", { class: "description", id: description, dir: "auto" }, option.description),
   );
 }
 
-function guidelinesView(task, words) {
-  const examples = task.options
+function guidelinesView(question, words, named) {
+  const examples = question.options
     .filter((option) => option.examples.length > 0)
     .flatMap((option) => [
       element("dt", { dir: "auto" }, option.name),
       ...option.examples.map((example) => element("dd", { dir: "auto" }, example)),
     ]);
-  const parts = [element("div", { class: "instructions", dir: "auto" }, task.instructions)];
+  const parts = [element("div", { class: "instructions", dir: "auto" }, question.instructions)];
   if (examples.length > 0) {
     parts.push(element("h3", {}, words.examples), element("dl", {}, ...examples));
   }
-  return element(
-    "details",
-    { class: "guidelines" },
-    element("summary", {}, words.guidelines),
-    ...parts,
-  );
+  const title = named ? `${words.guidelines}: ${question.title}` : words.guidelines;
+  return element("details", { class: "guidelines" }, element("summary", { dir: "auto" }, title), ...parts);
 }
 
 function messageView(title, text) {
@@ -95,28 +99,6 @@ function messageView(title, text) {
     element("h2", {}, title),
     element("p", {}, text),
   );
-}
-
-function sheetView(words, task) {
-  const rows = [["?", words.sheet_help]];
-  if (task) {
-    const letters = task.options.filter(hasLetter).map((option) => option.key.toUpperCase());
-    rows.unshift(["Enter", words.sheet_submit]);
-    if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
-    const last = Math.min(task.options.length, 9);
-    rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
-  }
-  const cells = rows.flatMap(([keys, does]) => [
-    element("dt", {}, ...keys.split(" ").map((key) => (key === "–" ? " – " : element("kbd", {}, key)))),
-    element("dd", {}, does),
-  ]);
-  const close = element("button", { type: "submit", class: "quiet" }, words.sheet_close);
-  return [
-    element("h2", { id: "sheet-title" }, words.sheet_title),
-    element("dl", {}, ...cells),
-    element("p", {}, words.sheet_note),
-    element("form", { method: "dialog" }, close),
-  ];
 }
 
 // Which key chooses an option: its own where that is one letter, else its place in the list. What

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,12 @@ import pytest
 
 from rubrics import Rubric, load_rubric
 from study import create_study, open_study
+from study.config import change_config
 from study.creation import StudyPlan
 
 if TYPE_CHECKING:
     import pandas as pd
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 SUBJECT = "secret-subject"
@@ -67,9 +68,15 @@ SWAPPED = {"L": "R", "R": "L", "C": "C"}
 
 @pytest.fixture(scope="session")
 def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """make_study(pairs, response=function of (pair number, side)) -> the folder of a new study."""
+    """make_study(pairs, response=function of (pair number, side), **annotation settings) -> the
+    folder of a new study."""
 
-    def make(pairs: int, response: Callable[[int, str], str] = _response) -> Path:
+    def make(
+        pairs: int,
+        response: Callable[[int, str], str] = _response,
+        rubrics: Sequence[Rubric] = (),
+        **settings: object,
+    ) -> Path:
         home = tmp_path_factory.mktemp("study")
         with (home / "pairs.csv").open("w", newline="", encoding="utf-8") as file:
             table = csv.writer(file)
@@ -83,11 +90,12 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         plan = StudyPlan(
             pairs=home / "pairs.csv",
             responses=home / "responses.jsonl",
-            rubrics=[_rubric(home)],
+            rubrics=rubrics or [_rubric(home)],
             stratify=(),
             raters_per_unit=50,
         )
         create_study(home / "study", plan)
+        change_config(home / "study", {"annotation": settings})
         return home / "study"
 
     return make
@@ -116,6 +124,7 @@ class Served:
     home: Path
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -134,7 +143,7 @@ class Served:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", starts],
                 cwd=self.home,  # anywhere but the checkout
-                env=os.environ | {"PYTHONPATH": search},
+                env=os.environ | {"PYTHONPATH": search} | self.environment,
                 stdout=log,
                 stderr=log,
             )
@@ -210,7 +219,7 @@ def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 @pytest.fixture(scope="session")
 def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
     """One server for the tests that only read and label: each with rater codes of its own."""
-    return serve_study(make_study(32))
+    return serve_study(make_study(150))
 
 
 @pytest.fixture(scope="session")
@@ -240,13 +249,17 @@ def browser() -> Iterator[Browser]:
     except ImportError:
         _no_browser("Playwright is not installed")
     with sync_playwright() as playwright:
-        names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-        path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
-        if not Path(path).exists():
-            _no_browser("no Chromium is installed: `playwright install chromium` brings one")
-        browser = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS])
+        browser = launched_chromium(playwright)
         yield browser
         browser.close()
+
+
+def launched_chromium(playwright: Playwright) -> Browser:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
+    if not Path(path).exists():
+        _no_browser("no Chromium is installed: `playwright install chromium` brings one")
+    return playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS])
 
 
 def _no_browser(reason: str) -> None:
@@ -263,7 +276,7 @@ def new_context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
     def make(**settings: Any) -> BrowserContext:
         context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | settings))
         context.set_default_timeout(15_000)
-        context.add_init_script(_CLOCK)
+        context.add_init_script(CLOCK)
         opened.append(context)
         return context
 
@@ -279,8 +292,13 @@ def annotator(
     """annotator(rater) -> a person at their first unit, in a browser of their own."""
 
     def make(
-        rater: str, server: Served = served, context: BrowserContext | None = None
+        rater: str,
+        server: Served = served,
+        context: BrowserContext | None = None,
+        page: Page | None = None,
     ) -> Annotator:
+        if page is not None:  # already there
+            return Annotator(rater, server, page)
         page = (context or new_context()).new_page()
         person = Annotator(rater, server, page)
         page.goto(f"{server.url}?rater={rater}")
@@ -291,7 +309,7 @@ def annotator(
 
 
 # Times from Enter to the frame after the one in which the next unit is drawn.
-_CLOCK = """
+CLOCK = """
 window.enterToPaint = [];
 let entered = null;
 addEventListener("keydown", (event) => {
@@ -312,7 +330,7 @@ function watch() {
 watch();
 """
 
-_IS_NEXT = """
+IS_NEXT = """
 (before) => {
   const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
   const now = root?.querySelector(".material")?.textContent;
@@ -355,7 +373,7 @@ class Annotator:
         self.page.keyboard.press("Enter")
 
     def wait_for_next(self, before: str) -> None:
-        self.page.wait_for_function(_IS_NEXT, arg=before)
+        self.page.wait_for_function(IS_NEXT, arg=before)
 
     def answer(self, option: str, key: str | None = None, gap: float = 0) -> None:
         """Choose, submit, and wait until the next unit, or the end, is on the page."""
@@ -369,6 +387,13 @@ class Annotator:
     def stored(self) -> dict[str, str]:
         rows = self.server.labels(self.rater)
         return dict(zip(rows["unit_id"], rows["label"], strict=True))
+
+    def in_panel(self, condition: str) -> None:
+        """Wait until a JavaScript condition on `panel`, the panel's root, holds."""
+        self.page.wait_for_function(
+            "() => { const panel = document.querySelector('[data-testid=stBidiComponentIsolated]')"
+            f"?.shadowRoot.querySelector('.panel'); return panel && ({condition}); }}"
+        )
 
     def chosen(self) -> str | None:
         checked = self.page.locator(".option input:checked")

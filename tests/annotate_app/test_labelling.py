@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from evenhand.main import main
+from rubrics import load_rubric
+from study import open_study
+from study.remarks import remarks_table
 from study.tables import read_table
 
 pytestmark = pytest.mark.browser
@@ -21,43 +24,55 @@ OPTIONS = ("L", "R", "C")
 def test_two_annotators_at_the_same_time(annotator, served):
     people = [annotator("two-1"), annotator("two-2")]
     orders: dict[str, set[str]] = {}
-    for option in itertools.islice(itertools.cycle(OPTIONS), 8):
+    for option in itertools.islice(itertools.cycle(OPTIONS), 10):
         for person in people:
             unit, order = person.unit()
             orders.setdefault(unit, set()).add(order)
             person.answer(option)
     for person in people:
-        assert len(person.given) == 8
+        assert len(person.given) == 10
         assert person.stored() == person.given
-    # The order is drawn per rater: some of the eight units they saw the two ways round.
-    assert len(orders) == 8
+    # The sides are balanced per rater: some of the ten units they saw the two ways round.
+    assert len(orders) == 10  # a block, in an order of their own
     assert {"ab", "ba"} in orders.values()
     # And the report speaks of both.
     assert main(["report", str(served.folder)]) == 0
     results = read_table(served.folder / "report" / "results.csv")
     pairs = results[results["statistic"] == "observed_agreement"]
-    assert ("two-1", "two-2", "8") in set(
+    assert ("two-1", "two-2", "10") in set(
         zip(pairs["rater_a"], pairs["rater_b"], pairs["n_units"], strict=True)
     )
 
 
-@pytest.mark.parametrize("gap", [0, 50], ids=["no gap", "50 ms"])
+PRESSES = 150
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        0,
+        50,
+        pytest.param(100, marks=pytest.mark.load),
+        pytest.param(200, marks=pytest.mark.load),
+    ],
+    ids="{} ms".format,
+)
 def test_keys_as_fast_as_they_come(annotator, gap, capsys):
     person = annotator(f"fast-{gap}")
     # Every option by its letter and by its place in the list.
     ways = [("L", "l"), ("R", "2"), ("C", "c"), ("L", "1"), ("R", "R"), ("C", "3")]
-    for option, key in itertools.islice(itertools.cycle(ways), 30):
+    for option, key in itertools.islice(itertools.cycle(ways), PRESSES):
         person.answer(option, key, gap)
     stored = person.stored()
     wrong = {unit for unit in stored if stored[unit] != person.given.get(unit)}
-    assert (len(stored), wrong, person.given.keys() - stored.keys()) == (30, set(), set())
+    assert (len(stored), wrong, person.given.keys() - stored.keys()) == (PRESSES, set(), set())
 
     person.page.wait_for_timeout(100)  # the last frame
     times = person.page.evaluate("enterToPaint")
     middle, slow = np.percentile(times, [50, 95])
     with capsys.disabled():
         print(f"\n  Enter to next unit painted: p50 {middle:.0f} ms, p95 {slow:.0f} ms")
-    assert len(times) == 30
+    assert len(times) == PRESSES
     assert slow < 1500
 
 
@@ -143,6 +158,141 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     person.submit()
     person.wait_for_next(before)
     assert person.stored() == person.given
+
+
+def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context, served):
+    page = new_context().new_page()
+    page.goto(served.url)
+    page.get_by_label("Rater code").fill("history")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector(".option")
+    person = annotator("history", page=page)
+    person.answer("L")
+    person.choose("R")
+    unit = person.unit()
+    page.go_back()
+    page.wait_for_timeout(500)
+    page.go_forward()
+    page.goto(f"{served.url}?rater=history")
+    page.wait_for_selector(".option")
+    assert person.unit() == unit
+    assert person.chosen() == "R"
+    assert len(person.stored()) == 1
+    person.answer("C")
+    assert person.stored() == person.given
+
+
+def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
+    person = annotator("undo")
+    person.answer("L")
+    first = person.given.copy()
+    person.answer("R")
+    present = person.unit()
+    person.page.keyboard.press("Backspace")
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    (unit_id, _) = person.unit()
+    assert unit_id not in first
+    assert person.chosen() == "R"
+    person.page.keyboard.press("Backspace")  # one further back
+    person.in_panel("panel.querySelector('.option input:checked')?.value === 'L'")
+    assert person.unit()[0] in first
+    before = person.page.text_content(".material")
+    person.choose("C")
+    person.submit()
+    person.wait_for_next(before)
+    person.wait_for_chip("saved")
+    assert person.unit() == present
+    assert person.chosen() is None
+    assert person.stored() == person.given
+    with sqlite3.connect(served.folder / "study.db") as store:
+        rows = store.execute("SELECT count(*) FROM labels WHERE rater_id = 'undo'").fetchone()
+    assert rows == (3,)
+
+
+def test_leaving_an_earlier_answer_leaves_it(annotator):
+    person = annotator("leave")
+    person.page.keyboard.press("Backspace")
+    person.in_panel("panel.querySelector('.notice').textContent.includes('no earlier')")
+    person.answer("L")
+    present = person.unit()
+    person.page.get_by_role("button", name="Earlier answers").click()
+    person.page.locator(".past").first.click()
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    person.page.keyboard.press("c")
+    person.page.keyboard.press("Escape")
+    person.in_panel("panel.querySelector('.editing').hidden")
+    assert person.unit() == present
+    assert person.stored() == person.given
+
+
+def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
+    person = annotator("skip")
+    unit, _ = person.unit()
+    before = person.page.text_content(".material")
+    person.page.keyboard.press("+")
+    person.page.keyboard.press("2")
+    person.page.get_by_label("Note").fill("a name")
+    person.page.keyboard.press("Enter")
+    person.wait_for_chip("saved")
+    assert person.unit()[0] == unit  # a flag does not answer
+    assert person.chosen() is None
+    person.page.keyboard.press("-")
+    person.page.keyboard.press("1")
+    person.page.keyboard.press("Enter")
+    person.wait_for_next(before)
+    (row,) = served.labels("skip").to_dict("records")
+    assert (row["unit_id"], row["label"]) == (unit, "")
+    assert row["unscored_reason"] == "skipped_undecidable"
+    with open_study(served.folder) as study:
+        remarks = remarks_table(study.store)
+    (flag,) = remarks[remarks["rater_id"] == "skip"].to_dict("records")
+    assert (flag["kind"], flag["reason"], flag["text"]) == ("flag", "personal_data", "a name")
+
+
+def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve_study):
+    folder = make_study(
+        3,
+        rubrics=[load_rubric("refusal"), load_rubric("hedging")],
+        screen="all",
+        confidence=True,
+        rationale=True,
+    )
+    server = serve_study(folder)
+    person = annotator("digits", server)
+    keys = person.page.keyboard
+    page = person.page
+    assert page.locator(".ask").count() == 3
+    assert page.locator(".prompt").count() == 1
+    before = page.text_content(".material")
+    keys.press("2")
+    keys.press("Enter")
+    assert "needs an answer" in page.text_content(".notice")
+    keys.press("5")
+    keys.press("3")  # confidence
+    keys.press("ArrowLeft")
+    keys.press("4")
+    keys.press(".")
+    keys.type("because. 1 2 3")
+    keys.press("Control+Enter")
+    person.wait_for_next(before)
+    rows = server.labels("digits").set_index("rubric")["label"].to_dict()
+    assert rows == {"refusal": "2", "hedging": "4"} or rows == {"hedging": "2", "refusal": "4"}
+    with open_study(folder) as study:
+        remarks = remarks_table(study.store)
+    assert remarks["confidence"].tolist() == [3, 3]
+    assert set(remarks["text"]) == {"because. 1 2 3"}
+    # Reloaded half-way, the draft is there with every part of it.
+    keys.press("1")
+    keys.press(".")
+    keys.type("so far")
+    page.reload()
+    page.wait_for_selector(".option")
+    assert page.locator(".ask input:checked").count() == 1
+    assert page.locator("#rationale").input_value() == "so far"
+    keys.press("Backspace")
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    assert page.locator(".ask input:checked").count() == 3
+    assert page.locator("#rationale").input_value() == "because. 1 2 3"
 
 
 def test_two_windows_of_one_rater(annotator, new_context):

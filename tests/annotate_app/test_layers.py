@@ -47,6 +47,14 @@ def test_texts_only_ever_become_text_nodes():
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", code)
 
 
+def test_every_part_of_the_panel_is_on_the_page():
+    page = (FOLDER / "unit_page.py").read_text("utf-8")
+    parts = [part.name for part in (FOLDER / "panel").iterdir() if part.suffix != ".svg"]
+    assert len(parts) > 6
+    for part in parts:
+        assert f'"{part}"' in page
+
+
 def test_settings():
     with (FOLDER / ".streamlit" / "config.toml").open("rb") as file:
         settings = tomllib.load(file)

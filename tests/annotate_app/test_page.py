@@ -7,6 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from study import open_study
+from study.annotation import AnnotationDesk, Answer
+from study.grades import GradeAttempt
+
 pytestmark = pytest.mark.browser
 
 HOSTILE = [
@@ -18,6 +22,10 @@ HOSTILE = [
     "\u202eright to left override \u2066isolate, no end, \u05e2\u05d1\u05e8\u05d9\u05ea, \u200f.",
     "</div></section></script>{{ braces }} {title} &lt;escaped&gt; &amp;   three spaces",
     "one\n\n\n\nfour lines down\ttab",
+    "",
+    "zero\u200bwidth\u200d\ufeff, soft\u00ad, \u061c\u200e\u200f, \u202a\u202b\u202c\u202d\u2069",
+    "x" * 200_000,
+    "word " * 40_000 + "\n<style>* { color: red }</style>",
 ]
 
 
@@ -36,15 +44,23 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
     context.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     person = annotator("hostile", server, context)
     shown = []
+    page = person.page
     for _ in range(len(HOSTILE) // 2):
         _, left, _, right = person.texts()
         shown += [left, right]
-        texts = person.page.locator(".material .text")
+        texts = page.locator(".material .text")
         assert texts.evaluate_all("nodes => nodes.map(node => node.childElementCount)") == [0] * 4
-        assert person.page.locator(".panel").is_visible()
-        before = person.page.text_content(".material")
-        person.page.keyboard.press("c")
-        person.page.keyboard.press("Enter")
+        assert page.locator(".panel").is_visible()
+        # However long or odd the texts are, the question stays where it is and in its colours.
+        assert page.evaluate("document.documentElement.scrollWidth") == 1440
+        rail = page.locator(".rail").bounding_box()
+        assert rail is not None
+        assert rail["x"] + rail["width"] == 1440
+        assert rail["y"] + rail["height"] == 900
+        assert _contrast(page, "#question-0") >= 4.5
+        before = page.text_content(".material")
+        page.keyboard.press("c")
+        page.keyboard.press("Enter")
         person.wait_for_next(before)
     expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
     assert sorted(shown) == sorted(expected)
@@ -54,32 +70,74 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
     assert hosts == {"127.0.0.1"}
 
 
-def test_nothing_names_the_subject_the_unit_or_the_order(annotator, new_context, served):
+GRADE = "secretgrade"
+OTHER = "secret-rater"
+
+
+@pytest.fixture(scope="module")
+def rated(make_study, serve_study):
+    """A study with hidden repeats that a grader and another person have rated already."""
+    folder = make_study(12, repeat_share=0.5, repeat_gap=3, rationale=True, confidence=True)
+    with open_study(folder) as study:
+        units = study.rubric_units(study.rubrics["shorter"])
+        study.store.add_grades(
+            GradeAttempt(
+                rater_id="secret-grader", rubric="shorter", unit_id=unit, rubric_hash="h",
+                label="L", p_positive=0.123456, raw=GRADE,
+            )
+            for unit in units
+        )  # fmt: skip
+        desk = AnnotationDesk(study)
+        task = desk.next_task(OTHER)
+        answer = Answer(submit_id="o", task_id=task.task_id, option_key="L", rationale=GRADE)
+        desk.submit_all(OTHER, [answer])
+    return serve_study(folder)
+
+
+def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, rated):
     context = new_context()
     page = context.new_page()
     frames: list[bytes] = []
+    urls: list[str] = []
 
     def listen(socket):
         for event in ("framereceived", "framesent"):
             socket.on(event, lambda frame: frames.append(_bytes(frame)))
 
     page.on("websocket", listen)
-    page.goto(f"{served.url}?rater=blind")
+    page.on("request", lambda request: urls.append(request.url))
+    page.goto(f"{rated.url}?rater=blind")
     page.wait_for_selector(".option")
-    page.keyboard.press("l")
-    page.keyboard.press("Enter")
-    page.wait_for_function(
-        "() => document.querySelector('[data-testid=stBidiComponentIsolated]')"
-        ".shadowRoot.querySelector('.count').textContent.startsWith('1 of')"
-    )
-    inside = page.locator(".panel").evaluate("node => node.outerHTML")
-    storage = page.evaluate("JSON.stringify(localStorage)")
-    everything = b"".join(frames).decode("utf-8", "replace") + page.content() + inside
-    everything += storage + page.url
+    seen: list[str] = []
+    for done in range(1, 9):
+        seen += [
+            page.content(),
+            page.locator(".panel").evaluate("node => node.outerHTML"),
+            page.evaluate("JSON.stringify(localStorage)"),
+            page.url,
+        ]
+        page.keyboard.press("l")
+        page.keyboard.press("Enter")
+        page.locator(".count", has_text=f"{done} of").wait_for()
+    page.keyboard.press("Backspace")
+    page.locator(".editing").wait_for()
+    page.get_by_role("button", name="Earlier answers").click()
+    page.locator(".past").first.wait_for()
+    seen.append(page.locator(".panel").evaluate("node => node.outerHTML"))
+    rows = rated.labels("blind")
+    assert set(rows["draw"]) == {0, 1}  # a repeat was among them
+    everything = b"".join(frames).decode("utf-8", "replace") + "".join(seen) + "".join(urls)
     assert re.search(r"Response \d+, side ", everything)  # the listening works
-    for secret in (r"secret-subject", r"p\d{4}\b", r"\border\b\W{1,3}(ab|ba)", r"unit_id"):
-        assert not re.search(secret, everything)
-    assert str(served.folder) not in everything
+    assert everything.count('"looked"') > 8
+    secrets = (
+        "secret", r"p\d{4}\b", r"\border\b\W{1,3}(ab|ba)", "unit_id", r"\bdraws?\b", "repeat_share",
+        r"0\.123456", "agreement", "subject", r"\bgrade",
+    )  # fmt: skip
+    # The rubric's own words and the page's style sheet may say some of it: they say none here.
+    for secret in secrets:
+        found = re.search(secret, everything)
+        assert not found, everything[max(found.start() - 80, 0) : found.end() + 80]
+    assert str(rated.folder) not in everything
 
 
 def test_the_page_runs_no_full_garbage_collection_after_each_answer(annotator, served):
@@ -119,7 +177,45 @@ def test_a_bad_code_in_the_address_asks_again(new_context, served):
     page = new_context().new_page()
     page.goto(f"{served.url}?rater=no%20such%20code!")
     page.get_by_role("alert").wait_for()
-    assert page.get_by_label("Rater code").is_visible()
+    page.get_by_label("Rater code").wait_for()
+
+
+@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+def test_axe_finds_nothing_serious(new_context, rated, mode, width):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
+    page = context.new_page()
+    findings: dict[str, list[str]] = {}
+
+    def look(state: str) -> None:
+        found = axe.run(page).response["violations"]
+        findings[state] = [
+            f"{one['id']}: {node['target']} {node['failureSummary']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+
+    page.goto(rated.url)
+    page.get_by_label("Rater code").wait_for()
+    look("entry")
+    page.goto(f"{rated.url}?rater=axe-{mode}-{width}")
+    page.wait_for_selector(".option")
+    look("start")
+    page.keyboard.press("l")
+    look("chosen")
+    page.keyboard.press("Enter")
+    page.locator(".count", has_text="1 of").wait_for()
+    page.keyboard.press("Backspace")
+    page.locator(".editing").wait_for()
+    look("changing")
+    for key in ("-", "?"):
+        page.keyboard.press(key)
+        page.locator(".sheet[open]").wait_for()
+        look(f"dialog {key}")
+        page.keyboard.press("Escape")
+    assert len(findings) == 6
+    assert not any(findings.values()), findings
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -130,7 +226,7 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     page.goto(f"{served.url}?rater=look")
     page.wait_for_selector(".option")
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    for part in (".count", ".chip", "#question", ".options", ".go", ".response .text >> nth=0"):
+    for part in (".count", ".chip", "#question-0", ".options", ".go", ".response .text >> nth=0"):
         box = page.locator(part).bounding_box()
         assert box is not None
         assert box["x"] >= 0
@@ -141,7 +237,15 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     assert side_by_side == (width > 700)
     for chrome in ("stToolbar", "stAppDeployButton", "stHeader"):
         assert not page.get_by_test_id(chrome).first.is_visible()
-    for part in (".response .text", ".name", ".description", ".count", ".chip", "#question", ".go"):
+    for part in (
+        ".response .text",
+        ".name",
+        ".description",
+        ".count",
+        ".chip",
+        "#question-0",
+        ".go",
+    ):
         assert _contrast(page, part) >= 4.5, part
     page.keyboard.press("c")
     for part in (".option:has(:checked) .description", ".go[aria-disabled=false]"):

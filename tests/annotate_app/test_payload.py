@@ -6,15 +6,27 @@ import json
 
 import pytest
 
-from annotate_app.payload import Answer, page_data, read_answers
+from annotate_app.payload import Look, View, page_data, read_look, read_sent
 from study import open_study
-from study.annotation import AnnotationDesk
+from study.annotation import AnnotationDesk, Answer, Flag
 
-GOOD = {"submit_id": "s1", "task_id": "t1", "option_key": "L", "seconds": 3.5}
+GOOD = {
+    "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
+    "edit": False, "confidence": None, "rationale": "",
+}  # fmt: skip
+FLAG = {"submit_id": "f1", "task_id": "t1", "flag": "other", "text": " why "}
 
 
-def test_answers_are_read():
-    assert read_answers({"answers": [GOOD]}) == [Answer("s1", "t1", "L", 3.5)]
+def test_answers_and_flags_are_read():
+    more = GOOD | {"confidence": 2, "rationale": " x ", "edit": True}
+    assert read_sent({"answers": [GOOD, FLAG, more]}) == [
+        Answer(submit_id="s1", task_id="t1", option_key="L", seconds=3.5),
+        Flag(submit_id="f1", task_id="t1", reason="other", text="why"),
+        Answer(
+            submit_id="s1", task_id="t1", option_key="L", seconds=3.5,
+            edit=True, confidence=2, rationale="x",
+        ),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -29,46 +41,81 @@ def test_answers_are_read():
         {"answers": [GOOD | {"task_id": ""}]},
         {"answers": [GOOD | {"submit_id": 7}]},
         {"answers": [GOOD | {"option_key": "x" * 129}]},
+        {"answers": [GOOD | {"option_key": ""}]},
         {"answers": [GOOD | {"seconds": "soon"}]},
         {"answers": [GOOD | {"seconds": float("nan")}]},
+        {"answers": [GOOD | {"confidence": 9}]},
+        {"answers": [FLAG | {"flag": ""}]},
     ],
 )
 def test_what_is_no_answer_is_left_out(sent):
-    assert read_answers(sent) == []
+    assert read_sent(sent) == []
 
 
 def test_seconds_stay_within_a_day():
-    seconds = [
-        answer.seconds
-        for value in (-5, 1e9)
-        for answer in read_answers({"answers": [GOOD | {"seconds": value}]})
-    ]
-    assert seconds == [0.0, 86400.0]
+    sent = [GOOD | {"seconds": value} for value in (-5, 1e9)]
+    assert [answer.seconds for answer in read_sent({"answers": sent})] == [0.0, 86400.0]
+
+
+def test_a_long_rationale_is_cut():
+    (answer,) = read_sent({"answers": [GOOD | {"rationale": "x" * 10_000}]})
+    assert len(answer.rationale) == 4000
+
+
+def test_wishes_to_look_back_are_read():
+    wish = {"nonce": "n", "wish": "task", "task_id": ""}
+    assert read_look(wish) == Look("n", "task", "")
+    for wrong in (None, {}, wish | {"wish": "all"}, wish | {"nonce": ""}, wish | {"task_id": 3}):
+        assert read_look(wrong) is None
 
 
 def test_the_panel_gets_what_it_shows_and_no_more(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
-        data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"})))
+        data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
-            "shelf", "rater", "synthetic", "words", "progress", "receipts", "task"
+            "shelf", "rater", "synthetic", "words", "asks", "progress", "receipts", "looked",
+            "earlier", "sheet",
         }  # fmt: skip
-        assert data["task"].keys() == {
-            "id", "title", "question", "instructions", "options", "blocks"
+        assert data["sheet"].keys() == {
+            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"
         }  # fmt: skip
-        assert {key for option in data["task"]["options"] for key in option} == {
+        (question,) = data["sheet"]["questions"]
+        assert question.keys() == {
+            "task", "title", "question", "instructions", "options", "given"
+        }  # fmt: skip
+        assert {key for option in question["options"] for key in option} == {
             "key", "name", "description", "examples"
         }  # fmt: skip
+        assert question["given"] is None
         assert data["receipts"] == {"s1": "stored"}
         assert data["progress"] == {"done": 0, "total": 2}
-        assert page_data(desk, "r2", {})["shelf"] != data["shelf"]
+        assert page_data(desk, "r2", {}, View())["shelf"] != data["shelf"]
 
 
-def test_the_end_has_no_task(make_study):
+def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
+    with open_study(make_study(2)) as study:
+        desk = AnnotationDesk(study)
+        task = desk.next_task("r1")
+        desk.submit("r1", task.task_id, "s1", "L", 1.0)
+        back = page_data(desk, "r1", {}, View(task.task_id, "n", listing=True))
+        assert back["looked"] == "n"
+        assert back["sheet"]["earlier"] is True
+        assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
+        (row,) = back["earlier"]
+        assert row["task"] == task.task_id
+        assert row["answer"] == "Response A"
+        assert row["excerpt"].startswith("Response ")
+        other = page_data(desk, "r2", {}, View(task.task_id, "n", listing=True))
+        assert other["earlier"] == []
+        assert other["sheet"]["earlier"] is False
+
+
+def test_the_end_has_no_sheet(make_study):
     with open_study(make_study(1)) as study:
         desk = AnnotationDesk(study)
         task = desk.next_task("r1")
         desk.submit("r1", task.task_id, "s1", "C", 1.0)
-        data = page_data(desk, "r1", {})
-    assert data["task"] is None
+        data = page_data(desk, "r1", {}, View())
+    assert data["sheet"] is None
     assert data["progress"] == {"done": 1, "total": 1}

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.main import main
+from study.annotation import AnnotationDesk, Flag
 from study.sampling import largest_remainder
 from study.tables import read_table
 
@@ -111,3 +112,17 @@ def test_an_edited_rubric_is_noticed_in_the_report(
     assert main(["report", str(study.folder)]) == 0
     results = read_table(study.folder / "report" / "results.csv")
     assert "refusal" in set(results["rubric"])
+
+
+def test_remarks_are_exported(make_study, tmp_path) -> None:
+    study = make_study()
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    flag = Flag(submit_id="f", task_id=task.task_id, reason="other", text="odd")
+    desk.submit_all("r1", [flag])
+    out = tmp_path / "remarks.csv"
+    assert main(["export", str(study.folder), "--remarks", str(out)]) == 0
+    (row,) = read_table(out).to_dict("records")
+    assert (row["kind"], row["rater_id"], row["reason"], row["text"]) == (
+        "flag", "r1", "other", "odd"
+    )  # fmt: skip

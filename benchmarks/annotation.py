@@ -1,0 +1,196 @@
+"""How fast the annotation page is, for one annotator and for many at once.
+
+`python benchmarks/annotation.py` writes docs/performance-annotation.md. One annotator works in a
+real Chromium by keyboard; many speak to the app over the WebSocket, as its page does. The study has
+the demo's texts: 6,250 tasks, 100 raters per unit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from evenhand.demo.responses import demo_responses  # noqa: E402
+from rubrics import load_rubric, shipped_rubrics  # noqa: E402
+from study import create_study, open_study  # noqa: E402
+from study.annotation import AnnotationDesk  # noqa: E402
+from study.creation import StudyPlan  # noqa: E402
+from tests.annotate_app.conftest import (  # noqa: E402
+    CLOCK,
+    IS_NEXT,
+    Served,
+    launched_chromium,
+)
+from tests.annotate_app.sessions import Session, work_at_pace  # noqa: E402
+
+PAGE = ROOT / "docs" / "performance-annotation.md"
+PAIRS = 250
+SUBJECTS = 5
+PAUSE = 10.0
+DEFAULTS = {"STREAMLIT_RUNNER_POST_SCRIPT_GC": "true"}
+"""What Streamlit does unless told otherwise: a full garbage collection after every run."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the table: what was done, and the milliseconds of every submit."""
+
+    setting: str
+    sessions: int
+    milliseconds: Sequence[float]
+    lost: int = 0
+    errors: int = 0
+
+    def row(self) -> str:
+        p50, p95, p99 = np.percentile(self.milliseconds, [50, 95, 99])
+        return (
+            f"| {self.setting} | {self.sessions} | {len(self.milliseconds)} | {p50:.0f} | "
+            f"{p95:.0f} | {p99:.0f} | {self.errors} | {self.lost} |"
+        )
+
+
+def make_study(folder: Path) -> Path:
+    """A study of 6,250 tasks, each wanted from 100 raters."""
+    plan = StudyPlan(
+        pairs=ROOT / "data" / "demo_pairs.csv",
+        rubrics=[load_rubric(name) for name in shipped_rubrics()],
+        sample=PAIRS,
+        raters_per_unit=100,
+        synthetic=True,
+    )
+    create_study(folder, plan)
+    with open_study(folder) as study:
+        made = demo_responses(study.store.pairs(), 7).responses
+        one = made[made["subject"] == made["subject"].iloc[0]]
+        for n in range(SUBJECTS):
+            texts = one["response"] + f" ({n})"  # no two units look alike
+            study.store.add_responses(one.assign(subject=f"subject-{n}", response=texts))
+        print(f"{AnnotationDesk(study).progress('nobody')[1]} tasks")
+    return folder
+
+
+def in_a_browser(served: Served, units: int, setting: str) -> Result:
+    """One annotator by keyboard: from Enter to the frame in which the next unit is painted."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = launched_chromium(playwright)
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.add_init_script(CLOCK)
+        page.goto(f"{served.url}?rater=browser")
+        page.wait_for_selector(".option")
+        for _ in range(units):
+            before = page.text_content(".material")
+            page.keyboard.press("1")
+            page.keyboard.press("Enter")
+            page.wait_for_function(IS_NEXT, arg=before)
+        page.wait_for_timeout(100)
+        times = page.evaluate("enterToPaint")
+        browser.close()
+    return Result(setting, 1, times)
+
+
+def by_websocket(served: Served, sessions: int, seconds: float, setting: str) -> Result:
+    """So many annotators, each with one submit in ten seconds: from submit to the next unit."""
+    name = f"{setting}-{sessions}".replace(" ", "-").replace("'", "")
+    people = [Session(served.port, f"{name}-{n}") for n in range(sessions)]
+
+    async def work() -> list[BaseException | None]:
+        opening = max(10.0, sessions / 20)
+        paced = (work_at_pace(person, PAUSE, opening, seconds) for person in people)
+        return list(await asyncio.gather(*paced, return_exceptions=True))
+
+    ended = asyncio.run(work())
+    with open_study(served.folder) as study:
+        ratings = study.ratings()
+    stored = int(ratings["rater_id"].str.startswith(f"{name}-").sum())
+    acknowledged = sum(len(person.acknowledged) for person in people)
+    times = [time for person in people for time in person.milliseconds]
+    return Result(
+        setting, sessions, times, max(acknowledged - stored, 0), sum(bool(each) for each in ended)
+    )
+
+
+def measured(arguments: argparse.Namespace, home: Path) -> list[Result]:
+    results = []
+
+    def run(setting: str, environment: dict[str, str], many: Sequence[int]) -> None:
+        folder = make_study(home / setting.replace(" ", "-"))
+        (home / f"{setting} server").mkdir()
+        served = Served(folder, home / f"{setting} server", environment=environment)
+        served.start()
+        try:
+            steps: list[Callable[[], Result]] = [
+                lambda: in_a_browser(served, arguments.units, setting)
+            ]
+            for sessions in many:
+                steps.append(
+                    lambda n=sessions: by_websocket(served, n, arguments.seconds, setting)  # type: ignore[misc]
+                )
+            for step in steps:
+                results.append(step())
+                print(results[-1].row(), flush=True)
+        finally:
+            served.kill()
+
+    run("as shipped", {}, arguments.sessions)
+    run("Streamlit defaults", DEFAULTS, arguments.sessions[:1])
+    return results
+
+
+def page(results: Sequence[Result], seconds: float) -> str:
+    """The documentation page."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    rows = "\n".join(result.row() for result in results)
+    return f"""# How fast the annotation page is
+
+Measured on {today} by `python benchmarks/annotation.py` ({where}, Streamlit {version("streamlit")},
+server and driver on the same machine), on a synthetic study of 6,250 tasks and 100 raters per unit.
+
+| settings | sessions | submits | p50 ms | p95 ms | p99 ms | errors | lost |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+{rows}
+
+One session is a real Chromium driven by keyboard without a pause: milliseconds from Enter to the
+frame in which the next unit is painted; the answer is on disk by then. More sessions speak to the
+app over its WebSocket, each with one submit in {PAUSE:.0f} s for {seconds:.0f} s after all have
+opened the page: milliseconds from the submit to the end of the run that brings the next unit.
+"Lost" counts answers that the app acknowledged and the store does not have.
+
+All sessions share one process, which uses one core at a time: the setting breaks where submits come
+faster than that core can run the page, and waiting times then grow without bound.
+
+"Streamlit defaults" is the same page with `runner.postScriptGC` as Streamlit has it, a full garbage
+collection after every run; the app ships with it off.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, nargs="+", default=[100, 200, 400, 800])
+    parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--units", type=int, default=100)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        results = measured(arguments, Path(home))
+    arguments.out.write_text(page(results, arguments.seconds), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Annotators without a browser: they speak to the app as its page does, over the WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+__all__ = ["Session", "work_at_pace"]
+
+
+@dataclass
+class Session:
+    """One page that is open: `acknowledged` are the submit ids that the server said it stored."""
+
+    port: int
+    rater: str
+    page_hash: str = ""
+    component: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    acknowledged: set[str] = field(default_factory=set)
+    milliseconds: list[float] = field(default_factory=list)
+
+    async def open(self) -> None:
+        self.socket = await websockets.connect(
+            f"ws://127.0.0.1:{self.port}/_stcore/stream",
+            subprotocols=[websockets.Subprotocol("streamlit")],
+            origin=websockets.Origin(f"http://127.0.0.1:{self.port}"),
+            max_size=None,
+            open_timeout=60,
+        )
+        await self._send()
+        await self._until_finished()
+
+    async def close(self) -> None:
+        await self.socket.close()
+
+    async def answer(self) -> bool:
+        """Answer what is asked and wait for what comes next; False when nothing is left."""
+        sheet = self.data["sheet"]
+        if sheet is None:
+            return False
+        answers = [
+            {
+                "submit_id": uuid.uuid4().hex,
+                "sheet_id": sheet["id"],
+                "task_id": question["task"],
+                "option_key": question["options"][0]["key"],
+                "skip_reason": "",
+                "seconds": 1.0,
+                "edit": False,
+                "confidence": None,
+                "rationale": "",
+            }
+            for question in sheet["questions"]
+        ]
+        begun = time.perf_counter()
+        await self._send({"event": "submit", "value": {"answers": answers}})
+        await self._until_finished()
+        self.milliseconds.append((time.perf_counter() - begun) * 1000)
+        receipts = self.data["receipts"]
+        for answer in answers:
+            if receipts.get(answer["submit_id"]) == "stored":
+                self.acknowledged.add(answer["submit_id"])
+        return True
+
+    async def _send(self, event: dict[str, Any] | None = None) -> None:
+        message = BackMsg()
+        run = message.rerun_script
+        run.query_string = f"rater={self.rater}"
+        run.page_script_hash = self.page_hash
+        run.context_info.timezone = "UTC"
+        run.widget_states.SetInParent()
+        if event is not None:
+            widget = run.widget_states.widgets.add()
+            widget.id = self.component.replace("$$ID", "$$STREAMLIT_INTERNAL_KEY_$$ID") + "__events"
+            widget.json_trigger_value = json.dumps([event])
+        await self.socket.send(message.SerializeToString())
+
+    async def _until_finished(self) -> None:
+        while True:
+            raw = await asyncio.wait_for(self.socket.recv(), 60)
+            message = ForwardMsg()
+            message.ParseFromString(raw if isinstance(raw, bytes) else raw.encode())
+            kind = message.WhichOneof("type")
+            if kind == "new_session":
+                self.page_hash = message.new_session.page_script_hash
+            elif kind == "delta" and message.delta.new_element.HasField("bidi_component"):
+                element = message.delta.new_element.bidi_component
+                self.component = element.id
+                self.data = json.loads(element.json)
+            elif kind == "script_finished":
+                return
+
+
+async def work_at_pace(session: Session, pause: float, opening: float, seconds: float) -> None:
+    """Open the page at some moment of `opening` seconds; when that is over, label for `seconds`,
+    one unit each `pause` seconds on average.
+    """
+    begin = time.monotonic() + opening
+    await asyncio.sleep(random.random() * opening * 0.8)
+    await session.open()
+    await asyncio.sleep(max(begin - time.monotonic(), 0) + random.random() * pause)
+    while time.monotonic() < begin + seconds and await session.answer():
+        await asyncio.sleep(pause * random.uniform(0.5, 1.5))

@@ -1,0 +1,66 @@
+"""The app is killed while many annotators work: what it acknowledged is there, once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+import pytest
+import sqlalchemy as sa
+
+from study import open_study
+from study.schema import labels
+
+websockets = pytest.importorskip("websockets")
+
+ANNOTATORS = 12
+
+
+async def work(port: int, rater: str, acknowledged: set[str]) -> None:
+    """Label as fast as the server answers, until it is gone."""
+    from tests.annotate_app.sessions import Session
+
+    session = Session(port, rater)
+    session.acknowledged = acknowledged
+    with contextlib.suppress(OSError, TimeoutError, websockets.WebSocketException):
+        await session.open()
+        while await session.answer():
+            pass
+
+
+async def one_round(served, acknowledged: set[str]) -> None:
+    before = len(acknowledged)
+    people = [
+        asyncio.create_task(work(served.port, f"r{n}", acknowledged)) for n in range(ANNOTATORS)
+    ]
+    while len(acknowledged) < before + 2 * ANNOTATORS:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(random.random() * 0.3)
+    served.kill()
+    await asyncio.wait_for(asyncio.gather(*people), 60)
+
+
+def killed_rounds(served, rounds: int) -> None:
+    acknowledged: set[str] = set()
+    for _ in range(rounds):
+        asyncio.run(asyncio.wait_for(one_round(served, acknowledged), 120))
+        served.start()
+    with open_study(served.folder) as study:
+        with study.store.read() as connection:
+            stored = list(connection.execute(sa.select(labels.c.submit_id)).scalars())
+        ratings = study.ratings()
+    assert len(acknowledged) >= rounds * 2 * ANNOTATORS
+    assert acknowledged <= set(stored)
+    assert len(stored) == len(set(stored)) == len(ratings)
+    # On disk when the kill came, but not yet acknowledged: one of each annotator's a round at most.
+    assert len(stored) <= len(acknowledged) + rounds * ANNOTATORS
+
+
+def test_no_acknowledged_label_is_lost_by_a_kill_under_load(make_study, serve_study):
+    killed_rounds(serve_study(make_study(200)), 3)
+
+
+@pytest.mark.load
+def test_no_acknowledged_label_is_lost_by_many_kills_under_load(make_study, serve_study):
+    killed_rounds(serve_study(make_study(600)), 20)
