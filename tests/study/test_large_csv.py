@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from rubrics.errors import InputError
-from study import tables
+from study import formats
 from study.tables import read_table
 
 
 def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     found: list[object] = []
     for from_size in (0, 10**12):
-        monkeypatch.setattr(tables, "_LARGE", from_size)
+        monkeypatch.setattr(formats, "_LARGE", from_size)
         try:
             frame = read_table(path)
             found.append((list(frame), frame.to_numpy().tolist(), list(frame.index)))
@@ -55,7 +55,7 @@ def test_a_large_file_is_read_fast_and_a_broken_row_is_still_named(tmp_path: Pat
     path = tmp_path / "table.csv"
     rows = [f"unit{n:09d},{n % 5}" for n in range(80_000)]
     path.write_text("unit_id,label\n" + "\n".join(rows) + "\n", "utf-8")
-    assert path.stat().st_size > tables._LARGE
+    assert path.stat().st_size > formats._LARGE
     frame = read_table(path)
     assert isinstance(frame.index, pd.RangeIndex)
     assert frame["label"].tolist()[:3] == ["0", "1", "2"]
