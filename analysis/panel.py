@@ -21,6 +21,7 @@ from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
+from analysis.decision_rule import DecisionRule
 from analysis.encoding import Coded, LabelMatrix, encode
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
@@ -31,6 +32,7 @@ from analysis.repeats import add_repeat_rows, repeats_of
 from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
 from analysis.scale import Scale
+from analysis.selection import add_price_rows
 from analysis.slices import (
     add_main_rows,
     add_rater_slice_rows,
@@ -52,7 +54,6 @@ __all__ = ["Analysis", "analyse"]
 
 RESAMPLES = 2000
 SEED = 20231206
-MARGIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def analyse(
     units: pd.DataFrame | None,
     scales: Mapping[str, Scale] | Iterable[Scale],
     *,
-    margin: float = MARGIN,
+    rule: DecisionRule | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     cluster: str = "pair",
@@ -80,6 +81,7 @@ def analyse(
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    prices: Mapping[tuple[str, str], float] | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
     verify: bool = False,
@@ -87,10 +89,10 @@ def analyse(
     """Everything that can be said of how the raters in `ratings` agree.
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
-    cluster and there are no subjects. `scales` declares each rubric's categories. A grader may
-    stand in for people if the lower bound of its `human_ceiling_difference` lies above `-margin`
-    (and more, see `analysis.verdicts`). Intervals come from `resamples` bootstrap draws of
-    clusters: prompt pairs, the units column named by `cluster`, or with "unit" single units;
+    cluster and there are no subjects. `scales` declares each rubric's categories. `rule` says when
+    a grader may stand in for people (see `analysis.verdicts`). Intervals come from `resamples`
+    bootstrap draws of clusters: prompt pairs, the units column named by `cluster`, or with "unit"
+    single units;
     `interval_method` is "percentile" or "bca" (see `analysis.intervals`). `epsilon` is the handicap
     of the alternative annotator test.
 
@@ -99,9 +101,10 @@ def analyse(
     every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
 
-    `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
-    call the ratings. With `verify` the point estimates are held against scikit-learn, krippendorff
-    and statsmodels, which costs the time to load them (see `analysis.verification`).
+    `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
+    rubric, the versions whose ratings count; `source` is what messages call the ratings. With
+    `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels, which
+    costs the time to load them (see `analysis.verification`).
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -123,11 +126,8 @@ def analyse(
     """
     from threadpoolctl import threadpool_limits
 
-    if resamples < 1 or not 0 < margin < 2:
-        raise InputError(
-            f"resamples is {resamples} and margin is {margin}; "
-            "resamples must be 1 or more and the margin between 0 and 2"
-        )
+    if resamples < 1:
+        raise InputError(f"resamples is {resamples}; it must be 1 or more")
     if not 0 <= epsilon < 1:
         raise InputError(f"epsilon is {epsilon}; it must lie between 0 and 1")
     request = _Request(
@@ -171,9 +171,10 @@ def analyse(
             if verification is not None:
                 for view in _views(labels):
                     verification += verify_estimates(rows, view)
+            add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
+            verdicts += judge_graders(rows, labels, rule=rule or DecisionRule(), cluster_noun=noun)
     return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
 
 
