@@ -13,9 +13,17 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from analysis.encoding import LabelMatrix
 from rubrics.errors import InputError
 
-__all__ = ["Dependability", "VarianceComponents", "complete_block", "d_study", "g_study"]
+__all__ = [
+    "Dependability",
+    "VarianceComponents",
+    "complete_block",
+    "components_of",
+    "d_study",
+    "g_study",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -102,6 +110,23 @@ def d_study(found: VarianceComponents, raters: int) -> Dependability:
     relative = found.residual / raters
     absolute = (found.rater + found.residual) / raters
     return Dependability(raters, _share(found.unit, relative), _share(found.unit, absolute))
+
+
+def components_of(labels: LabelMatrix) -> VarianceComponents | None:
+    """The G-study of people's labels on the largest complete part; None where there is none.
+
+    Values are the categories' numbers or ranks; on a nominal scale the binary verdict, 0 or 1.
+    """
+    humans = list(labels.humans)
+    nominal = labels.scale.level == "nominal"
+    if len(humans) < 2 or (nominal and not labels.has_verdicts):
+        return None
+    codes = (labels.verdicts if nominal else labels.codes)[:, humans]
+    raters, units = complete_block(codes)
+    if not raters:
+        return None
+    values = np.array([0.0, 1.0] if nominal else labels.scale.values)
+    return g_study(values[codes[np.ix_(units, list(raters))]])
 
 
 def complete_block(codes: npt.NDArray[np.int8]) -> tuple[tuple[int, ...], npt.NDArray[np.intp]]:

@@ -23,6 +23,7 @@ from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.generalizability import VarianceComponents, components_of
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
@@ -64,6 +65,9 @@ class Analysis:
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verification: Verification | None = None
+    rule: DecisionRule = field(default_factory=DecisionRule)
+    components: dict[str, VarianceComponents] = field(default_factory=dict)
+    """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
 
 
 def analyse(
@@ -85,6 +89,7 @@ def analyse(
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
     verify: bool = False,
+    why: bool = False,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
 
@@ -104,7 +109,8 @@ def analyse(
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `source` is what messages call the ratings. With
     `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels, which
-    costs the time to load them (see `analysis.verification`).
+    costs the time to load them (see `analysis.verification`). With `why` the variance of people's
+    labels is split, too: do they differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -126,6 +132,7 @@ def analyse(
     """
     from threadpoolctl import threadpool_limits
 
+    rule = rule or DecisionRule()
     if resamples < 1:
         raise InputError(f"resamples is {resamples}; it must be 1 or more")
     if not 0 <= epsilon < 1:
@@ -146,6 +153,7 @@ def analyse(
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
+    components: dict[str, VarianceComponents] = {}
     verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -163,6 +171,8 @@ def analyse(
                     f"{name or 'the rubric'}: {len(labels.raters)} raters; "
                     f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
                 )
+            if why and (among := components_of(labels)) is not None:
+                components[name] = among
             rows = _rubric_rows(labels, request)
             _add_with_other_clusters(rows, readings, scale, request)
             if (own["draw"] > 0).any():
@@ -174,8 +184,8 @@ def analyse(
             add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, rule=rule or DecisionRule(), cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
+            verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
+    return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ __all__ = [
     "pass_chance",
     "study_precision",
     "units_needed",
+    "units_to_pass",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -146,6 +147,20 @@ def pass_chance(
     among_humans = np.mean([kappas[i, j] for i, j in kappas if j < humans], axis=0)
     spread = float(np.nanstd(with_grader - among_humans))
     return 0.5 * math.erfc((_Z - margin / spread) / math.sqrt(2)) if spread > 0 else 1.0
+
+
+def units_to_pass(scenario: Scenario, *, margin: float = 0.1, power: float = 0.8) -> int | None:
+    """The fewest independent units with which `pass_chance` reaches `power`; None above 100,000."""
+    low, high = 2, 64
+    while pass_chance(high, scenario, humans=scenario.humans, margin=margin) < power:
+        low, high = high, high * 2
+        if high > _MAX_UNITS:
+            return None
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        chance = pass_chance(middle, scenario, humans=scenario.humans, margin=margin)
+        low, high = (low, middle) if chance >= power else (middle, high)
+    return high
 
 
 def study_precision(*, pairs: int, subjects: int, humans: int, margin: float) -> list[str]:

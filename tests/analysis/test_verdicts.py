@@ -57,7 +57,9 @@ def test_a_constant_grader_never_passes(
 
 def test_a_constant_grader_does_not_pass_where_people_hardly_vary(make_ratings: Callable) -> None:
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    found = analyse(make_ratings(people, ["g"]), None, [TWO], resamples=400, rule=DecisionRule(margin=1.0))
+    found = analyse(
+        make_ratings(people, ["g"]), None, [TWO], resamples=400, rule=DecisionRule(margin=1.0)
+    )
     assert found.verdicts[0]["verdict"] != "may_stand_in"
 
 
