@@ -33,6 +33,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     check.add_argument("--level", choices=["nominal", "ordinal", "interval"])
     check.add_argument("--categories", metavar="KEY,...", help="all permitted labels, in order")
     check.add_argument("--affirmative", metavar="KEY,...", help="labels that count as yes")
+    check.add_argument("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
     check.add_argument(
         "--margin", type=float, default=0.1, metavar="KAPPA", help="how far below people (0.1)"
     )
@@ -69,6 +70,7 @@ def _report(arguments: argparse.Namespace) -> None:
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
     from analysis import Scale, analyse
+    from analysis.bias import BiasSettings
     from analysis.report import write_report
     from rubrics.errors import InputError
 
@@ -86,7 +88,7 @@ def report_study(study: Study, out: Path) -> Path:
     with working("analysing"):
         analysis = analyse(
             ratings,
-            study.units("all"),
+            study.units_with_lengths("all"),
             scales,
             margin=settings.margin,
             resamples=settings.resamples,
@@ -96,6 +98,7 @@ def report_study(study: Study, out: Path) -> Path:
             epsilon=settings.epsilon,
             slices=settings.slices,
             sensitivity_cluster=settings.sensitivity_cluster,
+            bias=BiasSettings(leanings=settings.leanings, families=settings.families),
             rubric_hashes=study.accepted_hashes(),
             verify=True,
         )
@@ -298,9 +301,22 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
         remark += "declare a scale with --level and --categories"
     if arguments.level:
         scale = replace(scale, level=arguments.level)
+    if arguments.sides is not None:
+        scale = replace(scale, favours=_sides(arguments.sides))
     if arguments.affirmative is not None:
         scale = replace(scale, affirmative=frozenset(_keys(arguments.affirmative)))
     return scale, remark
+
+
+def _sides(text: str) -> dict[str, str]:
+    from rubrics.errors import InputError
+
+    keys = _keys(text)
+    if len(set(keys)) != 2:
+        raise InputError(
+            f"--sides is {text!r}; name two labels, the one that favours side a, then side b"
+        )
+    return dict(zip(keys, ("a", "b"), strict=True))
 
 
 def _keys(text: str | None) -> list[str]:

@@ -1,7 +1,8 @@
 """Rows of the audit, and what many looks at one grader cost.
 
 The planned questions (side, order, length, family, people's groups) are few: Holm's correction over
-those of one grader and rubric. Slices are a screening: Benjamini-Hochberg over all of a rubric.
+those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over all of
+a rubric's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from analysis.encoding import BINARY
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 from analysis.significance import benjamini_hochberg, bootstrap_p, holm
@@ -34,6 +36,12 @@ class _Test:
     at: str
     counts: tuple[int, int]
     p: float
+
+    @property
+    def planned(self) -> bool:
+        """Whether this was asked of every grader from the start, on all that it called."""
+        whole = self.subset.removesuffix(BINARY) == "all" or self.statistic == "bias_rater_group"
+        return whole and self.statistic in PLANNED
 
     @property
     def grader(self) -> str:
@@ -94,11 +102,11 @@ class AuditRows:
 
     def add_corrected_p(self) -> None:
         """A row NAME_p beside every tested row NAME: its p after correction."""
-        screened = [test for test in self._tests if test.statistic in SCREENED]
+        screened = [test for test in self._tests if not test.planned]
         for test, p in zip(screened, benjamini_hochberg([t.p for t in screened]), strict=True):
-            self._add_p(test, p, f"Benjamini-Hochberg over {len(screened)} slices")
+            self._add_p(test, p, f"Benjamini-Hochberg over {len(screened)} parts of the sample")
         for grader in dict.fromkeys(test.grader for test in self._tests):
-            own = [t for t in self._tests if t.grader == grader and t.statistic in PLANNED]
+            own = [t for t in self._tests if t.grader == grader and t.planned]
             for test, p in zip(own, holm([t.p for t in own]), strict=True):
                 self._add_p(test, p, f"Holm over {len(own)} questions to this grader")
 

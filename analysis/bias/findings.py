@@ -13,7 +13,7 @@ from typing import Literal
 
 from analysis.bias.audit_rows import PLANNED, SCREENED
 from analysis.encoding import BINARY
-from analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from analysis.results import ResultRow, ResultRows, key_of
 
 __all__ = ["BOUND", "Finding", "findings", "flagged", "screening_sentence"]
 
@@ -71,7 +71,7 @@ class Finding:
 
 def findings(rows: Iterable[ResultRow]) -> list[Finding]:
     """The audit's rows, in the order of its questions, with their p."""
-    by_key = {tuple(str(row[name]) for name in RESULTS_KEY): row for row in rows}  # type: ignore[literal-required]
+    by_key = {key_of(row): row for row in rows}
     out = []
     for statistic in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
@@ -123,12 +123,13 @@ Words = tuple[str, str, str]
 
 def _side(row: ResultRow) -> Words:
     part = _part(row)
-    where = "" if part == "all" else f" where {part}"
+    question = "side of the pair" if part == "all" else f"side of the pair where {part}"
+    first, _, second = row["at"].partition(">")
     if row["subset"].endswith(BINARY):
-        said = f"is {{}} often affirmative on {row['at']} than people are, beside the other side"
-        return f"side of the pair{where}", said.format("more"), said.format("less")
-    said = f"leans {{}} {row['at']} more than people do"
-    return f"side of the pair{where}", said.format("towards"), said.format("away from")
+        said = "is more often affirmative on {} than on {}, beyond what people see"
+    else:
+        said = "leans to {} rather than {}, beyond what people see"
+    return question, said.format(first, second), said.format(second, first)
 
 
 def _order(_: ResultRow) -> Words:

@@ -14,7 +14,7 @@ from analysis.bias.calls import Calls
 from analysis.bias.settings import GROUP_COLUMNS, BiasSettings
 from analysis.bias.unit_facts import UnitFacts
 from analysis.resampling import Resamples
-from analysis.results import ResultRows, join_notes
+from analysis.results import ResultRows, from_to, join_notes
 from analysis.significance import mcnemar_exact, mcnemar_mid_p
 from analysis.slices import MAX_VALUES
 
@@ -33,6 +33,11 @@ class _Part:
     first: str
     second: str
     sign: Array
+
+    @property
+    def at(self) -> str:
+        """The two sides in a row's key."""
+        return from_to(self.first, self.second)
 
 
 def add_direction_rows(
@@ -69,8 +74,8 @@ def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: Bi
                     beside.level(),
                     beside.counts(),
                     subset=part.subset,
-                    at=part.first,
-                    note=join_notes(f"rather than {part.second}", beside.note),
+                    at=part.at,
+                    note=beside.note,
                 )
                 _add_share(audit, seen, grader, beside, part)
                 _add_errors(audit, seen, grader, part)
@@ -90,8 +95,7 @@ def _add_share(
         ratio(grader_to, grader_to + grader_off) - ratio(people_to, people_to + people_off),
         beside.counts(),
         subset=part.subset,
-        at=part.first,
-        note=f"rather than {part.second}",
+        at=part.at,
     )
 
 
@@ -112,7 +116,7 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
         ratio(net, n),
         audit.resamples.count(seen.clusters, judged),
         subset=part.subset,
-        at=part.first,
+        at=part.at,
         note=join_notes(
             f"{first} to {part.first}, {second} to {part.second}",
             f"exact p {mcnemar_exact(first, second):.4g}, mid-p {mcnemar_mid_p(first, second):.4g}",
@@ -147,8 +151,8 @@ def _add_directions(
                 counts,
                 rater_a=rater,
                 subset=part.subset,
-                at=part.first,
-                note=join_notes(f"rather than {part.second}", few),
+                at=part.at,
+                note=few,
             )
 
 

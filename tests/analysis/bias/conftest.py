@@ -27,7 +27,12 @@ class Sample:
     rows: list[pd.DataFrame] = field(default_factory=list)
 
     def rate(
-        self, rater: str, labels: np.ndarray, kind: str = "model", order: str = "", scale: Scale = PAIR
+        self,
+        rater: str,
+        labels: np.ndarray,
+        kind: str = "model",
+        order: str = "",
+        scale: Scale = PAIR,
     ) -> None:
         table = {"unit_id": self.units["unit_id"], "rater_id": rater, "rater_kind": kind}
         self.rows.append(
