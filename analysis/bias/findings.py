@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.bias.audit_rows import PLANNED, SCREENED
+from analysis.bias.beside_people import NOT_SCALED
 from analysis.encoding import BINARY
 from analysis.results import ResultRow, ResultRows, key_of
 
@@ -62,6 +63,8 @@ class Finding:
                 f"to ±{_widest(self.row):.2f}."
             )
         said = more if self.row["estimate"] > 0 else less
+        if NOT_SCALED in self.row["note"]:
+            said += ", if it sees as sharply as people do"
         return (
             f"{self.grader}, {question}: it {said}, by {abs(self.row['estimate']):.2f} "
             f"(95% interval {self.row['low']:+.2f} to {self.row['high']:+.2f}; corrected p "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,12 @@ import pandas as pd
 import pytest
 
 from analysis import Scale
+from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
+from analysis.combine import combine_readings
+from analysis.encoding import encode
+from analysis.resampling import Resamples
+from analysis.results import ResultRow, ResultRows
+from study.tables import validate_ratings
 
 PAIR = Scale(
     "pair", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}
@@ -39,63 +45,124 @@ class Sample:
             pd.DataFrame({**table, "label": labels, "order": order, "rubric": scale.name})
         )
 
-    def see(self, sees: float, lean: np.ndarray | float = 0.0) -> np.ndarray:
-        """Labels A, B, C: the truth with probability `sees`, else any; and of the C so many (a
-        share of units) turned to A (lean above 0) or to B (below 0).
-        """
+    def see(self, sees: float) -> np.ndarray:
+        """Labels: the truth with probability `sees`, else any category."""
         n = len(self.truth)
-        other = self.rng.choice(["A", "B", "C"], n)
-        label = np.where(self.rng.random(n) < sees, self.truth, other)
-        turned = (label == "C") & (self.rng.random(n) < np.abs(lean))
-        return np.where(turned, np.where(np.asarray(lean) > 0, "A", "B"), label)
+        other = self.rng.choice(np.unique(self.truth), n)
+        return np.where(self.rng.random(n) < sees, self.truth, other)
+
+    def turned(
+        self, label: np.ndarray, old: str, new: str, share: np.ndarray | float
+    ) -> np.ndarray:
+        """Labels with such a share of `old` turned into `new`: a bias that is known."""
+        turned = (label == old) & (self.rng.random(len(label)) < share)
+        return np.where(turned, new, label)
 
     @property
     def ratings(self) -> pd.DataFrame:
         return pd.concat(self.rows, ignore_index=True)
 
 
+MakeSample = Callable[..., Sample]
+
+
 @pytest.fixture
-def sample() -> Callable[..., Sample]:
-    """sample(seed, pairs=120, subjects=4, shares=(.25, .1, .65)): units whose true label is A, B, C
-    in these shares, three people who see it in 8 of 10 units.
+def sample() -> MakeSample:
+    """sample(seed, pairs=120, subjects=4): pairs whose true label is A, B, C in 25, 10 and 65 of
+    100 units, and three people who see it in 8 of 10 units and else say anything.
     """
 
-    def make(
-        seed: int,
-        pairs: int = 120,
-        subjects: int = 4,
-        shares: tuple[float, float, float] = (0.25, 0.1, 0.65),
-        people: int = 3,
-    ) -> Sample:
-        rng = np.random.default_rng(seed)
-        names = [f"claude-{n}" if n % 2 else f"other-{n}" for n in range(subjects)]
-        units = pd.DataFrame(
-            [
-                {"unit_id": f"p{p:03d}|{name}", "cluster_id": f"p{p:03d}", "subject": name}
-                for p in range(pairs)
-                for name in names
-            ]
-        )
-        truth = rng.choice(["A", "B", "C"], len(units), p=shares)
-        made = Sample(rng, truth, units)
-        for person in range(people):
-            made.rate(f"h{person}", made.see(0.8), "human")
-        return made
+    def make(seed: int, pairs: int = 120, subjects: int = 4, people: int = 3) -> Sample:
+        names = [f"{'claude' if n % 2 else 'other'}-{n}" for n in range(subjects)]
+        rows = [
+            {"unit_id": f"p{p:04d}|{name}", "cluster_id": f"p{p:04d}", "subject": name}
+            for p in range(pairs)
+            for name in names
+        ]
+        return _with_people(seed, pd.DataFrame(rows), "ABC", (0.25, 0.1, 0.65), people)
 
     return make
 
 
 @pytest.fixture
-def row_of() -> Callable[..., pd.Series]:
-    """row_of(results, statistic, grader, subset="all"): the one row."""
+def responses() -> MakeSample:
+    """The same for single responses to both sides: no or yes, yes in 30 of 100."""
 
-    def find(results: pd.DataFrame, statistic: str, grader: str, subset: str = "all") -> pd.Series:
-        own = results[
-            (results["statistic"] == statistic)
-            & ((results["rater_b"] == grader) | (results["rater_a"] == grader))
-            & (results["subset"] == subset)
+    def make(seed: int, pairs: int = 150, subjects: int = 2, people: int = 3) -> Sample:
+        rows = [
+            {
+                "unit_id": f"p{p:04d}|s{n}|{side}",
+                "cluster_id": f"p{p:04d}",
+                "subject": f"s{n}",
+                "side": side,
+            }
+            for p in range(pairs)
+            for n in range(subjects)
+            for side in "ab"
+        ]
+        return _with_people(seed, pd.DataFrame(rows), ("no", "yes"), (0.7, 0.3), people)
+
+    return make
+
+
+def _with_people(
+    seed: int, units: pd.DataFrame, categories: Sequence[str], shares: Sequence[float], people: int
+) -> Sample:
+    rng = np.random.default_rng(seed)
+    made = Sample(rng, rng.choice(list(categories), len(units), p=shares), units)
+    for person in range(people):
+        made.rate(f"h{person}", made.see(0.8), "human")
+    return made
+
+
+Audited = Callable[..., ResultRows]
+
+
+@pytest.fixture
+def audited() -> Audited:
+    """The audit's rows of a sample, without the rest of the analysis."""
+
+    def audit(
+        sample: Sample,
+        scale: Scale = PAIR,
+        *,
+        slices: Sequence[str] = (),
+        settings: BiasSettings | None = None,
+        members: Mapping[str, frozenset[str]] | None = None,
+        resamples: int = 300,
+    ) -> ResultRows:
+        ratings = validate_ratings(sample.ratings)
+        readings = combine_readings(ratings, scale)
+        rows = ResultRows(scale.name)
+        add_bias_rows(
+            rows,
+            encode(readings, scale, sample.units, "pair", slices),
+            ratings,
+            UnitFacts(readings.units, sample.units),
+            units=sample.units,
+            cluster="pair",
+            settings=settings or BiasSettings(),
+            members=members or {},
+            resampled=lambda frequency: Resamples(frequency, resamples, np.random.default_rng(1)),
+        )
+        return rows
+
+    return audit
+
+
+@pytest.fixture
+def row_of() -> Callable[..., ResultRow]:
+    """row_of(rows, statistic, rater, subset="all"): the one row about this rater."""
+
+    def find(rows: ResultRows, statistic: str, rater: str, subset: str = "all") -> ResultRow:
+        own = [
+            row
+            for row in rows.rows.values()
+            if row["statistic"] == statistic
+            and rater == (row["rater_b"] or row["rater_a"])
+            and row["subset"] == subset
         ]
         assert len(own) == 1, own
-        return own.iloc[0]
+        return own[0]
 
     return find
