@@ -64,16 +64,16 @@ def add_family_rows(
     """
     if calls is None:
         return
-    subjects = np.array([family_of(subject, families) for subject in calls.subjects] + [""])
-    of_unit = subjects[calls.subject]
+    of_subject = [family_of(subject, families) for subject in calls.subjects]
+    of_unit = np.array([*of_subject, ""])[calls.subject]
     for grader in calls.graders:
         family = family_of(calls.raters[grader], families)
-        own = (of_unit == family) & (calls.subject >= 0)
-        beside = BesidePeople(calls, grader, audit.resamples)
-        other = beside.shared & ~own & (calls.subject >= 0)
-        if not family or not (own & beside.shared).any() or not other.any():
+        if not family or family not in of_subject or set(of_subject) == {family}:
             continue
-        x = np.where(calls.subject >= 0, own, np.nan)[:, None]
+        beside = BesidePeople(calls, grader, audit.resamples)
+        if not beside.shared.any():
+            continue
+        x = np.where(calls.subject >= 0, of_unit == family, np.nan)[:, None]
         audit.add(
             "bias_self_preference",
             calls.raters[grader],

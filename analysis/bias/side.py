@@ -185,6 +185,8 @@ def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_
 
 
 def _subjects(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
+    if len(calls.subjects) > MAX_VALUES:
+        return
     sign = facts.orientation(settings)[calls.unit]
     for code, subject in enumerate(calls.subjects):
         subset = calls.part(f"subject={subject}")
