@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from analysis.alternative_annotator import (
         AltTest,
     )
+    from analysis.bias import (
+        BiasSettings,
+    )
     from analysis.decisions import (
         CeilingDifference,
         TunedThreshold,
@@ -82,6 +85,7 @@ __all__ = [
     "Agreement",
     "AltTest",
     "Analysis",
+    "BiasSettings",
     "Bootstrap",
     "CeilingDifference",
     "DawidSkene",
@@ -121,6 +125,7 @@ _HOMES = {
     "Agreement": "analysis.functions",
     "AltTest": "analysis.alternative_annotator",
     "Analysis": "analysis.panel",
+    "BiasSettings": "analysis.bias",
     "Bootstrap": "analysis.encoded",
     "CeilingDifference": "analysis.decisions",
     "DawidSkene": "analysis.latent_class",

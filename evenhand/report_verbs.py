@@ -69,8 +69,7 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
-    from analysis import Scale, analyse
-    from analysis.bias import BiasSettings
+    from analysis import BiasSettings, Scale, analyse
     from analysis.report import write_report
     from rubrics.errors import InputError
 

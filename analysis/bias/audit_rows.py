@@ -71,15 +71,16 @@ class AuditRows:
         subset: str,
         at: str = "",
         note: str = "",
+        reason: str = "no_variation",
         alone: bool = False,
         exact_p: float | None = None,
     ) -> None:
-        """A row from replicates, on a grader against people or `alone`; `exact_p` replaces the p
-        of the bootstrap.
+        """A row from replicates, on a grader against people or `alone`; `reason` says why
+        the estimate is undefined, if it is; `exact_p` replaces the p of the bootstrap.
         """
         raters = (grader, "") if alone else ("humans", grader)
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        interval = self.resamples.interval(values, counts[1])
+        interval = self.resamples.interval(values, counts[1], reason=reason)
         self.rows.add(
             statistic,
             interval,

@@ -60,6 +60,11 @@ class BesidePeople:
         self.note = ""
         self._sharpness = self._seen()
 
+    @property
+    def reason(self) -> str:
+        """Why a result is undefined, if it is."""
+        return "people_agree_by_chance" if np.isnan(self._sharpness[0]) else "no_variation"
+
     def counts(self, chosen: Mask | None = None) -> tuple[int, int]:
         """(units, clusters) that both called, among the chosen."""
         inside = self.shared if chosen is None else self.shared & chosen

@@ -82,4 +82,5 @@ def add_family_rows(
             subset=calls.subset,
             at=family,
             note=beside.note,
+            reason=beside.reason,
         )

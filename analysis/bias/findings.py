@@ -6,7 +6,6 @@ is found the sentence says how large a shift this sample leaves possible.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -55,7 +54,7 @@ class Finding:
         """What the rows say."""
         question, more, less = _WORDS[self.row["statistic"]](self.row)
         if self.p is None:
-            reason = self.row["note"].split("; ")[-1 if math.isnan(self.row["estimate"]) else 0]
+            reason = self.row["note"].split("; ")[0]
             return f"{self.grader}, {question}: cannot tell ({reason.replace('_', ' ')})."
         if self.status == "nothing_found":
             return (

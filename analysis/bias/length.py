@@ -47,6 +47,7 @@ def add_length_rows(
                     subset=calls.subset,
                     at=columns[0],
                     note="; ".join(part for part in (unit, beside.note) if part),
+                    reason=beside.reason,
                 )
 
 

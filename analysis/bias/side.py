@@ -76,6 +76,7 @@ def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: Bi
                     subset=part.subset,
                     at=part.at,
                     note=beside.note,
+                    reason=beside.reason,
                 )
                 _add_share(audit, seen, grader, beside, part)
                 _add_errors(audit, seen, grader, part)

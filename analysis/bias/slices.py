@@ -43,4 +43,5 @@ def add_slice_bias_rows(
                         counts,
                         subset=calls.part(f"{column.name}={value}"),
                         note=beside.note,
+                        reason=beside.reason,
                     )

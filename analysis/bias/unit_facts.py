@@ -30,7 +30,7 @@ class UnitFacts:
     """
 
     def __init__(self, unit_ids: Sequence[str], units: pd.DataFrame | None) -> None:
-        self._n = len(unit_ids)
+        self._ids, self._units = unit_ids, units
         self._table = None
         if units is not None:
             table = units.drop_duplicates("unit_id").set_index("unit_id")
@@ -60,21 +60,27 @@ class UnitFacts:
 
     def orientation(self, settings: BiasSettings) -> Array:
         """1 where side a counts as the first of `settings.sides`, -1 where side b does, 0 where it
-        is not known, (units,). Raises InputError where leanings are set and no unit has one.
+        is not known, (units,). Raises InputError where leanings are set and no unit of the whole
+        table has one.
         """
         if not settings.leanings:
-            return np.ones(self._n)
-        of_a, of_b = (self.cells(name) for name in GROUP_COLUMNS)
-        if of_a is None or of_b is None:
-            raise InputError(
-                f"leanings need the units columns {' and '.join(GROUP_COLUMNS)}; add them or take "
-                "the leanings out"
-            )
-        a, b = (np.array([settings.sign_of(group) for group in cells]) for cells in (of_a, of_b))
-        sign = np.where(a == -b, a, 0).astype(float)
-        if not sign.any():
-            raise InputError(
-                "no unit has a group of each leaning on its two sides; the leanings must name "
-                f"values of {' and '.join(GROUP_COLUMNS)}"
-            )
-        return sign
+            return np.ones(len(self._ids))
+        known = _leaning_signs(self._units, settings)
+        return np.array([known.get(unit, 0.0) for unit in self._ids])
+
+
+def _leaning_signs(units: pd.DataFrame | None, settings: BiasSettings) -> dict[str, float]:
+    """The orientation of every unit that has a group of each leaning, by its id."""
+    if units is None or not {*GROUP_COLUMNS} <= {*units.columns}:
+        raise InputError(
+            f"leanings need the units columns {' and '.join(GROUP_COLUMNS)}; add them or take the "
+            "leanings out"
+        )
+    of_a, of_b = (units[name].map(settings.sign_of) for name in GROUP_COLUMNS)
+    told = (of_a == -of_b) & (of_a != 0)
+    if not told.any():
+        raise InputError(
+            "no unit has a group of each leaning on its two sides; the leanings must name values "
+            f"of {' and '.join(GROUP_COLUMNS)}"
+        )
+    return dict(zip(units.loc[told, "unit_id"], of_a[told].astype(float), strict=True))

@@ -38,6 +38,7 @@ _REASONS = {
     "category_not_used": "nobody used the category",
     "zero_variance": "no variance to test",
     "not_testable": "no test possible",
+    "people_agree_by_chance": "people agree with each other no better than chance",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
 }
 

@@ -83,6 +83,7 @@ def test_people_who_agree_by_chance_only_leave_it_open(rng: np.random.Generator)
     values[0, :2] = 1.0
     beside = BesidePeople(_calls(values), 2, Resamples(np.ones(60), 20, rng))
     assert np.isnan(beside.level()[0])
+    assert beside.reason == "people_agree_by_chance"
 
 
 @pytest.mark.parametrize("sees", [1.0, 0.8, 0.4, 0.0])

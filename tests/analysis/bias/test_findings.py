@@ -78,6 +78,9 @@ def test_what_cannot_be_told() -> None:
     nan = float("nan")
     found = _only(("bias_side", "all", "a>b", Interval(0.3, nan, nan, "too_few_clusters"), None))
     assert found.sentence == "g, side of the pair: cannot tell (too few clusters)."
+    reason = Interval(nan, nan, nan, "people_agree_by_chance")
+    undefined = _only(("bias_side", "all", "a>b", reason, None))
+    assert undefined.sentence.endswith("cannot tell (people agree by chance).")
 
 
 def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:

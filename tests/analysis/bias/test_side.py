@@ -156,6 +156,17 @@ def test_bad_leanings(sample: Callable, audited: Callable, leanings: dict, says:
         audited(made, settings=BiasSettings(leanings=leanings))
 
 
+def test_units_without_a_leaning_take_no_part(
+    sample: Callable, audited: Callable, row_of: Callable
+) -> None:
+    made = sample(9, pairs=40)
+    made.units[list(GROUP_COLUMNS)] = ["pro", "con"]
+    made.units.loc[::2, "prompt_b_group"] = "neither"
+    made.rate("g", made.see(0.8))
+    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    assert row_of(audited(made, settings=settings), "bias_side", "g")["n_units"] == 80
+
+
 def test_leanings_that_no_unit_has(sample: Callable, audited: Callable) -> None:
     made = sample(7, pairs=6)
     made.units[list(GROUP_COLUMNS)] = ["x", "y"]
