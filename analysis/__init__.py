@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from analysis.alternative_annotator import (
         AltTest,
     )
+    from analysis.bias import (
+        BiasSettings,
+    )
     from analysis.decision_rule import (
         DecisionRule,
     )
@@ -106,6 +109,7 @@ __all__ = [
     "Agreement",
     "AltTest",
     "Analysis",
+    "BiasSettings",
     "Bootstrap",
     "CeilingDifference",
     "DawidSkene",
@@ -157,6 +161,7 @@ _HOMES = {
     "Agreement": "analysis.functions",
     "AltTest": "analysis.alternative_annotator",
     "Analysis": "analysis.panel",
+    "BiasSettings": "analysis.bias",
     "Bootstrap": "analysis.encoded",
     "CeilingDifference": "analysis.decisions",
     "DawidSkene": "analysis.latent_class",

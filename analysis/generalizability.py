@@ -126,7 +126,7 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     if not raters:
         return None
     values = np.array([0.0, 1.0] if nominal else labels.scale.values)
-    return g_study(values[codes[np.ix_(units, list(raters))]])
+    return g_study(values[codes[units][:, list(raters)]])
 
 
 def complete_block(codes: npt.NDArray[np.int8]) -> tuple[tuple[int, ...], npt.NDArray[np.intp]]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.alternative_annotator import EPSILON, add_alt_test_rows
+from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
 from analysis.categories import add_category_rows
 from analysis.ceiling import (
     add_baseline_ceiling_rows,
@@ -86,6 +87,7 @@ def analyse(
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
     prices: Mapping[tuple[str, str], float] | None = None,
+    bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
     verify: bool = False,
@@ -105,6 +107,8 @@ def analyse(
     differences) are repeated: for every value of the units columns `slices`; for the humans of
     every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
+    The slices and groups of people are audited for bias too; `bias` says what the audit has to know
+    of groups and models (see `analysis.bias`).
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `source` is what messages call the ratings. With
@@ -147,6 +151,7 @@ def analyse(
         resamples=resamples,
         seed=seed,
         method=interval_method,
+        bias=bias or BiasSettings(),
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
@@ -174,6 +179,17 @@ def analyse(
             if why and (among := components_of(labels)) is not None:
                 components[name] = among
             rows = _rubric_rows(labels, request)
+            add_bias_rows(
+                rows,
+                labels,
+                own,
+                UnitFacts(readings.units, units),
+                units=units,
+                cluster=cluster,
+                settings=request.bias,
+                members=request.people,
+                resampled=request.resampled,
+            )
             _add_with_other_clusters(rows, readings, scale, request)
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
@@ -201,11 +217,17 @@ class _Request:
     resamples: int
     seed: int
     method: IntervalMethod
+    bias: BiasSettings
+    _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
-        """Resamples of clusters that stand in the data so often."""
-        rng = np.random.default_rng(self.seed)
-        return Resamples(frequency, self.resamples, rng, self.method)
+        """Resamples of clusters that stand in the data so often; the latest are kept."""
+        key = frequency.tobytes()
+        if key not in self._latest:
+            self._latest.clear()
+            rng = np.random.default_rng(self.seed)
+            self._latest[key] = Resamples(frequency, self.resamples, rng, self.method)
+        return self._latest[key]
 
 
 def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from analysis.bias import Finding, findings
 from analysis.ceiling import CEILING
 from analysis.coverage import COVERAGE
-from analysis.encoding import BINARY, LabelMatrix
+from analysis.encoding import LabelMatrix
 from analysis.resampling import Interval
-from analysis.results import ResultRow, ResultRows
-from analysis.verdicts import BIAS, JUDGEMENTS, Verdict
+from analysis.results import ResultRow, ResultRows, key_of
+from analysis.verdicts import JUDGEMENTS, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,7 @@ class Candidate:
     difference: ResultRow | None
     kappa: ResultRow | None
     coverage: ResultRow | None
-    worst_bias: ResultRow | None
+    worst_bias: Finding | None
     price: ResultRow | None
     best_buy: bool = False
 
@@ -100,8 +101,6 @@ def _place(candidate: Candidate) -> tuple[int, float, float, str]:
 
 
 def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
-    from dataclasses import replace
-
     dominated = any(
         other.usd <= candidate.usd
         and other.agreement >= candidate.agreement
@@ -113,41 +112,26 @@ def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
 
 
 class _Rows:
-    """Results rows, looked up for a grader of a rubric."""
+    """Results rows, looked up for a verdict."""
 
     def __init__(self, results: pd.DataFrame) -> None:
-        self._by_key: dict[tuple[str, ...], ResultRow] = {}
-        self._biases: dict[tuple[str, str], list[ResultRow]] = {}
-        for record in results.to_dict("records"):
-            row: ResultRow = record  # type: ignore[assignment]
-            key = (row["rubric"], row["statistic"], row["rater_a"], row["rater_b"], row["subset"])
-            if row["at"] == "":
-                self._by_key[key] = row
-            if row["statistic"].startswith(BIAS):
-                self._biases.setdefault((row["rubric"], row["rater_b"]), []).append(row)
+        records: list[ResultRow] = results.to_dict("records")  # type: ignore[assignment]
+        self._by_key = {key_of(row): row for row in records}
+        self._shifts = [each for each in findings(records) if each.status == "found"]
 
     def candidate(self, verdict: Verdict) -> Candidate:
+        """The verdict with the rows that it rests on, the worst bias and the price."""
         rubric, grader = verdict["rubric"], verdict["grader"]
-        deciding = {(key[1], key[4]) for key in verdict["evidence"]}
-        subset = next((where for what, where in deciding if what == CEILING), "all")
-        subset = "all" if (CEILING, "all") in deciding else subset
-        ordinal = (rubric, "weighted_kappa_quadratic", "humans", grader, subset)
-        plain = (rubric, "cohen_kappa", "humans", grader, subset)
-        kappa = plain if subset.endswith(BINARY) or ordinal not in self._by_key else ordinal
+        evidence = [self._by_key[tuple(key)] for key in verdict["evidence"]]
+        own = {row["statistic"]: row for row in reversed(evidence) if row["rater_b"] == grader}
+        shifts = [
+            each for each in self._shifts if (each.row["rubric"], each.grader) == (rubric, grader)
+        ]
         return Candidate(
             verdict=verdict,
-            difference=self._by_key.get((rubric, CEILING, "humans", grader, subset)),
-            kappa=self._by_key.get(kappa),
-            coverage=self._by_key.get((rubric, COVERAGE, "", grader, "all")),
-            worst_bias=self._worst_bias(rubric, grader),
-            price=self._by_key.get((rubric, PRICE, "", grader, "all")),
+            difference=own.get(CEILING),
+            kappa=own.get("weighted_kappa_quadratic") or own.get("cohen_kappa"),
+            coverage=own.get(COVERAGE),
+            worst_bias=max(shifts, key=lambda each: abs(each.row["estimate"]), default=None),
+            price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
         )
-
-    def _worst_bias(self, rubric: str, grader: str) -> ResultRow | None:
-        """The bias whose interval lies farthest from 0; None where none is clear of it."""
-        clear = [
-            (max(row["low"], -row["high"]), row)
-            for row in self._biases.get((rubric, grader), [])
-            if row["low"] > 0 or row["high"] < 0
-        ]
-        return max(clear, key=lambda each: each[0])[1] if clear else None

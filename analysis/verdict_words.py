@@ -46,7 +46,7 @@ def at_threshold(case: Case, recommended: ResultRow) -> str:
 
 def only_with_correction(case: Case, against: Sequence[str]) -> str:
     """Informative, but not as a person is."""
-    why = [*against, *(_fault(row) for row in case.faults)]
+    why = [*against, *_faults(case)]
     informative = f"{kappa(case.kappa)}, above both baselines" if case.kappa else ""
     return (
         f"Use {case.grader}{_place(case)} only with correction: {' and '.join(why)}. Its labels do "
@@ -64,7 +64,7 @@ def cannot_tell(case: Case, reasons: Sequence[str]) -> str:
     """Neither shown; and what would help."""
     return (
         f"Whether {case.grader} may stand in for people{_place(case)} cannot be told: "
-        f"{'; '.join([*reasons, *(_fault(row) for row in case.faults)])}."
+        f"{'; '.join([*reasons, *_faults(case)])}."
     )
 
 
@@ -115,18 +115,16 @@ def not_known(case: Case) -> str:
     )
 
 
-def _fault(row: ResultRow) -> str:
-    """A bias, or a label that moves with the wording, with its interval."""
-    interval = f"95% interval {_signed(row['low'])} to {_signed(row['high'])}"
-    if row["statistic"].startswith("stability"):
-        return (
-            f"its label moves with the rubric's wording (kappa {_signed(row['estimate'])} from one "
-            f"wording to another, {interval})"
+def _faults(case: Case) -> list[str]:
+    """Biases, and a label that moves with the wording, each with its interval."""
+    found = [each.fault for each in case.biases]
+    if case.moving is not None:
+        found.append(
+            f"its label moves with the rubric's wording (kappa {_signed(case.moving['estimate'])} "
+            f"from one wording to another, 95% interval {_signed(case.moving['low'])} to "
+            f"{_signed(case.moving['high'])})"
         )
-    what = row["statistic"].removeprefix("bias_").replace("_", " ")
-    where = ", ".join(part for part in (row["at"], row["subset"].partition("|")[0]) if part)
-    where = f" ({where})" if where not in ("", "all") else ""
-    return f"it shows a bias by {what}{where} of {row['estimate']:+.2f} ({interval})"
+    return found
 
 
 def _binary_caveat(case: Case) -> str:

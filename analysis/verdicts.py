@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from analysis import verdict_words as words
+from analysis.bias import Finding, flagged
 from analysis.ceiling import BASELINES, CEILING
 from analysis.coverage import COVERAGE
 from analysis.decision_rule import DecisionRule
@@ -43,7 +44,6 @@ JUDGEMENTS: tuple[Judgement, ...] = (
 """All verdicts, the best first."""
 
 CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
-BIAS, NOT_SIGNIFICANT = "bias_", "not significant after correction"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 TUNED_FOR = "kappa"
 _BINARY_ALL = "all" + BINARY
@@ -79,12 +79,18 @@ class Case:
     coverage: ResultRow | None
     held_out: ResultRow | None
     recommended: ResultRow | None
-    faults: tuple[ResultRow, ...]
+    biases: tuple[Finding, ...]
+    moving: ResultRow | None
 
     @property
     def to_beat(self) -> float:
         """The better baseline's kappa."""
         return max((row["estimate"] for row in self.baselines), default=math.nan)
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether it errs to one side, or its label moves with the wording."""
+        return bool(self.biases) or self.moving is not None
 
     @property
     def share_scored(self) -> float:
@@ -102,7 +108,8 @@ class Case:
             self.held_out,
             self.recommended,
             *self.baselines,
-            *self.faults,
+            *(each.row for each in self.biases),
+            self.moving,
         )
         keyed = [dict(row) for row in rows if row is not None]
         return [[str(row[name]) for name in RESULTS_KEY] for row in keyed]
@@ -143,7 +150,8 @@ def _case(
         coverage=rows.get(COVERAGE, "", grader),
         held_out=held_out,
         recommended=recommended,
-        faults=_faults(rows, grader, rule),
+        biases=tuple(flagged(rows, grader, rule.bias_bound)),
+        moving=_moving(rows, grader, rule),
     )
 
 
@@ -167,20 +175,10 @@ def _tuned(
     return (held_out, recommended) if tuned and passes else (None, None)
 
 
-def _faults(rows: ResultRows, grader: str, rule: DecisionRule) -> tuple[ResultRow, ...]:
-    """Biases that lie wholly beyond the bound, and a label that moves with the rubric's wording."""
-    biases = [
-        row
-        for row in rows.rows.values()
-        if row["statistic"].startswith(BIAS)
-        and row["rater_b"] == grader
-        and (row["low"] > rule.bias_bound or row["high"] < -rule.bias_bound)
-        and NOT_SIGNIFICANT not in row["note"]
-    ]
-    moving = rows.get(STABILITY, grader, "", "all", REWORDED)
-    if moving is not None and moving["high"] < rule.min_stability:
-        biases.append(moving)
-    return tuple(biases)
+def _moving(rows: ResultRows, grader: str, rule: DecisionRule) -> ResultRow | None:
+    """The grader's stability from wording to wording of the rubric, where it is clearly too low."""
+    row = rows.get(STABILITY, grader, "", "all", REWORDED)
+    return row if row is not None and row["high"] < rule.min_stability else None
 
 
 def _judge(case: Case) -> Verdict:
@@ -198,11 +196,11 @@ def _judge(case: Case) -> Verdict:
 def _decide(case: Case) -> tuple[Judgement, str, int]:
     reasons, more = _missing(case)
     against = _reasons_against(case)
-    if not reasons and not against and not case.faults:
+    if not reasons and not against and not case.has_faults:
         return "may_stand_in", words.may_stand_in(case), 0
-    if (at := _at_threshold(case)) and not case.faults:
+    if (at := _at_threshold(case)) and not case.has_faults:
         return "may_stand_in_at_threshold", words.at_threshold(case, at), 0
-    if (against or (case.faults and not reasons)) and _is_informative(case):
+    if (against or (case.has_faults and not reasons)) and _is_informative(case):
         return "only_with_correction", words.only_with_correction(case, against), 0
     if against:
         return "do_not_use", words.do_not_use(case, against), 0

@@ -62,7 +62,7 @@ def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = F
 
 def analyse_study(study: Study, *, why: bool = False) -> Analysed:
     """Analyse a study as study.toml says. Raises InputError where nothing is labelled yet."""
-    from analysis import DecisionRule, Scale, analyse
+    from analysis import BiasSettings, DecisionRule, Scale, analyse
     from rubrics.errors import InputError
 
     ratings = study.ratings()
@@ -79,7 +79,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
     with working("analysing"):
         analysis = analyse(
             ratings,
-            study.units("all"),
+            study.units_with_lengths("all"),
             scales,
             rule=DecisionRule(margin=settings.margin, **study.config.decision.model_dump()),
             resamples=settings.resamples,
@@ -89,6 +89,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             epsilon=settings.epsilon,
             slices=settings.slices,
             sensitivity_cluster=settings.sensitivity_cluster,
+            bias=BiasSettings(leanings=settings.leanings, families=settings.families),
             prices=_prices(study),
             rubric_hashes=study.accepted_hashes(),
             verify=True,

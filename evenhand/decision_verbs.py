@@ -10,6 +10,7 @@ from evenhand.analysing import add_analysis_options, analyse_source
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
+    from analysis.bias import Finding
     from analysis.results import ResultRow
     from analysis.selection import Candidate
 
@@ -90,10 +91,11 @@ def _with_interval(row: ResultRow | None, sign: str) -> str:
     return text
 
 
-def _bias(row: ResultRow | None) -> str:
-    if row is None:
-        return "-"
-    return f"{row['statistic'].removeprefix('bias_').replace('_', ' ')} {row['estimate']:+.2f}"
+def _bias(found: Finding | None) -> str:
+    if found is None:
+        return "none found"
+    name = found.row["statistic"].removeprefix("bias_").replace("_", " ")
+    return f"{name} {found.row['estimate']:+.2f}"
 
 
 def _gate(arguments: argparse.Namespace) -> int:

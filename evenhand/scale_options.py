@@ -23,6 +23,7 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", choices=["nominal", "ordinal", "interval"])
     parser.add_argument("--categories", metavar="KEY,...", help="all permitted labels, in order")
     parser.add_argument("--affirmative", metavar="KEY,...", help="labels that count as yes")
+    parser.add_argument("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
 
 
 def with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
@@ -119,9 +120,22 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
         remark += "declare a scale with --level and --categories"
     if arguments.level:
         scale = replace(scale, level=arguments.level)
+    if arguments.sides is not None:
+        scale = replace(scale, favours=_sides(arguments.sides))
     if arguments.affirmative is not None:
         scale = replace(scale, affirmative=frozenset(_keys(arguments.affirmative)))
     return scale, remark
+
+
+def _sides(text: str) -> dict[str, str]:
+    from rubrics.errors import InputError
+
+    keys = _keys(text)
+    if len(set(keys)) != 2:
+        raise InputError(
+            f"--sides is {text!r}; name two labels, the one that favours side a, then side b"
+        )
+    return dict(zip(keys, ("a", "b"), strict=True))
 
 
 def _keys(text: str | None) -> list[str]:

@@ -72,6 +72,10 @@ class AnalysisSettings(_Section):
     """Units columns by which the main figures are repeated."""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
+    leanings: dict[str, tuple[str, ...]] = {}
+    """Two leanings and the groups of each, to tell directions from the first to the second."""
+    families: dict[str, tuple[str, ...]] = {}
+    """Parts of models' names by family, beside the usual ones."""
 
 
 class DecisionSettings(_Section):
@@ -141,7 +145,7 @@ def new_config_text(config: StudyConfig) -> str:
     document["annotation"] = annotation
     analysis = tomlkit.table()
     analysis.add(tomlkit.comment("a grader may lie this much kappa below people's own agreement"))
-    analysis.update(values["analysis"])
+    analysis.update({key: value for key, value in values["analysis"].items() if value != {}})
     document["analysis"] = analysis
     document["decision"] = values["decision"]
     return tomlkit.dumps(document)
