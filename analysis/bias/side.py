@@ -135,7 +135,11 @@ def _add_directions(
     toward = np.where(forward, *sides)[used]
     away = np.where(forward, *sides[::-1])[used]
     held = ~np.isnan(toward)
-    clusters = calls.clusters[used]
+    if not held.any():
+        return
+    kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
+    if len(kept) < resamples.n_types:
+        resamples = resamples.only(kept)  # a group costs its own clusters' time
     features = np.hstack([np.nan_to_num(toward), np.nan_to_num(away), held])
     sums = resamples.totals(resamples.cluster_sums(clusters, features))
     to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
