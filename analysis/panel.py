@@ -250,7 +250,7 @@ def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) 
     """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
     add_threshold_rows(rows, labels, shared)
     overall = labels
-    if labels.scale.unit == "response" and labels.side.max(initial=-1) >= 0:
+    if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         overall = pair_verdicts(labels)
         add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")

@@ -33,11 +33,10 @@ def is_demo(folder: Path) -> bool:
 def make_demo(folder: Path, progress: Report) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
     from graders import grade
-    from rubrics import load_rubric, shipped_rubrics
     from study import create_study, open_study
-    from study.creation import StudyPlan, built_whole, new_folder
+    from study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
 
-    rubrics = [load_rubric(name) for name in shipped_rubrics()]
+    rubrics = usual_rubrics(propositions=False)
     with (
         built_whole(new_folder(folder)) as building,
         as_file(files("data") / "demo_pairs.csv") as pairs,
