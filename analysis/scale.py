@@ -24,7 +24,9 @@ class Scale:
 
     `categories` stand in their order; `affirmative` are those that count as a positive verdict
     (none: there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds`
-    holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known.
+    holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known. `unclear`
+    categories say that nothing can be told, `collapse` are coarser categories of the others, and
+    `variant_of` names the rubric that this one words differently.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -37,6 +39,9 @@ class Scale:
     threshold: float = 0.5
     thresholds: Mapping[str, float] = field(default_factory=dict)
     unit: Literal["pair", "response", ""] = ""
+    unclear: frozenset[str] = frozenset()
+    collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variant_of: str = ""
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):
@@ -78,6 +83,9 @@ class Scale:
             threshold=rubric.threshold,
             thresholds=dict(thresholds or {}),
             unit=rubric.unit,
+            unclear=frozenset(rubric.unclear),
+            collapse=dict(rubric.collapse),
+            variant_of=rubric.variant_of,
         )
 
     @property
@@ -86,6 +94,12 @@ class Scale:
         return tuple(
             code for code, category in enumerate(self.categories) if category in self.affirmative
         )
+
+    @property
+    def collapsed_codes(self) -> tuple[int, ...]:
+        """For every category the position of its coarser one; -1 for an unclear one."""
+        coarser = {key: at for at, keys in enumerate(self.collapse.values()) for key in keys}
+        return tuple(coarser.get(category, -1) for category in self.categories)
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ __all__ = [
     "Homogeneity",
     "benjamini_hochberg",
     "benjamini_yekutieli",
+    "bootstrap_p",
     "holm",
     "mcnemar_exact",
     "mcnemar_mid_p",
@@ -127,3 +128,16 @@ def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
         return Homogeneity(np.nan, len(used), np.nan)
     statistic = float(gap @ np.linalg.solve(covariance, gap))
     return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
+
+
+def bootstrap_p(values: Array) -> float:
+    """Two-sided p of no difference, from replicates (rows,), row 0 the data: how often resamples
+    stray as far from the data as 0 does.
+
+    Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null hypothesis.
+    """
+    drawn = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
+        return np.nan
+    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
+    return float((1 + strayed.sum()) / (1 + len(drawn)))

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.ceiling import CEILING, add_ceiling_rows
-from analysis.encoding import BINARY, Coded, LabelMatrix
+from analysis.encoding import BINARY, Coded
 from analysis.groups import add_group_rows
 from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
-from analysis.significance import benjamini_hochberg
+from analysis.significance import benjamini_hochberg, bootstrap_p
 from analysis.unit_columns import UnitColumn
 from rubrics.errors import InputError
 
@@ -74,7 +74,7 @@ def add_main_rows(
 
 
 def add_slice_rows(
-    rows: ResultRows, labels: LabelMatrix, coded: Coded, resamples: Resamples
+    rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
 ) -> None:
     """The main figures in every slice of the units, and `slice_difference` of every grader.
 
@@ -82,7 +82,7 @@ def add_slice_rows(
     the slice less in the rest, in the same resamples. All of a reading's are screened together.
     """
     differences: list[_Difference] = []
-    for column in labels.slices:
+    for column in columns:
         for code, value in enumerate(column.values):
             chosen = column.codes == code
             if not chosen.any():
@@ -192,7 +192,7 @@ def _differences(column: UnitColumn, coded: Coded, resamples: Resamples) -> Iter
 def _add_differences(
     rows: ResultRows, differences: Sequence[_Difference], resamples: Resamples
 ) -> None:
-    raw = np.array([_bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
+    raw = np.array([bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
     tested = ~np.isnan(raw)
     adjusted = np.full(len(raw), np.nan)
     adjusted[tested] = benjamini_hochberg(raw[tested])
@@ -212,18 +212,6 @@ def _add_differences(
             subset=difference.subset,
             note=join_notes(f"fewer than {FEW_UNITS} units" if few else "", note),
         )
-
-
-def _bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
-
-    Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null hypothesis.
-    """
-    drawn = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
-        return np.nan
-    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
-    return float((1 + strayed.sum()) / (1 + len(drawn)))
 
 
 def _subset(name: str, coded: Coded) -> str:

@@ -40,6 +40,12 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--slice", action="append", default=[], metavar="COL", help="repeat by a units column"
     )
     check.add_argument(
+        "--group", action="append", default=[], metavar="COL", help="does a grader fail one group?"
+    )
+    check.add_argument(
+        "--variant", action="append", default=[], metavar="COL", help="tells wordings apart"
+    )
+    check.add_argument(
         "--rater-slice", action="append", default=[], metavar="COL", help="repeat by kind of person"
     )
     check.add_argument(
@@ -95,6 +101,8 @@ def report_study(study: Study, out: Path) -> Path:
             interval_method=settings.interval,
             epsilon=settings.epsilon,
             slices=settings.slices,
+            variants=settings.variants,
+            groups=settings.groups,
             sensitivity_cluster=settings.sensitivity_cluster,
             rubric_hashes=study.accepted_hashes(),
             verify=True,
@@ -179,6 +187,8 @@ def _check(arguments: argparse.Namespace) -> None:
             interval_method=arguments.interval,
             epsilon=arguments.epsilon,
             slices=arguments.slice,
+            variants=arguments.variant,
+            groups=arguments.group,
             raters=read_rater_columns(arguments.file) if arguments.rater_slice else None,
             rater_slices=arguments.rater_slice,
             sensitivity_cluster=arguments.sensitivity_cluster,
