@@ -81,8 +81,8 @@ def reworded(
 ) -> dict[str, LabelMatrix]:
     """Each rater's labels under the wordings of one rubric, every wording as a rater of its own.
 
-    `family` is the rubric and its variants, `ratings` those given under them; raters who labelled under one of them only are left
-    out. Raises InputError where a variant has other categories.
+    `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
+    under one of them only are left out. Raises InputError where a variant has other categories.
     """
     base, *others = family
     for other in others:
