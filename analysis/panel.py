@@ -190,7 +190,8 @@ def analyse(
                     verification += verify_estimates(rows, view)
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
+            if scale.variant_of not in declared:  # another wording is not judged by itself
+                verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
     return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
 
 

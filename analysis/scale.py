@@ -84,7 +84,7 @@ class Scale:
             thresholds=dict(thresholds or {}),
             unit=rubric.unit,
             unclear=frozenset(rubric.unclear),
-            collapse=dict(rubric.collapse),
+            collapse={each.name: each.options for each in rubric.collapse},
             variant_of=rubric.variant_of,
         )
 

@@ -50,6 +50,13 @@ class Option(_Texts):
         return value
 
 
+class Coarser(_Texts):
+    """A coarser category: its name and the options that it takes in."""
+
+    name: str = Field(min_length=1)
+    options: tuple[str, ...] = Field(min_length=1)
+
+
 class Rubric(_Texts):
     """A rubric as its file has it. Level of measurement and affirmative options are declared, never
     inferred from labels.
@@ -67,8 +74,8 @@ class Rubric(_Texts):
     threshold: float = Field(default=0.5, ge=0, le=1)
     unclear: tuple[str, ...] = ()
     """Options that say that nothing can be told."""
-    collapse: dict[str, tuple[str, ...]] = {}
-    """Coarser categories, as in agree = ["strongly-agree", "agree"]; an unclear option has none."""
+    collapse: tuple[Coarser, ...] = ()
+    """Coarser categories of all options but the unclear ones."""
     variant_of: str = ""
     """The rubric that this one words differently: grades under both show how stable a grader is."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
@@ -124,7 +131,7 @@ class Rubric(_Texts):
             )
 
     def _check_coarser(self) -> None:
-        named = [*self.unclear, *(key for keys in self.collapse.values() for key in keys)]
+        named = [*self.unclear, *(key for each in self.collapse for key in each.options)]
         for key in named:
             if key not in self.categories:
                 raise ValueError(f"unclear or collapse names {key!r}, which is no option's key")

@@ -110,7 +110,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
         store=plan.store,
         sample=SampleSettings(pairs=size, stratify=strata),
         annotation=AnnotationSettings(
-            rubrics=tuple(rubric.name for rubric in plan.rubrics),
+            rubrics=tuple(each.name for each in plan.rubrics if not each.variant_of),
             raters_per_unit=plan.raters_per_unit,
         ),
         analysis=_analysis_settings(pairs, strata),
@@ -134,8 +134,9 @@ def _analysis_settings(pairs: pd.DataFrame, strata: tuple[str, ...]) -> Analysis
     """Slices by the strata; the prompts on one proposition are one cluster, and its variants."""
     if CLUSTER not in pairs:
         return AnalysisSettings(slices=strata)
+    slices = tuple(column for column in strata if column != CLUSTER)
     varied = tuple(column for column in VARIANTS if pairs[column].nunique() > 1)
-    return AnalysisSettings(slices=strata, cluster=CLUSTER, variants=varied)
+    return AnalysisSettings(slices=slices, cluster=CLUSTER, variants=varied)
 
 
 def _check_rubrics(rubrics: Sequence[Rubric]) -> None:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from analysis.report import (
     agreement,
+    clarity,
+    groups,
     methods,
     overall,
     raters,
+    stability,
     thresholds,
     verdict_cards,
 )
@@ -27,12 +30,18 @@ SECTIONS = (
     agreement.pairs_section,
     overall.section,
     thresholds.section,
+    clarity.section,
+    stability.section,
+    groups.section,
     raters.section,
     methods.section,
 )
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[Section]:
-    """Every section, each with something to say or the reason why not."""
+    """Every section, each with something to say or the reason why not; those that belong to some
+    studies only are left out of others.
+    """
     source = Source.of(analysis, context)
-    return [section(source) for section in SECTIONS]
+    written = (section(source) for section in SECTIONS)
+    return [section for section in written if section is not None]

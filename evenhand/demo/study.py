@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,21 +12,12 @@ if TYPE_CHECKING:
     from evenhand.terminal import Report
     from study import Study
 
-__all__ = ["DEMO_SEED", "LEXICAL", "is_demo", "make_demo"]
+__all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
 
 DEMO_SEED = 7
 LEXICAL = "baseline:lexical"
 SAMPLE = 250
 STEPS = 4
-
-
-def is_demo(folder: Path) -> bool:
-    """Whether a demo study stands in this folder."""
-    try:
-        settings = tomllib.loads((folder / "study.toml").read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return False
-    return settings.get("synthetic") is True
 
 
 def make_demo(folder: Path, progress: Report) -> None:
