@@ -18,6 +18,7 @@ from analysis.ceiling import (
     add_ceiling_rows,
     baselines,
 )
+from analysis.clarity import add_clarity_rows
 from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
@@ -25,6 +26,7 @@ from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
 from analysis.encoding import Coded, LabelMatrix, encode
 from analysis.generalizability import VarianceComponents, components_of
+from analysis.group_performance import add_group_performance_rows
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
@@ -42,6 +44,7 @@ from analysis.slices import (
     check_values,
     members_of,
 )
+from analysis.stability import add_rewording_rows, add_stability_rows, reworded
 from analysis.thresholds import add_threshold_rows
 from analysis.verdicts import Verdict, judge_graders
 from analysis.verification import Verification, verify_estimates
@@ -83,6 +86,8 @@ def analyse(
     interval_method: IntervalMethod = "percentile",
     epsilon: float = EPSILON,
     slices: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    groups: Sequence[str] = (),
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
@@ -109,6 +114,11 @@ def analyse(
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
     The slices and groups of people are audited for bias too; `bias` says what the audit has to know
     of groups and models (see `analysis.bias`).
+
+    `variants` are units columns that tell variants of one question apart: how stable are labels
+    from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
+    shows how stable the raters are. `groups` are units columns that say whom a unit is about: does
+    a grader fail one group (see `analysis.group_performance`)?
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `source` is what messages call the ratings. With
@@ -146,6 +156,8 @@ def analyse(
         cluster=cluster,
         sensitivity_cluster=sensitivity_cluster,
         slices=tuple(dict.fromkeys(slices)),
+        variants=tuple(dict.fromkeys(variants)),
+        groups=tuple(dict.fromkeys(groups)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
         epsilon=epsilon,
         resamples=resamples,
@@ -162,15 +174,19 @@ def analyse(
     verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
-        for name, scale in declared.items():
+        counted: dict[str, pd.DataFrame] = {}
+        for name in declared:
             accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-            own, about = one_version(ratings[ratings["rubric"] == name], name, accepted)
+            own = ratings[ratings["rubric"] == name]
+            counted[name], about = one_version(own, name, accepted)
             notes += about
+        for name, scale in declared.items():
+            own = counted[name]
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
             readings = combine_readings(own, scale, source)
-            labels = encode(readings, scale, units, cluster, request.slices)
+            labels = encode(readings, scale, units, cluster, request.columns)
             if len(labels.raters) > MAX_LISTED_RATERS:
                 notes.append(
                     f"{name or 'the rubric'}: {len(labels.raters)} raters; "
@@ -187,6 +203,7 @@ def analyse(
                 units=units,
                 cluster=cluster,
                 settings=request.bias,
+                slices=labels.columns(dict.fromkeys((*request.slices, *request.groups))),
                 members=request.people,
                 resampled=request.resampled,
             )
@@ -194,13 +211,15 @@ def analyse(
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
+            _add_reworded(rows, counted, scale, declared, request)
             if verification is not None:
                 for view in _views(labels):
                     verification += verify_estimates(rows, view)
             add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
+            if scale.variant_of not in declared:  # another wording is not judged by itself
+                verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
     return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
 
 
@@ -212,6 +231,8 @@ class _Request:
     cluster: str
     sensitivity_cluster: str
     slices: tuple[str, ...]
+    variants: tuple[str, ...]
+    groups: tuple[str, ...]
     people: dict[str, frozenset[str]]
     epsilon: float
     resamples: int
@@ -219,6 +240,11 @@ class _Request:
     method: IntervalMethod
     bias: BiasSettings
     _latest: dict[bytes, Resamples] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every units column that is asked for."""
+        return tuple(dict.fromkeys((*self.slices, *self.groups, *self.variants)))
 
     def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
         """Resamples of clusters that stand in the data so often; the latest are kept."""
@@ -252,9 +278,12 @@ def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
         add_unscored_rows(rows, labels, view, shared)
-        add_slice_rows(rows, labels, view, shared)
+        add_slice_rows(rows, labels.columns(request.slices), view, shared)
+        add_group_performance_rows(rows, view, shared, labels.columns(request.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
+    add_clarity_rows(rows, labels, shared)
+    add_stability_rows(rows, labels, shared, labels.columns(request.variants))
     if labels.has_verdicts:
         _add_verdict_rows(rows, labels, shared)
     return rows
@@ -273,6 +302,24 @@ def _add_with_other_clusters(
         add_main_rows(rows, view, shared, at=f"cluster={column}")
 
 
+def _add_reworded(
+    rows: ResultRows,
+    counted: Mapping[str, pd.DataFrame],
+    scale: Scale,
+    declared: Mapping[str, Scale],
+    request: _Request,
+) -> None:
+    """How stable raters are under the other wordings of this rubric, where it has any."""
+    others = [each for each in declared.values() if each.variant_of == scale.name]
+    if others:
+        import pandas as pd
+
+        family = [scale, *others]
+        ratings = pd.concat([counted[each.name] for each in family])
+        matrices = reworded(ratings, family, request.units, request.cluster)
+        add_rewording_rows(rows, matrices, request.resampled)
+
+
 def _views(labels: LabelMatrix) -> list[Coded]:
     """The readings of the labels: the categories, and the binary verdict where there is one."""
     categories = [labels.on_categories()]
@@ -283,7 +330,7 @@ def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) 
     """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
     add_threshold_rows(rows, labels, shared)
     overall = labels
-    if labels.scale.unit == "response" and labels.side.max(initial=-1) >= 0:
+    if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         overall = pair_verdicts(labels)
         add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")

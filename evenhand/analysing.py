@@ -31,6 +31,12 @@ def add_analysis_options(parser: argparse.ArgumentParser) -> None:
         "--slice", action="append", default=[], metavar="COL", help="repeat by a units column"
     )
     parser.add_argument(
+        "--group", action="append", default=[], metavar="COL", help="does a grader fail one group?"
+    )
+    parser.add_argument(
+        "--variant", action="append", default=[], metavar="COL", help="tells wordings apart"
+    )
+    parser.add_argument(
         "--rater-slice", action="append", default=[], metavar="COL", help="repeat by kind of person"
     )
     parser.add_argument(
@@ -88,6 +94,8 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             interval_method=settings.interval,
             epsilon=settings.epsilon,
             slices=settings.slices,
+            variants=settings.variants,
+            groups=settings.groups,
             sensitivity_cluster=settings.sensitivity_cluster,
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
             prices=_prices(study),
@@ -125,6 +133,8 @@ def analyse_file(
             interval_method=arguments.interval,
             epsilon=arguments.epsilon,
             slices=arguments.slice,
+            variants=arguments.variant,
+            groups=arguments.group,
             raters=read_rater_columns(file) if arguments.rater_slice else None,
             rater_slices=arguments.rater_slice,
             sensitivity_cluster=arguments.sensitivity_cluster,

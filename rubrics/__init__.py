@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rubrics.cues import LexicalCues, PolarityWords
 from rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.model import LexicalCues, Option, Rubric
+from rubrics.model import Option, Rubric
 from rubrics.parsing import RubricParser
 from rubrics.rendering import Block, PeopleText, PromptText
 
@@ -12,6 +13,7 @@ __all__ = [
     "LexicalCues",
     "Option",
     "PeopleText",
+    "PolarityWords",
     "PromptText",
     "Rubric",
     "RubricParser",

@@ -70,6 +70,10 @@ class AnalysisSettings(_Section):
     """The handicap of the alternative annotator test: .2 experts, .15 skilled, .1 crowd."""
     slices: tuple[str, ...] = ()
     """Units columns by which the main figures are repeated."""
+    variants: tuple[str, ...] = ()
+    """Units columns that tell variants of one question apart: how stable are answers and grades?"""
+    groups: tuple[str, ...] = ()
+    """Units columns that say whom a unit is about: does a grader fail one group?"""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
     leanings: dict[str, tuple[str, ...]] = {}

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from analysis.report import (
     agreement,
     bias,
+    clarity,
     direction,
+    groups,
     methods,
     overall,
     raters,
+    stability,
     thresholds,
     verdict_cards,
 )
@@ -31,12 +34,18 @@ SECTIONS = (
     direction.section,
     thresholds.section,
     bias.section,
+    clarity.section,
+    stability.section,
+    groups.section,
     raters.section,
     methods.section,
 )
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[Section]:
-    """Every section, each with something to say or the reason why not."""
+    """Every section, each with something to say or the reason why not; those that belong to some
+    studies only are left out of others.
+    """
     source = Source.of(analysis, context)
-    return [section(source) for section in SECTIONS]
+    written = (section(source) for section in SECTIONS)
+    return [section for section in written if section is not None]

@@ -143,6 +143,10 @@ class Figures:
             figure for key, figure in self._by_key.items() if (key[0], key[1], key[4]) == wanted
         ]
 
+    def with_statistic(self, rubric: str, statistic: str) -> list[Figure]:
+        """All figures of one statistic, whatever they are on, in the order of the table."""
+        return [figure for key, figure in self._by_key.items() if key[:2] == (rubric, statistic)]
+
 
 def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     key = tuple(str(record[name]) for name in RESULTS_KEY)

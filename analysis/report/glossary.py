@@ -303,6 +303,62 @@ GLOSSARY: dict[str, Entry] = {
         "difference, scaled",
         "Benjamini & Hochberg 1995 for many parts",
     ),
+    "stability_fleiss_kappa": Entry(
+        "Stability κ",
+        "Stability",
+        "Fleiss' kappa across the variants of a question, or across wordings of the rubric",
+        "Feng et al. 2023",
+    ),
+    "stability_sd": Entry(
+        "Mean SD",
+        "Spread across variants",
+        "mean over questions of the standard deviation of the label's place on the scale",
+        "Feng et al. 2023",
+    ),
+    "group_balanced_accuracy": Entry(
+        "Balanced accuracy",
+        "Balanced accuracy by group",
+        "mean recall of the categories, against the majority of people",
+    ),
+    "group_precision": Entry(
+        "Precision", "Precision by group", "of what the grader calls so, the share that people do"
+    ),
+    "group_recall": Entry(
+        "Recall", "Recall by group", "of what people call so, the share that the grader does"
+    ),
+    "group_kappa": Entry(
+        "Cohen κ", "Kappa by group", "the grader's kappa with the majority of people", "Cohen 1960"
+    ),
+    "group_difference": Entry(
+        "To the rest",
+        "Difference to the rest",
+        "the group's balanced accuracy less that of all other groups' units",
+    ),
+    "group_gap": Entry(
+        "Gap",
+        "Gap between groups",
+        "best group's balanced accuracy less the worst one's, with an interval for all at once",
+    ),
+    "clear_share": Entry(
+        "Clear", "Clear units", "share of units on which the majority of people sees a side"
+    ),
+    "clear_agreement": Entry(
+        "On clear units",
+        "Agreement on clear units",
+        "share of the clear units on which the grader says what most people say",
+        "Feng et al. 2023",
+    ),
+    "sorted_agreement": Entry(
+        "On all units",
+        "Agreement on all units",
+        "the same on all units, unclear being a category of its own",
+    ),
+    "mean_confidence": Entry(
+        "Confidence",
+        "Mean confidence",
+        "the grader's probability of its likeliest category, where people see a side or none",
+        "Feng et al. 2023",
+    ),
 }
 
 

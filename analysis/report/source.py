@@ -92,10 +92,15 @@ class Source:
         return given or ["krippendorff_alpha_nominal"]
 
     def row(
-        self, rubric: str, statistics: list[str], raters: tuple[str, str], subset: str
+        self,
+        rubric: str,
+        statistics: list[str],
+        raters: tuple[str, str],
+        subset: str,
+        at: str = "",
     ) -> list[Figure | None]:
         """The figures of two raters (or of a group), one for each statistic."""
-        return [self.figures.get(rubric, name, *raters, subset) for name in statistics]
+        return [self.figures.get(rubric, name, *raters, subset, at) for name in statistics]
 
     def caption(self, rubric: str, what: str) -> str:
         """A table's caption; on a synthetic report it says so."""
