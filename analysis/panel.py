@@ -218,7 +218,7 @@ def analyse(
             add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            if scale.variant_of not in declared:  # another wording is not judged by itself
+            if not scale.variant_of or scale.variant_of not in declared:  # a wording is not judged
                 verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
     return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
 
