@@ -191,9 +191,10 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
 
 
 def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
+    """The leanings are mixed, so that siding with r1 and r2 is no siding with one of them."""
     lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
     for unit in range(80):
-        for rater, leaning in (("r1", "left"), ("r2", "left"), ("r3", "right"), ("g", "")):
+        for rater, leaning in (("r1", "left"), ("r2", "right"), ("r3", "left"), ("g", "")):
             kind = "model" if rater == "g" else "human"
             label = "yes" if (unit * 7 + (rater == "r3") * (unit % 5 == 0)) % 3 else "no"
             lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
