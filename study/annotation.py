@@ -7,7 +7,6 @@ whose turn it is, of `study.dealing`. A task's id says nothing about the unit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,12 +20,11 @@ from study.dealing import Hand, answered, asked_together, in_design
 from study.design import SessionDesign
 from study.schema import claims
 from study.store import rater_kinds
-from study.tables import RESERVED_RATERS
+from study.tables import RATER_CODE, RESERVED_RATERS
 from study.workspace import Study
 
 __all__ = ["AnnotationDesk", "Answer", "Flag", "Given", "Receipt", "Sheet", "Task"]
 
-RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 EARLIER = 30
 """So many answers back can be looked at and changed."""
 

@@ -17,11 +17,13 @@ from sqlalchemy import (
 
 __all__ = [
     "SCHEMA_VERSION",
+    "account_events",
     "batch_events",
     "batches",
     "claims",
     "grades",
     "labels",
+    "login_attempts",
     "meta",
     "metadata",
     "pairs",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = "1"
+"""Rises when a table changes; a table that is only new is added to an older store on opening."""
 
 metadata = MetaData()
 
@@ -168,4 +171,26 @@ response_attempts = Table(
     Column("provenance", JSON, nullable=False, default=dict),
     Column("created_at", String, nullable=False),
     Index("response_attempts_by_subject", "subject", "pair_id", "side"),
+)
+
+account_events = Table(
+    "account_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("name", String, nullable=False),
+    Column("kind", String, nullable=False),  # set | disabled
+    Column("role", String, nullable=False),
+    Column("password_hash", String, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("account_events_by_name", "name"),
+)
+
+login_attempts = Table(
+    "login_attempts",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("name_key", String, nullable=False),  # a keyed digest of what was typed
+    Column("admitted", Integer, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("login_attempts_by_name", "name_key", "created_at"),
 )

@@ -73,6 +73,7 @@ class Store:
             store._set_version()
         else:
             store._check_version()
+            store._add_missing_tables()
         return store
 
     def close(self) -> None:
@@ -316,6 +317,14 @@ class Store:
             connection.execute(
                 conflict_free_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION)
             )
+
+    def _add_missing_tables(self) -> None:
+        """What an older evenhand did not know yet."""
+        with self.read() as connection:
+            known = sa.inspect(connection).get_table_names()
+        if not metadata.tables.keys() <= set(known):
+            with self.write() as connection:
+                metadata.create_all(connection)
 
     def _check_version(self) -> None:
         version = None
