@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import sqlalchemy as sa
 
 from rubrics.errors import InputError
+from study.database import conflict_free_insert
 from study.grades import utc_now
 from study.schema import account_events, login_attempts, meta
-from study.store import Store, conflict_free_insert
+from study.store import Store
 from study.tables import RATER_CODE, RESERVED_RATERS
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
+from study.database import conflict_free_insert
 from study.schema import claims
-from study.store import conflict_free_insert
 from study.units import parse_unit_id
 
 __all__ = ["Changes", "Claim", "Ledger", "last_version"]
