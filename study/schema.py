@@ -18,6 +18,7 @@ from sqlalchemy import (
 __all__ = [
     "SCHEMA_VERSION",
     "account_events",
+    "attention_labels",
     "batch_events",
     "batches",
     "claims",
@@ -27,6 +28,7 @@ __all__ = [
     "meta",
     "metadata",
     "pairs",
+    "practice_labels",
     "remarks",
     "response_attempts",
     "responses",
@@ -80,14 +82,20 @@ def _rating_columns() -> list[Column[object]]:
     ]
 
 
-labels = Table(
-    "labels",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("submit_id", String, nullable=False, unique=True),
-    *_rating_columns(),
-    Index("labels_by_rater", "rater_id", "unit_id", "rubric"),
-)
+def _label_table(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("event_id", Integer, primary_key=True, autoincrement=True),
+        Column("submit_id", String, nullable=False, unique=True),
+        *_rating_columns(),
+        Index(f"{name}_by_rater", "rater_id", "unit_id", "rubric"),
+    )
+
+
+labels = _label_table("labels")
+attention_labels = _label_table("attention_labels")
+practice_labels = _label_table("practice_labels")  # draw: the attempt at the practice
 
 grades = Table(
     "grades",

@@ -158,11 +158,16 @@ class Store(Database):
         with self.write() as connection:
             return sum(self.add_label(connection, event) for event in events)
 
-    def add_label(self, connection: sa.Connection, event: Mapping[str, Any]) -> bool:
-        """Append one label within a transaction; False where its `submit_id` is there already."""
-        insert = conflict_free_insert(connection, labels).values(dict(event))
+    def add_label(
+        self, connection: sa.Connection, event: Mapping[str, Any], table: sa.Table = labels
+    ) -> bool:
+        """Append one label within a transaction; False where its `submit_id` is there already.
+
+        Answers to units whose answer is known go to a `table` of the same form, apart from labels.
+        """
+        insert = conflict_free_insert(connection, table).values(dict(event))
         insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
-        return connection.execute(insert.returning(labels.c.event_id)).first() is not None
+        return connection.execute(insert.returning(table.c.event_id)).first() is not None
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction."""
