@@ -26,6 +26,7 @@ __all__ = [
     "Receipt",
     "add_answer",
     "given_answers",
+    "is_possible",
     "is_stored",
     "take_answer",
     "take_flag",
@@ -88,7 +89,7 @@ def take_answer(
     store: Store, changes: Changes, claim: Any, answer: Answer, rubric: Rubric
 ) -> Receipt:
     """Append an answer to the task of this claim (a row of the claims)."""
-    if not _is_possible(answer, rubric):
+    if not is_possible(answer, rubric):
         return Receipt("unknown_task")
     table = attention_labels if has_known_answer(claim.unit_id) else labels
     if claim.state == "labelled":
@@ -103,7 +104,8 @@ def take_answer(
     return Receipt("stored")
 
 
-def _is_possible(answer: Answer, rubric: Rubric) -> bool:
+def is_possible(answer: Answer, rubric: Rubric) -> bool:
+    """Whether it is one of the rubric's options or a reason to skip, and not both."""
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
         and answer.option_key in ("", *rubric.categories)

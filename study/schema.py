@@ -19,19 +19,23 @@ __all__ = [
     "SCHEMA_VERSION",
     "account_events",
     "attention_labels",
+    "background_answers",
     "batch_events",
     "batches",
     "claims",
     "grades",
+    "invite_events",
     "labels",
     "login_attempts",
     "meta",
     "metadata",
     "pairs",
+    "participant_entries",
     "practice_labels",
     "remarks",
     "response_attempts",
     "responses",
+    "session_events",
 ]
 
 SCHEMA_VERSION = "1"
@@ -202,3 +206,49 @@ login_attempts = Table(
     Column("created_at", String, nullable=False),
     Index("login_attempts_by_name", "name_key", "created_at"),
 )
+
+invite_events = Table(
+    "invite_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("invite_id", String, nullable=False),
+    Column("rater_id", String, nullable=False),
+    Column("kind", String, nullable=False),  # made | revoked
+    Column("created_at", String, nullable=False),
+    Index("invite_events_by_rater", "rater_id"),
+)
+
+participant_entries = Table(
+    "participant_entries",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("participant_id", String, nullable=False),
+    Column("study_id", String, nullable=False),
+    Column("session_id", String, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("participant_entries_by_participant", "participant_id"),
+)
+"""Who a crowd's raters are where they come from: kept here alone, never with labels."""
+
+session_events = Table(
+    "session_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("kind", String, nullable=False),  # see study.session.log
+    Column("detail", JSON, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("session_events_by_rater", "rater_id"),
+)
+
+background_answers = Table(
+    "background_answers",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("question", String, nullable=False),
+    Column("answer", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+"""What people say of themselves: kept here alone, never with labels."""
