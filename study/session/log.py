@@ -60,6 +60,8 @@ class Standing:
     """Why it ended: no_consent, screened_out, returned, timed_out or rejected."""
     attempt: int = 0
     """How often this step was tried before."""
+    missed: frozenset[int] = frozenset()
+    """Which comprehension questions were answered wrongly the last time, from 0 on."""
     rubric: Rubric | None = None
     """What is to be read (step "rubric")."""
     screen: Screen = ()

@@ -37,6 +37,21 @@ class Sessions:
         self._consent = text_hash(config.consent.text) if config.consent else ""
         self._questions = text_hash(*(repr(question) for question in config.comprehension))
 
+    @property
+    def steps(self) -> list[Step]:
+        """The steps that this study has, in their order."""
+        config = self.study.config
+        has: dict[Step, object] = {
+            "welcome": config.session.content_warning or config.session.instructions,
+            "consent": config.consent,
+            "rubric": config.training and config.training.walk_through,
+            "practice": self.practice.units.screens,
+            "comprehension": config.comprehension,
+            "background": config.background,
+            "labelling": True,
+        }
+        return [step for step, wanted in has.items() if wanted]
+
     # Where a rater stands
 
     def standing(self, rater_id: str) -> Standing:
@@ -90,7 +105,9 @@ class Sessions:
             return None
         if len(tried) >= CHANCES:
             return Standing("ended", outcome="screened_out", attempt=len(tried))
-        return Standing("comprehension", attempt=len(tried))
+        last = tried[-1].detail["right"] if tried else []
+        missed = frozenset(number for number, right in enumerate(last) if not right)
+        return Standing("comprehension", attempt=len(tried), missed=missed)
 
     def _at_background(self, log: Sequence[Event]) -> Standing | None:
         if self.study.config.background is None or _done(log, "background_done"):
