@@ -13,7 +13,7 @@ from study.session.admission import Admission, admit
 
 __all__ = ["ask_for_entry", "current_rater", "show_complaint"]
 
-_REGISTERED = "registered_rater"
+_ADMITTED = "admitted"
 
 
 def current_rater(desk: AnnotationDesk) -> Admission | None:
@@ -22,13 +22,17 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     Looked at on every run: a link that is revoked and a login that is over end here. Raises
     InputError where it names somebody who is not let in.
     """
-    admission = admit(desk.study, st.query_params.to_dict())
+    address = st.query_params.to_dict()
+    known: Admission | None = st.session_state.get(_ADMITTED)
+    if known and known.way == "open" and known.address == address:
+        return known  # a code does not run out
+    admission = admit(desk.study, address)
     if admission is None:
         return None
-    if admission.rater_id != st.session_state.get(_REGISTERED):
+    if known is None or known.rater_id != admission.rater_id:
         desk.register(admission.rater_id)
-        st.session_state[_REGISTERED] = admission.rater_id
-    if st.query_params.to_dict() != admission.address:
+    st.session_state[_ADMITTED] = admission
+    if address != admission.address:
         st.query_params.from_dict(admission.address)
     return admission
 

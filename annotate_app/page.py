@@ -28,7 +28,6 @@ def show_page(arguments: Sequence[str]) -> None:
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=strings.PAGE_TITLE, page_icon=icon, layout="wide")
     st.html(_HERE / "page.css")
-    st.html(_HERE / "steps.css")
     try:
         if not arguments:
             raise InputError(strings.NO_STUDY)

@@ -40,25 +40,24 @@ NOT_ANSWERED = "No answer"
 SKIP_ALL = "Skip these questions"
 
 BACK_TO_PROLIFIC = "Return to Prolific"
-_CLOSE = "You can close this window."
+CLOSE = "You can close this window."
 ENDED = {
     "no_consent": (
         "Thank you",
-        f"You chose not to take part, and nothing more is asked of you. {_CLOSE}",
+        "You chose not to take part, and nothing more is asked of you.",
     ),
     "screened_out": (
         "Thank you for your time",
         "The answers show that the task is not clear enough to go on, so your part ends here. "
-        f"That is no fault of yours. {_CLOSE}",
+        "That is no fault of yours.",
     ),
     "returned": (
         "Your part has ended",
-        f"This submission was returned. What you have answered is kept; thank you. {_CLOSE}",
+        "This submission was returned. What you have answered is kept; thank you.",
     ),
     "timed_out": (
         "Your part has ended",
-        "The time for this submission is over. What you have answered is kept; thank you. "
-        f"{_CLOSE}",
+        "The time for this submission is over. What you have answered is kept; thank you.",
     ),
-    "rejected": ("Your part has ended", f"This submission is closed. {_CLOSE}"),
+    "rejected": ("Your part has ended", "This submission is closed."),
 }

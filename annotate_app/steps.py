@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import streamlit as st
 
@@ -27,6 +28,7 @@ def show_step(sessions: Sessions, admission: Admission, standing: Standing) -> N
         "comprehension": _comprehension,
         "background": _background,
     }
+    st.html(Path(__file__).with_name("steps.css"))
     with st.container(key="step"):
         if standing.step == "ended":
             _ended(sessions, admission, standing)
@@ -156,10 +158,13 @@ def _background(sessions: Sessions, rater: str, standing: Standing) -> None:
 def _ended(sessions: Sessions, admission: Admission, standing: Standing) -> None:
     title, text = words.ENDED[standing.outcome]
     show(heading(title, 1), block(text))
+    url = ""
     if admission.way == "prolific" and standing.outcome in ("screened_out", "no_consent"):
         url = completion_url(sessions.study, standing.outcome)
-        if url:
-            st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
+    if url:
+        st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
+    else:
+        show(block(words.CLOSE))
 
 
 def _go_on(key: str, act: Callable[[], None]) -> None:

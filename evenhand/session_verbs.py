@@ -34,9 +34,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     whom.add_argument(
         "--prolific", action="store_true", help="the one address to enter at Prolific"
     )
-    whom.add_argument(
-        "--revoke", metavar="NAME", help="revoke the links of this rater, or 'prolific'"
-    )
+    invite.add_argument("--revoke", action="store_true", help="revoke their links instead")
     invite.add_argument(
         "--hours", type=float, default=168.0, metavar="H", help="how long a link is good (168)"
     )
@@ -99,12 +97,13 @@ def _invite(arguments: argparse.Namespace) -> int:
         raise InputError("--hours must be more than 0")
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
+    if arguments.revoke and arguments.count:
+        raise InputError("--revoke says whose links: add --for NAME or --prolific")
     base = _base_url(arguments.base_url)
     with open_study(arguments.dir) as study:
         if arguments.revoke:
-            rater = "" if arguments.revoke == "prolific" else arguments.revoke
-            count = revoke_invites(study, rater)
-            console().print(f"{count} links of {arguments.revoke} revoked")
+            count = sum(revoke_invites(study, rater) for rater in arguments.raters or [""])
+            console().print(f"{count} links revoked")
             return 0
         if arguments.prolific:
             _check_prolific(study)
