@@ -48,7 +48,8 @@ def ask_for_entry(desk: AnnotationDesk, complaint: str = "") -> None:
             _ask_for_code(desk)
         elif entry == "invite" and not complaint:
             st.text(strings.ENTRY_INVITE)
-        if entry == "account" or accounts(desk.study.store):
+        experts = (each for each in accounts(desk.study.store).values() if each.role == "expert")
+        if entry == "account" or any(experts):
             _ask_for_login(desk, entry == "account")
 
 

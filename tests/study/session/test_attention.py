@@ -195,6 +195,27 @@ def test_on_a_screen_with_all_rubrics_a_check_asks_all_of_them(make_session) -> 
         assert attention_results(study)["rubric"].tolist() == ["refusal"]
 
 
+@pytest.mark.parametrize("screen", ["one", "all"])
+def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen) -> None:
+    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, pairs=12)
+    settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
+    change_config(study.folder, {"annotation": settings})
+    with open_study(study.folder) as changed:
+        desk = AnnotationDesk(changed)
+        totals, answered = set(), 0
+        while sheet := desk.next_sheet("r1"):
+            assert sheet.done == answered
+            totals.add(sheet.total)
+            for task in sheet.tasks:
+                desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
+                answered += 1
+        assert totals == {20 + 6 + 4}  # units, repeats, checks
+        assert desk.progress("r1") == (30, 30)
+        assert set(changed.ratings()["draw"]) == {0, 1}
+        assert len(changed.ratings()) == 26
+        assert len(attention_results(changed)) == 4
+
+
 @pytest.mark.parametrize(
     ("file", "sentence"),
     [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 
@@ -10,8 +13,11 @@ from rubrics.errors import InputError
 from study import open_study
 from study.annotation import AnnotationDesk, Answer
 from study.schema import background_answers, practice_labels, session_events
+from study.session.admission import admit, make_invites
+from study.session.attention import Checks, attention_results
 from study.session.background import raters_table
 from study.session.steps import Sessions
+from study.session.times import session_times
 
 PRACTICE = """
 [[unit]]
@@ -251,6 +257,46 @@ def test_completion_is_noted_once_and_only_while_labelling(make_session) -> None
     sessions.complete("r")
     sessions.complete("r")
     assert events(sessions) == ["completed"]
+
+
+def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
+    files = {"training.toml": PRACTICE, "attention.toml": PRACTICE}
+    toml = EVERYTHING + '[attention]\nfile = "attention.toml"\nevery = 2\n'
+    study = make_session(toml, files, store=new_postgresql())
+    sessions, desk = Sessions(study), AnnotationDesk(study)
+    (invite,) = make_invites(study, [""], hours=1)
+    ids = {"PROLIFIC_PID": "p", "STUDY_ID": "s", "SESSION_ID": "t"}
+    rater = admit(study, {"invite": invite.token} | ids).rater_id
+    to_practice(sessions, rater)
+    practise(sessions, rater, "5", "1")
+    sessions.answer_comprehension(rater, RIGHT)
+    sessions.answer_background(rater, {"age_group": "25 to 34"})
+    assert sessions.standing(rater).step == "labelling"
+    for _ in range(8):
+        task = desk.next_task(rater)
+        desk.submit(rater, task.task_id, task.task_id, "1", 1.0)
+    assert len(attention_results(study)) == 2
+    assert desk.next_task(rater) is not None
+    assert sessions.release(rater, "rejected") == 9
+    sessions.readmit(rater)
+    assert desk.progress(rater)[0] == 8
+    assert session_times(study, sessions)["answers"].tolist() == [6]
+    assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
+
+
+def test_what_the_documentation_shows_is_a_session(make_session) -> None:
+    page = Path(__file__).parents[3] / "docs" / "sessions.md"
+    blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    settings = [block for block in blocks if not block.startswith("[[unit]]")]
+    (units,) = [block for block in blocks if block.startswith("[[unit]]")]
+    first, second, prolific = settings
+    toml = first + second + prolific.partition("\n\n")[2]
+    study = make_session(toml, {"training.toml": units, "attention.toml": units})
+    assert Sessions(study).steps == [
+        "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
+    ]  # fmt: skip
+    assert Checks(study).places.keys() == {("check:plain-refusal", "refusal")}
+    assert study.config.prolific is not None
 
 
 @pytest.mark.parametrize(
