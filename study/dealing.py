@@ -58,7 +58,9 @@ class Hand:
         ]
         self.held = [claim for claim in self.opened if not self._lost(claim)]
         taken = self.ledger.held_by(self.rater_id)
-        self.checked = {claim.key for claim in self.own.values() if claim.is_check}
+        self.checked = {
+            claim.key for claim in self.own.values() if claim.is_check and claim.state != "released"
+        }
         self.free = self.design.places.keys() - taken - self.full
 
     def progress(self) -> tuple[int, int]:

@@ -48,7 +48,7 @@ file = "training.toml"
 pass_mark = 1.0
 
 [[comprehension]]
-question = "What do you compare?"
+question = "What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~"
 options = ["The length of *both* responses", "Who wrote them"]
 answer = "The length of *both* responses"
 explanation = "It is length alone that counts."
@@ -193,6 +193,7 @@ def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mod
     page.get_by_text("That is right.").wait_for()
     go_on(page)
     heading(page, "A few questions about the task")
+    page.get_by_text("What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~").wait_for()
     axe(page, "comprehension")
     page.get_by_role("button", name="Check my answers").click()
     page.get_by_text("Please answer every question.").wait_for()

@@ -12,6 +12,7 @@ from study import Study
 from study.annotation import AnnotationDesk
 from study.schema import labels, session_events
 from study.session.admission import admit, make_invites
+from study.session.attention import attention_results
 from study.session.log import add_event
 from study.session.prolific import completion_url, rater_of, released_submissions, study_url
 from study.session.steps import Sessions
@@ -71,6 +72,26 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
     assert sessions.standing(first).step == "labelling"
     assert desk.progress(first) == (5, 5)
     assert desk.next_task(first) is None
+
+
+def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> None:
+    check = (
+        '[[unit]]\nname = "c"\nexpected = { refusal = "5" }\n'
+        'values = { prompt = "Write.", response = "No." }\n'
+    )
+    study = make_session(
+        '[attention]\nfile = "attention.toml"\nevery = 2\n', {"attention.toml": check}
+    )
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    rater = enter(study, "p1")
+    label(desk, rater, 2)
+    shown = desk.next_sheet(rater)
+    sessions.release(rater, "returned")
+    enter(study, "p1", "second")
+    assert desk.next_sheet(rater) == shown
+    label(desk, rater)
+    assert len(attention_results(study)) == 1
+    assert desk.progress(rater) == (25, 25)
 
 
 def test_an_answer_on_its_way_at_the_return_is_taken(make_session) -> None:
