@@ -16,7 +16,7 @@ from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
-from analysis.significance import benjamini_hochberg
+from analysis.significance import benjamini_hochberg, bootstrap_p
 from analysis.unit_columns import UnitColumn
 from rubrics.errors import InputError
 
@@ -192,7 +192,7 @@ def _differences(column: UnitColumn, coded: Coded, resamples: Resamples) -> Iter
 def _add_differences(
     rows: ResultRows, differences: Sequence[_Difference], resamples: Resamples
 ) -> None:
-    raw = np.array([_bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
+    raw = np.array([bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
     tested = ~np.isnan(raw)
     adjusted = np.full(len(raw), np.nan)
     adjusted[tested] = benjamini_hochberg(raw[tested])
@@ -212,18 +212,6 @@ def _add_differences(
             subset=difference.subset,
             note=join_notes(f"fewer than {FEW_UNITS} units" if few else "", note),
         )
-
-
-def _bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
-
-    Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null hypothesis.
-    """
-    drawn = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
-        return np.nan
-    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
-    return float((1 + strayed.sum()) / (1 + len(drawn)))
 
 
 def _subset(name: str, coded: Coded) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "FILE_NAME",
     "AnalysisSettings",
     "AnnotationSettings",
+    "DecisionSettings",
     "SampleSettings",
     "StudyConfig",
     "change_config",
@@ -77,6 +78,24 @@ class AnalysisSettings(Section):
     """Units columns by which the main figures are repeated."""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
+    leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Two leanings and the groups of each, to tell directions from the first to the second."""
+    families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Parts of models' names by family, beside the usual ones."""
+
+
+class DecisionSettings(Section):
+    """When a grader may stand in for people, beside `analysis.margin`."""
+
+    min_coverage: float = Field(default=0.98, ge=0, le=1)
+    """The share of what it was asked that a grader must have scored."""
+    min_clusters: int = Field(default=30, ge=5)
+    bias_bound: float = Field(default=0.1, ge=0)
+    """No audited bias may lie wholly beyond it."""
+    min_stability: float = Field(default=0.8, ge=-1, le=1)
+    """Kappa from wording to wording of a rubric, below which a label moves with the wording."""
+    min_information: float = Field(default=0.5, gt=0, le=1)
+    """To be used with correction: its kappa with people, as a share of their own."""
 
 
 class StudyConfig(Section):
@@ -95,6 +114,7 @@ class StudyConfig(Section):
     attention: AttentionSettings | None = None
     prolific: ProlificSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
+    decision: DecisionSettings = DecisionSettings()
     thresholds: dict[str, dict[str, float]] = Field(default_factory=dict)
     """rubric -> grader -> threshold, where it is not the rubric's own."""
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -134,8 +154,9 @@ def new_config_text(config: StudyConfig) -> str:
     document["annotation"] = annotation
     analysis = tomlkit.table()
     analysis.add(tomlkit.comment("a grader may lie this much kappa below people's own agreement"))
-    analysis.update(values["analysis"])
+    analysis.update({key: value for key, value in values["analysis"].items() if value != {}})
     document["analysis"] = analysis
+    document["decision"] = values["decision"]
     return tomlkit.dumps(document)
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from analysis.report import (
     agreement,
+    bias,
+    direction,
     methods,
     overall,
     raters,
@@ -26,7 +28,9 @@ SECTIONS = (
     agreement.ceiling_section,
     agreement.pairs_section,
     overall.section,
+    direction.section,
     thresholds.section,
+    bias.section,
     raters.section,
     methods.section,
 )
