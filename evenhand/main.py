@@ -15,6 +15,7 @@ from evenhand import (
     rating_verbs,
     report_verbs,
     rubric_verbs,
+    session_verbs,
     study_verbs,
 )
 
@@ -26,6 +27,7 @@ FAMILIES = (
     demo_verb,
     study_verbs,
     rating_verbs,
+    session_verbs,
     report_verbs,
     decision_verbs,
     planning_verb,

@@ -7,7 +7,6 @@ whose turn it is, of `study.dealing`. A task's id says nothing about the unit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,12 +20,11 @@ from study.dealing import Hand, answered, asked_together, in_design
 from study.design import SessionDesign
 from study.schema import claims
 from study.store import rater_kinds
-from study.tables import RESERVED_RATERS
+from study.tables import RATER_CODE, RESERVED_RATERS
 from study.workspace import Study
 
 __all__ = ["AnnotationDesk", "Answer", "Flag", "Given", "Receipt", "Sheet", "Task"]
 
-RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 EARLIER = 30
 """So many answers back can be looked at and changed."""
 
@@ -86,7 +84,7 @@ class AnnotationDesk:
             dealt = hand.deal(connection)
         if not dealt:
             return None
-        return Sheet(tuple(self._task(claim) for claim in dealt), done, total)
+        return Sheet(tuple(self._task(claim, design) for claim in dealt), done, total)
 
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
@@ -152,7 +150,7 @@ class AnnotationDesk:
         with self.study.store.read() as connection:
             recent = self._recent(connection, rater_id, design)
             given = given_answers(connection, rater_id, recent, self.study.rubrics)
-        return [self._task(claim, given.get(claim.task_id)) for claim in recent]
+        return [self._task(claim, design, given.get(claim.task_id)) for claim in recent]
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
         """One of `earlier` (the last, if none is named), to be changed; None if it is not there."""
@@ -164,7 +162,7 @@ class AnnotationDesk:
                 return None
             shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
             given = given_answers(connection, rater_id, shown, self.study.rubrics)
-        tasks = tuple(self._task(claim, given.get(claim.task_id)) for claim in shown)
+        tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
         return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id)
 
@@ -184,7 +182,11 @@ class AnnotationDesk:
             self._cached = (size, SessionDesign(self.study))
         return self._cached[1]
 
-    def _task(self, claim: Claim, given: Given | None = None) -> Task:
+    def _task(self, claim: Claim, design: SessionDesign, given: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
-        people = rubric.for_people(self.study.values(rubric, claim.unit_id, claim.order))
+        if claim.is_check:
+            values = design.checks.values(claim.key, claim.order)
+        else:
+            values = self.study.values(rubric, claim.unit_id, claim.order)
+        people = rubric.for_people(values)
         return Task(claim.task_id, rubric, claim.order, people, given)

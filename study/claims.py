@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
+from study.database import conflict_free_insert
 from study.schema import claims
-from study.store import conflict_free_insert
-from study.units import parse_unit_id
+from study.units import has_known_answer, parse_unit_id
 
 __all__ = ["Changes", "Claim", "Ledger", "last_version"]
 
@@ -40,6 +40,11 @@ class Claim:
     @property
     def key(self) -> Key:
         return (self.unit_id, self.rubric)
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it is an attention check: it takes no place, and its answer is no label."""
+        return has_known_answer(self.unit_id)
 
 
 def last_version(connection: sa.Connection) -> int:
@@ -130,6 +135,8 @@ class Ledger:
         if old and old.state == "labelled" and old.task_id != claim.task_id:
             return  # labelled under a text that says the same
         own[(*key, claim.draw)] = claim
+        if claim.is_check:
+            return
         if claim.order:
             self._side_orders.setdefault(rater, {}).setdefault(claim.unit_id, claim.order)
         if claim.draw > 0:
