@@ -24,6 +24,7 @@ from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.exclusions import add_all_raters_rows, without_excluded
 from analysis.generalizability import VarianceComponents, components_of
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
@@ -89,6 +90,7 @@ def analyse(
     prices: Mapping[tuple[str, str], float] | None = None,
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, str] | None = None,
     source: str = "ratings",
     verify: bool = False,
     why: bool = False,
@@ -109,6 +111,9 @@ def analyse(
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
     The slices and groups of people are audited for bias too; `bias` says what the audit has to know
     of groups and models (see `analysis.bias`).
+
+    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
+    stand under the subset "raters=all".
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `source` is what messages call the ratings. With
@@ -169,6 +174,11 @@ def analyse(
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
+            everyone = own
+            own, about = without_excluded(everyone, name, excluded or {})
+            notes += about
+            if own.empty:
+                continue
             readings = combine_readings(own, scale, source)
             labels = encode(readings, scale, units, cluster, request.slices)
             if len(labels.raters) > MAX_LISTED_RATERS:
@@ -191,6 +201,8 @@ def analyse(
                 resampled=request.resampled,
             )
             _add_with_other_clusters(rows, readings, scale, request)
+            if len(own) < len(everyone):
+                _add_with_excluded(rows, combine_readings(everyone, scale, source), scale, request)
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
@@ -271,6 +283,14 @@ def _add_with_other_clusters(
     shared = request.resampled(frequency)
     for view in _views(labels):
         add_main_rows(rows, view, shared, at=f"cluster={column}")
+
+
+def _add_with_excluded(
+    rows: ResultRows, readings: Readings, scale: Scale, request: _Request
+) -> None:
+    """The main figures once more, with the raters that were excluded."""
+    labels, frequency = encode(readings, scale, request.units, request.cluster).folded()
+    add_all_raters_rows(rows, labels, request.resampled(frequency))
 
 
 def _views(labels: LabelMatrix) -> list[Coded]:
