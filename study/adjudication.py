@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rubrics import Rubric
 from rubrics.errors import InputError
+from study.database import conflict_free_insert
 from study.grades import utc_now
 from study.oversight import oversight
 from study.remarks import add_remark
 from study.schema import labels
-from study.store import conflict_free_insert
 from study.tables import FIRST_ROW
 
 if TYPE_CHECKING:

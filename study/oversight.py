@@ -52,6 +52,8 @@ class Oversight:
 
     paused: bool = False
     exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
+    readmitted: frozenset[str] = frozenset()
+    """Raters whose exclusion was taken back, and stands taken back."""
     seen: int = 0
 
     def ended(self, rater_id: str) -> str:
@@ -63,6 +65,7 @@ class Oversight:
     def renewed(self, connection: sa.Connection) -> Oversight:
         """The same with what has been decided since; itself where nothing has."""
         paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
+        readmitted = set(self.readmitted)
         since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
         for event in connection.execute(since.order_by(lead_events.c.event_id)):
             seen = event.event_id
@@ -72,9 +75,13 @@ class Oversight:
                 exclusions[event.rater_id] = Exclusion(
                     event.reason, event.done_by, event.created_at
                 )
+                readmitted.discard(event.rater_id)
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
-        return self if seen == self.seen else Oversight(paused, exclusions, seen)
+                readmitted.add(event.rater_id)
+        if seen == self.seen:
+            return self
+        return Oversight(paused, exclusions, frozenset(readmitted), seen)
 
 
 def oversight(store: Store) -> Oversight:
