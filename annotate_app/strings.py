@@ -146,3 +146,13 @@ ENDED = {
     ),
 }
 """The last screen where the lead has paused the study, or ended a rater's part in it."""
+
+LEAD_TITLE = "Leading a study"
+LEAD_TEXT = (
+    "For the study's lead and its experts. If you came to label, use the link you were given."
+)
+LEAD_NAME = "Name"
+LEAD_PASSWORD = "Password"  # noqa: S105 - the label of the field
+LEAD_BUTTON = "Log in"
+LEAD_OVER = "this login is not valid or is over; log in again"
+LEAD_NOT_YOURS = "this page is not open to your account"

@@ -16,6 +16,7 @@ from rubrics.errors import InputError
 from study.database import conflict_free_insert
 from study.grades import utc_now
 from study.oversight import oversight
+from study.people import people_labels
 from study.remarks import add_remark
 from study.schema import labels
 from study.tables import FIRST_ROW
@@ -78,33 +79,22 @@ def disagreements(study: Study, rule: Rule = "no_majority") -> list[Disagreement
     """
     if rule not in get_args(Rule):
         raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
-    accepted = study.accepted_hashes()
-    ratings = study.ratings()
-    ratings = ratings[
-        [
-            digest in ("", *accepted.get(rubric, ()))
-            for rubric, digest in zip(ratings["rubric"], ratings["rubric_hash"], strict=True)
-        ]
-    ]
-    decided = ratings[ratings["rater_kind"] == "adjudicator"]
-    done = set(zip(decided["unit_id"], decided["rubric"], strict=True))
+    given: dict[tuple[str, str], list[str]] = {}
+    decided = set()
     excluded = set(oversight(study.store).exclusions)
-    people = ratings[
-        (ratings["rater_kind"] == "human")
-        & (ratings["label"] != "")
-        & (ratings["draw"] == 0)
-        & ~ratings["rater_id"].isin(excluded)
-    ]
+    for row in people_labels(study).to_dict("records"):
+        key = (row["unit_id"], row["rubric"])
+        if row["rater_kind"] == "adjudicator":
+            decided.add(key)
+        elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
+            given.setdefault(key, []).append(row["label"])
     reasons = _reasons(study, excluded)
-    place = {unit: at for at, unit in enumerate(study.units("all")["unit_id"])}
-    found = []
-    for (unit, name), own in people.groupby(["unit_id", "rubric"], sort=False):
-        key = (str(unit), str(name))
-        given = own["label"].tolist()
-        if key not in done and disagree(given, study.rubrics[key[1]], rule):
-            found.append(
-                Disagreement(*key, _shuffled(given, *key), _shuffled(reasons.get(key, []), *key))
-            )
+    place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
+    found = [
+        Disagreement(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
+        for key, labels in given.items()
+        if key not in decided and disagree(labels, study.rubrics[key[1]], rule)
+    ]
     return sorted(found, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
 
 

@@ -107,11 +107,6 @@ class Ledger:
         """The rater's claims by (unit id, rubric, draw)."""
         return self._by_rater.get(rater_id, {})
 
-    @property
-    def raters(self) -> Set[str]:
-        """Everyone who was ever given a task."""
-        return self._by_rater.keys()
-
     def held_by(self, rater_id: str) -> Set[Key]:
         """The places that the rater has, answered or open."""
         return self._held.get(rater_id, frozenset())

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from study.claims import Ledger
 from study.dealing import minutes_ago
 from study.design import SessionDesign
 from study.oversight import Oversight
-from study.schema import grades, labels, lead_events, pairs, responses
+from study.people import accepted_text, people_labels
+from study.schema import claims, grades, labels, lead_events, pairs, responses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,10 +21,11 @@ __all__ = ["data_version", "rater_progress", "rubric_progress", "time_left"]
 
 
 def data_version(study: Study) -> str:
-    """Changes whenever a label, a grade, a decision of the lead, a pair or a response comes in."""
+    """Changes whenever a label, a grade, an exclusion, a sampled pair or a response comes in."""
+    decided = lead_events.c.kind.in_(("exclude", "readmit"))
     counts = [
-        sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).scalar_subquery()
-        for table in (labels, grades, lead_events)
+        sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).where(told).scalar_subquery()
+        for table, told in ((labels, sa.true()), (grades, sa.true()), (lead_events, decided))
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())
@@ -44,17 +45,15 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     import pandas as pd
 
     design = SessionDesign(study)
-    holders = _holders(study, design)
-    seconds = _human_ratings(study).groupby("rubric")["seconds"].median()
+    holders = _holders(study)
+    seconds = _human_labels(study).groupby("rubric")["seconds"].median()
     each = study.config.annotation.raters_per_unit
     rows = []
     for rubric in study.labelled_rubrics():
         keys = [key for key in design.places if key[1] == rubric.name]
-        done = sum(min(each, holders.get((*key, "labelled"), 0)) for key in keys)
-        taken = sum(
-            min(each, holders.get((*key, "labelled"), 0) + holders.get((*key, "open"), 0))
-            for key in keys
-        )
+        held = [holders.get(key, {}) for key in keys]
+        done = sum(min(each, states.get("labelled", 0)) for states in held)
+        taken = sum(min(each, sum(states.values())) for states in held)
         wanted = each * len(keys)
         median = float(seconds.get(rubric.name, float("nan")))
         rows.append(
@@ -84,10 +83,10 @@ def rater_progress(study: Study) -> pd.DataFrame:
     opened = _open_tasks(study)
     with study.store.read() as connection:
         excluded = Oversight().renewed(connection).exclusions
-    ratings = _human_ratings(study)
+    labelled = _human_labels(study)
     rows = []
-    for rater in sorted({*ratings["rater_id"], *opened}):
-        own = ratings[ratings["rater_id"] == rater]
+    for rater in sorted({*labelled["rater_id"], *opened}):
+        own = labelled[labelled["rater_id"] == rater]
         waiting = opened.get(rater, 0)
         rows.append(
             {
@@ -117,42 +116,36 @@ def time_left(progress: pd.DataFrame) -> str:
     return f"{labels_left}: about {hours:.1f} hours of work at the pace so far."
 
 
-def _human_ratings(study: Study) -> pd.DataFrame:
-    ratings = study.ratings()
-    return ratings[ratings["rater_kind"] == "human"]
+def _human_labels(study: Study) -> pd.DataFrame:
+    found = people_labels(study)
+    return found[found["rater_kind"] == "human"]
 
 
-def _holders(study: Study, design: SessionDesign) -> dict[tuple[str, str, str], int]:
-    """How many raters who count hold each (unit, rubric) as labelled, and as open."""
+def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
+    """By (unit, rubric): how many raters who count hold it as "labelled", and as "open"."""
+    raters = sa.func.count(sa.distinct(claims.c.rater_id))
+    columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
     with study.store.read() as connection:
-        ledger = _ledger(study, connection)
         excluded = Oversight().renewed(connection).exclusions
-    since = minutes_ago(design.settings.lease_minutes)
-    counts: dict[tuple[str, str, str], int] = {}
-    for rater in ledger.raters - excluded.keys():
-        for claim in ledger.of_rater(rater).values():
-            running = claim.state == "labelled" or claim.claimed_at >= since
-            if claim.draw == 0 and claim.state != "released" and running:
-                at = (*claim.key, claim.state)
-                counts[at] = counts.get(at, 0) + 1
-    return counts
+        query = sa.select(*columns, raters.label("raters")).where(
+            _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(excluded)
+        )
+        found: dict[tuple[str, str], dict[str, int]] = {}
+        for row in connection.execute(query.group_by(*columns)):
+            found.setdefault((row.unit_id, row.rubric), {})[row.state] = row.raters
+    return found
 
 
 def _open_tasks(study: Study) -> dict[str, int]:
-    """How many tasks whose lease runs each rater has."""
+    """How many tasks each rater has open, whose lease runs; 0 for who has none."""
+    opened = sa.func.sum(sa.case((sa.and_(claims.c.state == "open", _running(study)), 1), else_=0))
+    query = sa.select(claims.c.rater_id, opened.label("opened")).group_by(claims.c.rater_id)
     with study.store.read() as connection:
-        ledger = _ledger(study, connection)
+        return {row.rater_id: int(row.opened) for row in connection.execute(query)}
+
+
+def _running(study: Study) -> sa.ColumnElement[bool]:
+    """Claims that hold their place: answered, or open with a lease that is not over."""
     since = minutes_ago(study.config.annotation.lease_minutes)
-    return {
-        rater: sum(
-            claim.state == "open" and claim.claimed_at >= since
-            for claim in ledger.of_rater(rater).values()
-        )
-        for rater in ledger.raters
-    }
-
-
-def _ledger(study: Study, connection: sa.Connection) -> Ledger:
-    ledger = Ledger({digest for hashes in study.accepted_hashes().values() for digest in hashes})
-    ledger.refresh(connection)
-    return ledger
+    open_still = sa.and_(claims.c.state == "open", claims.c.claimed_at >= since)
+    return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", open_still))
