@@ -32,7 +32,7 @@ _KEEPER = "lead_keeper"
 _keeper = component(
     "evenhand_login",
     html="<span hidden></span>",
-    js=Path(__file__).with_name("panel").joinpath("login.js").read_text("utf-8"),
+    js=Path(__file__).with_name("login.js").read_text("utf-8"),
 )
 
 
@@ -77,7 +77,7 @@ def _use_link(study: Study) -> None:
     if token in ("", _INSIDE):
         return
     try:
-        st.session_state[_LOGIN] = open_link(study.store, token)
+        _admit(open_link(study.store, token))
     except InputError as error:
         st.session_state[_COMPLAINT] = str(error)
     st.query_params[LINK_PARAMETER] = _INSIDE
@@ -105,7 +105,6 @@ def _ask_for_login(study: Study) -> None:
         st.session_state[_COMPLAINT] = strings.LEAD_OVER
         forget_login()
         st.rerun()
-    complaint = st.session_state.pop(_COMPLAINT, "")
     with st.container(key="entry"):
         st.title(strings.LEAD_TITLE, anchor=False)
         st.text(strings.LEAD_TEXT)
@@ -117,11 +116,16 @@ def _ask_for_login(study: Study) -> None:
             sent = st.form_submit_button(strings.LEAD_BUTTON, type="primary", width="stretch")
         if sent:
             try:
-                st.session_state[_LOGIN] = log_in(study.store, name.strip(), password)
+                _admit(log_in(study.store, name.strip(), password))
             except InputError as error:
-                complaint = str(error)
+                st.session_state[_COMPLAINT] = str(error)
             else:
-                st.session_state.pop(_LEAVING, None)
                 st.rerun()
-        if complaint:
+        if complaint := st.session_state.get(_COMPLAINT):
             show_complaint(complaint)
+
+
+def _admit(login: str) -> None:
+    st.session_state[_LOGIN] = login
+    st.session_state.pop(_LEAVING, None)
+    st.session_state.pop(_COMPLAINT, None)

@@ -15,7 +15,7 @@ from evenhand.terminal import console, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["add_verbs", "lead_link"]
+__all__ = ["add_verbs", "lead_link", "print_lead_link"]
 
 
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -72,6 +72,12 @@ def lead_link(folder: Path, url: str) -> str:
 
     with open_study(folder) as study:
         return f"{url.rstrip('/')}/?{LINK_PARAMETER}={new_link_token(study.store)}"
+
+
+def print_lead_link(folder: Path, url: str) -> None:
+    """Say how to come to the lead's pages of the app that is about to start."""
+    link = lead_link(folder, url)
+    console().print(f"To lead the study (the link works once, within the hour): {link}")
 
 
 def _lead(arguments: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from analysis.quality_rules import QualityRules
 from analysis.rater_quality import rater_quality
 from study import Study
 from study.oversight import exclude, oversight
+from study.session.attention import attention_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,7 @@ def study_quality(study: Study) -> pd.DataFrame:
         units=study.units("all"),
         cluster=config.analysis.cluster,
         rubric_hashes=study.accepted_hashes(),
+        attention=attention_results(study),
         excluded=exclusions.keys(),
         seed=config.seed,
     )

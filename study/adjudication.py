@@ -130,7 +130,7 @@ def decide(study: Study, name: str, unit_id: str, rubric: str, label: str, reaso
     Another decision on the same unit is added, and the latest counts. Raises InputError where the
     unit or the label is none of the rubric's, or the reason is empty.
     """
-    _append(study, name, [_checked(study, unit_id, rubric, label, reason, "the decision")])
+    _append(study, name, [_checked(study, unit_id, rubric, label, reason)])
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
@@ -145,34 +145,29 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
                 "`evenhand adjudicate DIR --out FILE`"
             )
     rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
-    filled = [
-        _checked(
-            study,
-            row["unit_id"],
-            row["rubric"],
-            row["label"],
-            row["reason"],
-            f"{source}, row {number}",
-        )
-        for number, row in rows
-        if row["label"]
-    ]
+    filled = []
+    for number, row in rows:
+        if row["label"]:
+            try:
+                filled.append(_checked(study, *(row[column] for column in DECISION_FILE_COLUMNS)))
+            except InputError as error:
+                raise InputError(f"{source}, row {number}: {error}") from None
     _append(study, name, filled)
     return len(filled), len(rows) - len(filled)
 
 
 def _checked(
-    study: Study, unit_id: str, rubric_name: str, label: str, reason: str, where: str
+    study: Study, unit_id: str, rubric_name: str, label: str, reason: str
 ) -> dict[str, Any]:
     rubric = study.rubrics.get(rubric_name)
     if rubric is None:
-        raise InputError(f"{where}: the study has no rubric {rubric_name!r}")
+        raise InputError(f"the study has no rubric {rubric_name!r}")
     if label not in rubric.categories:
-        raise InputError(f"{where}: label {label!r} is none of {', '.join(rubric.categories)}")
+        raise InputError(f"label {label!r} is none of {', '.join(rubric.categories)}")
     if not reason.strip():
-        raise InputError(f"{where}: a decision needs a reason")
+        raise InputError("a decision needs a reason")
     if unit_id not in set(study.rubric_units(rubric, "all")):
-        raise InputError(f"{where}: the study has no {rubric.unit} unit {unit_id!r}")
+        raise InputError(f"the study has no {rubric.unit} unit {unit_id!r}")
     return {
         "unit_id": unit_id,
         "rubric": rubric.name,

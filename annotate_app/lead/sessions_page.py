@@ -1,4 +1,4 @@
-"""What the lead does to the running session: pause it, let it go on, enlarge its sample."""
+"""The running session: who is invited, whether it is paused, how large its sample is."""
 
 from __future__ import annotations
 
@@ -9,14 +9,44 @@ from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study import Study, extend_sample, open_study
 from study.oversight import oversight, pause, resume
+from study.session.admission import make_invites, new_code
 
 __all__ = ["show_sessions"]
+
+_MOST_INVITES = 200
 
 
 def show_sessions(study: Study) -> None:
     who = require(study, "lead")
+    _invite(study)
     _pause(study, who.name)
     _extend(study)
+
+
+def _invite(study: Study) -> None:
+    st.header("Invites", anchor=False)
+    st.text("A link lets in one rater, under a code of their own, until it is over.")
+    with st.form("invite", border=False):
+        codes = st.text_input(
+            "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
+        )
+        count = st.number_input("How many new ones", 1, _MOST_INVITES, 1)
+        hours = st.number_input("Good for so many hours", 1, 24 * 90, 168)
+        sent = st.form_submit_button("Make links")
+    if sent:
+        named = [code.strip() for code in codes.split(",") if code.strip()]
+        try:
+            made = make_invites(study, named or [new_code() for _ in range(count)], hours)
+        except InputError as error:
+            show_complaint(str(error))
+        else:
+            base = f"{(st.context.url or '').partition('?')[0].rstrip('/')}/"
+            st.text("Copy them now: a link is not shown again.")
+            st.code(
+                "\n".join(f"{each.rater_id} {base}?invite={each.token}" for each in made),
+                language=None,
+                wrap_lines=True,
+            )
 
 
 def _pause(study: Study, name: str) -> None:
