@@ -30,7 +30,7 @@ class QualityRules:
     """How far, in kappa, the agreement with the others lies behind theirs."""
     leaning: float = 0.2
     """How much more often, as a share of units, a category is used than by the others."""
-    drift: float = 0.1
+    drift: float = 0.05
     """How much of the agreement with the others is lost in the second half."""
     attention: int = 1
     """So many failed attention checks are forgiven."""

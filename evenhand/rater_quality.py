@@ -35,8 +35,11 @@ def study_quality(study: Study) -> pd.DataFrame:
         excluded=exclusions.keys(),
         seed=config.seed,
     )
-    reasons = {rater: each.reason for rater, each in exclusions.items()}
-    return table.assign(excluded=table["rater_id"].map(reasons).fillna(""))
+    return table.assign(
+        excluded=[
+            exclusions[rater].reason if rater in exclusions else "" for rater in table["rater_id"]
+        ]
+    )
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:

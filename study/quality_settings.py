@@ -25,7 +25,7 @@ class QualitySettings(Section):
     run: float = Field(default=2.0, ge=1)
     agreement: float = Field(default=0.2, ge=0)
     leaning: float = Field(default=0.2, ge=0, le=1)
-    drift: float = Field(default=0.1, ge=0)
+    drift: float = Field(default=0.05, ge=0)
     attention: int = Field(default=1, ge=0)
 
     @property
