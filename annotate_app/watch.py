@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 from study import Study
@@ -25,16 +24,20 @@ _HOME = Path(__file__).resolve().parents[1]
 _log = logging.getLogger(__name__)
 
 
-def start_watch(study: Study) -> None:
-    """Look at the raters every minute in which labels came in, if any rule stops anyone."""
+def start_watch(study: Study, every: float = _EVERY_SECONDS) -> threading.Event:
+    """Look at the raters every so many seconds in which labels came in, if any rule stops anyone.
+
+    Ends when the event that it returns is set.
+    """
+    over = threading.Event()
     if study.config.quality.stop:
-        threading.Thread(target=_watch, args=(study,), daemon=True).start()
+        threading.Thread(target=_watch, args=(study, every, over), daemon=True).start()
+    return over
 
 
-def _watch(study: Study) -> None:
+def _watch(study: Study, every: float, over: threading.Event) -> None:
     seen = ""
-    while True:
-        time.sleep(_EVERY_SECONDS)
+    while not over.wait(every):
         try:
             if (present := data_version(study)) != seen:
                 seen = present
