@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from annotate_app.lead.tables import show_table
+from annotate_app.lead.tables import show_table, to_the_minute
 from annotate_app.lead_entry import require
 from study import Study
 from study.oversight import oversight
@@ -55,7 +55,7 @@ def _progress(study: Study) -> None:
         st.text("Nobody has begun to label.")
         return
     show_table(
-        raters,
+        raters.assign(last_answer=raters["last_answer"].map(to_the_minute)),
         "By rater",
         {
             "rater_id": "Rater",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from annotate_app.lead.figures import latest_figures
-from annotate_app.lead.tables import show_table
+from annotate_app.lead.tables import show_table, to_the_minute
 from annotate_app.lead_entry import require
 from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
@@ -52,6 +52,7 @@ def show_raters(study: Study) -> None:
             "reason": "Reason",
             "done_by": "By",
         }
+        decisions = decisions.assign(created_at=decisions["created_at"].map(to_the_minute))
         show_table(decisions, "Decisions so far", titles)
 
 

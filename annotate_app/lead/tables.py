@@ -13,7 +13,7 @@ from analysis.report.escaping import spreadsheet
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["csv_bytes", "show_table"]
+__all__ = ["csv_bytes", "show_table", "to_the_minute"]
 
 
 def show_table(
@@ -47,6 +47,15 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
         **{name: frame[name].map(lambda cell: spreadsheet(str(cell))) for name in texts}
     )
     return safe.to_csv(index=False, lineterminator="\r\n").encode()
+
+
+def to_the_minute(stamp: str) -> str:
+    """A moment of the store, for people.
+
+    >>> to_the_minute("2026-03-02T09:00:59.123+00:00")
+    '2026-03-02 09:00'
+    """
+    return stamp[:16].replace("T", " ")
 
 
 def _cell(value: object, spec: str) -> str:
