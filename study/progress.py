@@ -128,7 +128,7 @@ def _holders(study: Study) -> dict[tuple[str, str], dict[str, int]]:
     with study.store.read() as connection:
         excluded = Oversight().renewed(connection).exclusions
         query = sa.select(*columns, raters.label("raters")).where(
-            _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(excluded)
+            _running(study), claims.c.draw == 0, claims.c.rater_id.not_in(list(excluded))
         )
         found: dict[tuple[str, str], dict[str, int]] = {}
         for row in connection.execute(query.group_by(*columns)):
