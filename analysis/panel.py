@@ -25,6 +25,7 @@ from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.exclusions import add_all_raters_rows, without_excluded
 from analysis.generalizability import VarianceComponents, components_of
 from analysis.group_performance import add_group_performance_rows
 from analysis.groups import add_group_rows, add_prevalence_rows
@@ -94,6 +95,7 @@ def analyse(
     prices: Mapping[tuple[str, str], float] | None = None,
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, str] | None = None,
     source: str = "ratings",
     verify: bool = False,
     why: bool = False,
@@ -119,6 +121,9 @@ def analyse(
     from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
     shows how stable the raters are. `groups` are units columns that say whom a unit is about: does
     a grader fail one group (see `analysis.group_performance`)?
+
+    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
+    stand under the subset "raters=all".
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `source` is what messages call the ratings. With
@@ -185,6 +190,11 @@ def analyse(
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
+            everyone = own
+            own, about = without_excluded(everyone, name, excluded or {})
+            notes += about
+            if own.empty:
+                continue
             readings = combine_readings(own, scale, source)
             labels = encode(readings, scale, units, cluster, request.columns)
             if len(labels.raters) > MAX_LISTED_RATERS:
@@ -208,6 +218,8 @@ def analyse(
                 resampled=request.resampled,
             )
             _add_with_other_clusters(rows, readings, scale, request)
+            if len(own) < len(everyone):
+                _add_with_excluded(rows, combine_readings(everyone, scale, source), scale, request)
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
@@ -318,6 +330,14 @@ def _add_reworded(
         ratings = pd.concat([counted[each.name] for each in family])
         matrices = reworded(ratings, family, request.units, request.cluster)
         add_rewording_rows(rows, matrices, request.resampled)
+
+
+def _add_with_excluded(
+    rows: ResultRows, readings: Readings, scale: Scale, request: _Request
+) -> None:
+    """The main figures once more, with the raters that were excluded."""
+    labels, frequency = encode(readings, scale, request.units, request.cluster).folded()
+    add_all_raters_rows(rows, labels, request.resampled(frequency))
 
 
 def _views(labels: LabelMatrix) -> list[Coded]:

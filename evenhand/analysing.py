@@ -70,6 +70,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
     """Analyse a study as study.toml says. Raises InputError where nothing is labelled yet."""
     from analysis import BiasSettings, DecisionRule, Scale, analyse
     from rubrics.errors import InputError
+    from study.oversight import oversight
 
     ratings = study.ratings()
     if ratings.empty:
@@ -100,6 +101,9 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
             prices=_prices(study),
             rubric_hashes=study.accepted_hashes(),
+            excluded={
+                rater: each.reason for rater, each in oversight(study.store).exclusions.items()
+            },
             verify=True,
             why=why,
         )

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from rubrics.errors import InputError
 from study.files import atomic_write
+from study.quality_settings import QualitySettings
 from study.sampling import DEFAULT_STRATA
 from study.sections import Section, refusal_of
 from study.session.settings import (
@@ -119,6 +120,7 @@ class StudyConfig(Section):
     prolific: ProlificSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
+    quality: QualitySettings = QualitySettings()
     thresholds: dict[str, dict[str, float]] = Field(default_factory=dict)
     """rubric -> grader -> threshold, where it is not the rubric's own."""
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)

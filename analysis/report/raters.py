@@ -6,6 +6,7 @@ from analysis.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from analysis.encoding import AFFIRMATIVE
 from analysis.report.blocks import Block, Paragraph, Section
 from analysis.report.drafting import TableDraft
+from analysis.report.exclusions import exclusion_blocks
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import READINGS, Source, rater_title
@@ -20,7 +21,11 @@ def section(source: Source) -> Section:
     """Labels given, shares of the categories, coverage, and what unscored units could change."""
 
     def blocks_of(rubric: str) -> list[Block]:
-        return [*_raters(source, rubric), *_sensitivity(source, rubric)]
+        return [
+            *_raters(source, rubric),
+            *exclusion_blocks(source, rubric),
+            *_sensitivity(source, rubric),
+        ]
 
     blocks = source.per_rubric(blocks_of)
     if not blocks:
