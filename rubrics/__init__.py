@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.model import LexicalCues, Option, Rubric
+from rubrics.model import LexicalCues, Option, Published, Rubric
 from rubrics.parsing import RubricParser
 from rubrics.rendering import Block, PeopleText, PromptText
 
@@ -13,6 +13,7 @@ __all__ = [
     "Option",
     "PeopleText",
     "PromptText",
+    "Published",
     "Rubric",
     "RubricParser",
     "dump_rubric",

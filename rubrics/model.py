@@ -21,7 +21,7 @@ from rubrics.rendering import (
     render_for_prompt,
 )
 
-__all__ = ["Cue", "LexicalCues", "Option", "Rubric"]
+__all__ = ["Cue", "LexicalCues", "Option", "Published", "Rubric"]
 
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -92,6 +92,18 @@ class LexicalCues(_Strict):
     """The difference of scores within which two responses count as alike (contrast)."""
 
 
+class Published(_Texts):
+    """What others published of raters on this rubric, as printed. Raters never see it."""
+
+    raters: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    agreement: str = ""
+    """Per-sample agreement on the binary verdict."""
+    kappa: str = ""
+    rho: str = ""
+    """Correlation of the subjects' overall scores."""
+
+
 class Rubric(_Texts):
     """A rubric as its file has it. Level of measurement and affirmative options are declared, never
     inferred from labels.
@@ -108,6 +120,7 @@ class Rubric(_Texts):
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
     lexical: LexicalCues | None = None
+    published: tuple[Published, ...] = ()
 
     @field_validator("name")
     @classmethod
@@ -183,8 +196,8 @@ class Rubric(_Texts):
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
-        Level, affirmative options, favoured sides, threshold and lexical cues stay outside: they
-        change how labels are read, not what a rater was asked.
+        Level, affirmative options, favoured sides, threshold, lexical cues and
+        published figures stay outside: they change how labels are read, not what a rater was asked.
         """
         seen = self.model_dump(
             mode="json",

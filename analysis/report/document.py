@@ -8,6 +8,7 @@ from analysis.report import (
     agreement,
     bias,
     direction,
+    disagreements,
     methods,
     overall,
     raters,
@@ -32,6 +33,7 @@ SECTIONS = (
     thresholds.section,
     bias.section,
     raters.section,
+    disagreements.section,
     methods.section,
 )
 

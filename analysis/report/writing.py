@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.report.charts.svg import inline_svg
 from analysis.report.context import ReportContext
 from analysis.report.document import sections_of
 from analysis.report.escaping import markdown, spreadsheet
@@ -20,9 +21,10 @@ from study.files import atomic_write
 
 if TYPE_CHECKING:
     import jinja2
+    from markupsafe import Markup
 
     from analysis.panel import Analysis
-    from analysis.report.blocks import Section
+    from analysis.report.blocks import Chart, Section
 
 __all__ = ["SCHEMA", "write_report"]
 
@@ -108,7 +110,7 @@ def _markdown_page(context: ReportContext, sections: list[Section]) -> str:
 def _html() -> jinja2.Environment:
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -116,6 +118,15 @@ def _html() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.globals["draw"] = _draw
+    return environment
+
+
+def _draw(chart: Chart) -> Markup:
+    """The picture: safe as it is, see `analysis.report.charts.svg`."""
+    from markupsafe import Markup
+
+    return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
 
 
 @cache
