@@ -68,7 +68,7 @@ def add_rater_rows(
     for session in _sessions(ratings, readings, labels):
         timed = session.seconds[~np.isnan(session.seconds)]
         if len(timed):
-            pauses = f"{session.idle} labels over {IDLE_SECONDS:g} s left out"
+            pauses = f"left out, over {IDLE_SECONDS:g} s: {session.idle}"
             median = {"rater_seconds_median": median_interval(timed)}
             _add(rows, labels, session.rater, session.rows, median, pauses if session.idle else "")
         is_human = labels.kinds[session.rater] == "human"

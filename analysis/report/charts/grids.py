@@ -12,6 +12,8 @@ from analysis.results import from_to
 
 __all__ = ["confusions", "heat_map"]
 
+_COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
+"""Of the largest count: one category often holds most, and the errors are what one looks for."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 
 
@@ -31,8 +33,7 @@ def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[
     label = entry_for(kappa).label
     spec = chart_spec(
         values,
-        {"width": {"step": 50}, "height": {"step": 30}}
-        | _shaded(raters, {"type": "threshold", "domain": _KAPPA_STEPS, "range": HEAT}, 0.75),
+        {"width": {"step": 50}, "height": {"step": 30}} | _shaded(raters, _KAPPA_STEPS),
     )
     return [
         Chart(
@@ -66,8 +67,8 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
         for grader, said, graded, figure in found
     ]
     most = max(figure.bounds[1] for *_, figure in found)
-    scale = {"type": "quantize", "domain": [0, most], "range": HEAT}
-    grid = _shaded(categories, scale, most * 4 / 6, x="Grader", y="People")
+    steps = [most * share for share in _COUNT_STEPS]
+    grid = _shaded(categories, steps, x="Grader", y="People")
     spec = chart_spec(
         values,
         {
@@ -108,8 +109,9 @@ def _matrix(source: Source, rubric: str, grader: str, categories: list[str]) -> 
     return draft.finish()[0]
 
 
-def _shaded(order: list[str], scale: Spec, dark: float, *, x: str = "", y: str = "") -> Spec:
-    """Cells shaded by their estimate, with the number in a colour that stands out on the shade."""
+def _shaded(order: list[str], steps: list[float], *, x: str = "", y: str = "") -> Spec:
+    """Cells shaded by the step that their estimate reaches, the number in a colour that stands out
+    on the shade."""
     bare = {"domain": False, "ticks": False}
     sides = {
         "x": {
@@ -122,10 +124,15 @@ def _shaded(order: list[str], scale: Spec, dark: float, *, x: str = "", y: str =
         },
     }  # fmt: skip
     ink = {
-        "condition": {"test": f"datum.estimate >= {dark}", "value": ROLES["heat-high-ink"]},
+        "condition": {"test": f"datum.estimate >= {steps[3]}", "value": ROLES["heat-high-ink"]},
         "value": ROLES["heat-low-ink"],
     }
-    fill = {"field": "estimate", "type": "quantitative", "scale": scale, "legend": None}
+    fill = {
+        "field": "estimate",
+        "type": "quantitative",
+        "scale": {"type": "threshold", "domain": steps, "range": HEAT},
+        "legend": None,
+    }
     return {
         "encoding": sides,
         "layer": [
