@@ -73,7 +73,9 @@ def slice_plot(
     limits = f"Only the first {len(drawn)} graders and {len(values_drawn)} values are drawn."
     return [
         Chart(
-            caption=source.caption(rubric, f"agreement with people by {column}"),
+            caption=source.caption(
+                rubric, f"where graders agree with people more, or less, by {column}"
+            ),
             alt=f"For every value of {column} and every grader, how much more or less the grader "
             "agrees with people there than in the rest, with intervals. "
             f"Graders: {', '.join(names)}.",

@@ -47,7 +47,7 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
         "kappa with people, and the human ceiling",
         "of every two raters",
         "labels of people and of each grader",
-        "agreement with people by topic",
+        "agree with people more, or less, by topic",
         "subjects' scores by people and by each grader",
         "how each rater uses the categories",
         "speed and agreement over each person's session",
