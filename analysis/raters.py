@@ -133,10 +133,10 @@ def median_interval(values: Array) -> Interval:
     >>> median_interval(np.arange(1.0, 16.0))
     Interval(estimate=8.0, low=4.0, high=12.0, note='')
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     ordered, n = np.sort(values), len(values)
-    below = int(binom.ppf(0.025, n, 0.5))
+    below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
     if n == 0:
         return Interval(np.nan, np.nan, np.nan, "no times")
     if below < 1:  # up to 5 values
@@ -152,7 +152,7 @@ def ratio_of_times(first: Array, second: Array) -> Interval:
     >>> round(found.estimate, 3), found.low < 0.5 < found.high
     (0.5, True)
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     logs = [np.log(np.maximum(each[~np.isnan(each)], 0.1)) for each in (first, second)]
     if min(len(each) for each in logs) < 2:
@@ -163,7 +163,7 @@ def ratio_of_times(first: Array, second: Array) -> Interval:
     if total == 0:
         return Interval(float(np.exp(change)), np.nan, np.nan, "no_variation")
     pooled = sum(v**2 / (len(each) - 1) for v, each in zip(variances, logs, strict=True))
-    reach = t.ppf(0.975, total**2 / pooled) * np.sqrt(total)
+    reach = stdtrit(total**2 / pooled, 0.975) * np.sqrt(total)
     low, high = np.exp([change - reach, change + reach]).tolist()
     return Interval(float(np.exp(change)), low, high)
 

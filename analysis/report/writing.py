@@ -8,10 +8,12 @@ import hashlib
 import io
 import json
 import math
+import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.report.charts.style import chart_spec
 from analysis.report.charts.svg import inline_svg
 from analysis.report.context import ReportContext
 from analysis.report.document import sections_of
@@ -26,10 +28,17 @@ if TYPE_CHECKING:
     from analysis.panel import Analysis
     from analysis.report.blocks import Chart, Section
 
-__all__ = ["SCHEMA", "write_report"]
+__all__ = ["SCHEMA", "prepare_drawing", "write_report"]
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"
+
+
+def prepare_drawing() -> None:
+    """Wake the drawing library in the background, which takes half a second: call it before the
+    analysis that the report waits for."""
+    spec = chart_spec([], {"mark": "point"})
+    threading.Thread(target=inline_svg, args=(spec, ""), daemon=True).start()
 
 
 def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:

@@ -105,14 +105,21 @@ def test_pictures_change_with_light_and_dark(opened: Callable[..., Page]) -> Non
     assert "rgb(0, 0, 0)" not in colours
 
 
-def test_on_paper_everything_is_unfolded_and_light(opened: Callable[..., Page]) -> None:
+def test_paper_shows_the_evidence_and_what_was_unfolded_in_black(
+    opened: Callable[..., Page],
+) -> None:
     page = opened(color_scheme="dark")
+    page.locator(".chart details").first.evaluate("node => node.open = true")
     page.emulate_media(media="print", color_scheme="dark")
 
-    hidden = page.locator("details table, details blockquote").evaluate_all(
-        "all => all.filter(node => node.getBoundingClientRect().height < 1).length"
-    )
-    assert hidden == 0
+    def heights(selector: str) -> list[float]:
+        return page.locator(selector).evaluate_all(
+            "all => all.map(node => node.getBoundingClientRect().height)"
+        )
+
+    assert min(heights(".card .evidence")) > 20
+    assert min(heights(".chart details[open] table")) > 20
+    assert max(heights("details:not([open]) blockquote")) == 0
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
 
 
