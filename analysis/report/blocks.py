@@ -22,7 +22,18 @@ __all__ = [
     "Row",
     "Section",
     "Table",
+    "Whisker",
 ]
+
+
+@dataclass(frozen=True)
+class Whisker:
+    """An interval to draw: places from 0 to 100 that all rows of a table share, zero among them."""
+
+    low: float
+    estimate: float
+    high: float
+    zero: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,7 @@ class Cell:
     marks: str = ""
     key: tuple[str, ...] = ()
     line: int = 0
+    whisker: Whisker | None = None
     published: str = ""
 
     @property

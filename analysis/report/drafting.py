@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from analysis.report.blocks import Cell, Row, Table
-from analysis.report.figures import Figure
+import numpy as np
+
+from analysis.report.blocks import Cell, Row, Table, Whisker
+from analysis.report.figures import DASH, Figure
 
 __all__ = ["TableDraft"]
 
@@ -24,6 +26,8 @@ class TableDraft:
     columns: Sequence[str]
     count: str = "Units"
     """Heads a first column that says how many units a row is on; empty: no such column."""
+    drawn: str = ""
+    """The column whose intervals are drawn, too."""
     asides: bool = False
     """Whether remarks stand in the cell instead of below the table."""
     _rows: list[tuple[str, Sequence[Figure | None] | None]] = field(default_factory=list)
@@ -44,10 +48,11 @@ class TableDraft:
         if not used:
             return []
         notes: dict[str, str] = {}
+        place = _scale(row[self.columns.index(self.drawn)] for row in filled) if self.drawn else {}
         rows = []
         for heading, figures in self._rows_and_groups():
             chosen = [figures[at] for at in used] if figures else []
-            cells = [self._cell(figure, notes) if figure else Cell() for figure in chosen]
+            cells = [self._cell(figure, notes, place) if figure else Cell() for figure in chosen]
             if self.count and chosen:
                 cells.insert(0, _count(next(figure for figure in chosen if figure)))
             rows.append(Row(heading, tuple(cells)))
@@ -68,7 +73,9 @@ class TableDraft:
             if row[1] is not None or after[1] is not None:
                 yield row
 
-    def _cell(self, figure: Figure, notes: dict[str, str]) -> Cell:
+    def _cell(
+        self, figure: Figure, notes: dict[str, str], place: dict[tuple[str, ...], Whisker]
+    ) -> Cell:
         """The figure; what is short or wanted stays beside it, the rest goes into `notes`."""
         beside, below = [figure.reason], list(figure.remarks)
         if self.asides:
@@ -83,12 +90,28 @@ class TableDraft:
             marks=" ".join(marks),
             key=figure.key,
             line=figure.line,
+            whisker=place.get(figure.key),
         )
 
 
 def _count(figure: Figure) -> Cell:
     clusters = f"in {figure.n_clusters} clusters" if figure.n_clusters != figure.n_units else ""
     return Cell(str(figure.n_units), aside=clusters, key=figure.key, line=figure.line)
+
+
+def _scale(column: Iterator[Figure | None]) -> dict[tuple[str, ...], Whisker]:
+    """Where each interval of a column is drawn, on an axis that holds them all and zero."""
+    drawable = [each for each in column if each and each.interval and each.estimate != DASH]
+    values = np.array([each.bounds for each in drawable]).reshape(-1, 3)
+    start, end = min(values.min(initial=0.0), 0.0), max(values.max(initial=0.0), 0.0)
+    if start == end:
+        return {}
+    places = np.round(4.0 + 92.0 * (values - start) / (end - start), 2)
+    zero = round(4.0 + 92.0 * (0.0 - start) / (end - start), 2)
+    return {
+        figure.key: Whisker(low, estimate, high, zero)
+        for figure, (low, estimate, high) in zip(drawable, places.tolist(), strict=True)
+    }
 
 
 def _letters(number: int) -> str:

@@ -25,9 +25,8 @@ _VERDICTS = (
 )
 _FILES = (
     "Every number here is a row of results.csv, which holds full precision; report.json holds the "
-    "same rows. In results.csv a text cell that a spreadsheet would run as a formula, or that "
-    "begins with an apostrophe, has one apostrophe put before it: take one leading apostrophe off "
-    "each text cell to have the exact text."
+    "same rows. In results.csv a text cell that a spreadsheet would run as a formula has an "
+    "apostrophe put before it; the exact texts are those of report.json."
 )
 _SYNTHETIC = (
     "The labels are simulated and say nothing about real people or models. Each note in "
