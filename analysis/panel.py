@@ -24,6 +24,7 @@ from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
+from analysis.disagreements import Disagreement, add_disagreement_rows
 from analysis.encoding import Coded, LabelMatrix, encode
 from analysis.exclusions import add_all_raters_rows, without_excluded
 from analysis.generalizability import VarianceComponents, components_of
@@ -33,6 +34,7 @@ from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
 from analysis.pair_rule import pair_verdicts
 from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
+from analysis.raters import add_rater_rows
 from analysis.repeats import add_repeat_rows, repeats_of
 from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
@@ -47,6 +49,7 @@ from analysis.slices import (
 )
 from analysis.stability import add_rewording_rows, add_stability_rows, reworded
 from analysis.thresholds import add_threshold_rows
+from analysis.usage import add_usage_rows
 from analysis.verdicts import Verdict, judge_graders
 from analysis.verification import Verification, verify_estimates
 from analysis.versions import one_version
@@ -64,7 +67,8 @@ SEED = 20231206
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found: the `results` table, a verdict per rubric and grader, and notes."""
+    """What an analysis found: the `results` table, a verdict per rubric and grader, notes, and the
+    units where graders and people differ most."""
 
     results: pd.DataFrame
     verdicts: list[Verdict] = field(default_factory=list)
@@ -73,6 +77,7 @@ class Analysis:
     rule: DecisionRule = field(default_factory=DecisionRule)
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
+    disagreements: list[Disagreement] = field(default_factory=list)
 
 
 def analyse(
@@ -96,6 +101,7 @@ def analyse(
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     excluded: Mapping[str, str] | None = None,
+    usage: pd.DataFrame | None = None,
     source: str = "ratings",
     verify: bool = False,
     why: bool = False,
@@ -126,10 +132,11 @@ def analyse(
     stand under the subset "raters=all".
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
-    rubric, the versions whose ratings count; `source` is what messages call the ratings. With
-    `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels, which
-    costs the time to load them (see `analysis.verification`). With `why` the variance of people's
-    labels is split, too: do they differ by unit, by rater, or otherwise?
+    rubric, the versions whose ratings count; `usage` says what graders did and cost (see
+    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
+    are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
+    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
+    differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -176,6 +183,7 @@ def analyse(
     verdicts: list[Verdict] = []
     notes: list[str] = []
     components: dict[str, VarianceComponents] = {}
+    disagreements: list[Disagreement] = []
     verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -224,6 +232,9 @@ def analyse(
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
             _add_reworded(rows, counted, scale, declared, request)
+            add_rater_rows(rows, own, readings, labels)
+            disagreements += add_disagreement_rows(rows, readings.units, labels)
+            add_usage_rows(rows, usage)
             if verification is not None:
                 for view in _views(labels):
                     verification += verify_estimates(rows, view)
@@ -232,7 +243,9 @@ def analyse(
             noun = _cluster_noun(units, cluster, scale)
             if not scale.variant_of or scale.variant_of not in declared:  # a wording is not judged
                 verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
+    return Analysis(
+        ResultRows.frame(parts), verdicts, notes, verification, rule, components, disagreements
+    )
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
         name: Scale.from_rubric(rubric, study.config.thresholds.get(name))
         for name, rubric in study.rubrics.items()
     }
+    usage = study.store.grade_totals()
     with working("analysing"):
         analysis = analyse(
             ratings,
@@ -99,11 +100,12 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             groups=settings.groups,
             sensitivity_cluster=settings.sensitivity_cluster,
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
-            prices=_prices(study),
+            prices=_prices(usage),
             rubric_hashes=study.accepted_hashes(),
             excluded={
                 rater: each.reason for rater, each in oversight(study.store).exclusions.items()
             },
+            usage=usage,
             verify=True,
             why=why,
         )
@@ -159,18 +161,18 @@ def analyse_file(
     )
 
 
-def _prices(study: Study) -> dict[tuple[str, str], float]:
+def _prices(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
     """What 1,000 units have cost, by rubric and grader: all attempts over the units graded."""
-    totals = study.store.grade_totals()
     return {
         (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
-        for row in totals.to_dict("records")
+        for row in usage.to_dict("records")
         if row["units"] and row["cost_usd"] == row["cost_usd"]
     }
 
 
 def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
     from analysis.report import ReportContext
+    from evenhand.report_texts import quoted_remarks, quoted_texts
 
     config = study.config
     facts: dict[str, str | int | float] = {
@@ -190,6 +192,13 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
         synthetic=config.synthetic,
         facts=facts,
         rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
+        label_names={
+            name: {option.key: option.name for option in rubric.options}
+            for name, rubric in study.rubrics.items()
+        },
+        published={name: rubric.published for name, rubric in study.rubrics.items()},
+        texts=quoted_texts(study, analysis.disagreements),
+        remarks=quoted_remarks(study, analysis.disagreements),
     )
 
 

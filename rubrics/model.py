@@ -22,7 +22,7 @@ from rubrics.rendering import (
     render_for_prompt,
 )
 
-__all__ = ["Option", "Rubric"]
+__all__ = ["Coarser", "Option", "Published", "Rubric"]
 
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -59,6 +59,18 @@ class Coarser(_Texts):
     options: tuple[str, ...] = Field(min_length=1)
 
 
+class Published(_Texts):
+    """What others published of raters on this rubric, as printed. Raters never see it."""
+
+    raters: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    agreement: str = ""
+    """Per-sample agreement on the binary verdict."""
+    kappa: str = ""
+    rho: str = ""
+    """Correlation of the subjects' overall scores."""
+
+
 class Rubric(_Texts):
     """A rubric as its file has it. Level of measurement and affirmative options are declared, never
     inferred from labels.
@@ -81,6 +93,7 @@ class Rubric(_Texts):
     variant_of: str = ""
     """The rubric that this one words differently: grades under both show how stable a grader is."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
+    published: tuple[Published, ...] = ()
 
     @field_validator("name")
     @classmethod
@@ -171,8 +184,9 @@ class Rubric(_Texts):
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
-        Level, affirmative and unclear options, favoured sides, coarser categories, threshold and
-        lexical cues stay outside: they change how labels are read, not what a rater was asked.
+        Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
+        lexical cues and published figures stay outside: they change how labels are read, not what a
+        rater was asked.
         """
         seen = self.model_dump(
             mode="json",

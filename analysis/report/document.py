@@ -9,6 +9,7 @@ from analysis.report import (
     bias,
     clarity,
     direction,
+    disagreements,
     groups,
     methods,
     overall,
@@ -38,6 +39,7 @@ SECTIONS = (
     stability.section,
     groups.section,
     raters.section,
+    disagreements.section,
     methods.section,
 )
 

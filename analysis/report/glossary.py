@@ -119,6 +119,9 @@ GLOSSARY: dict[str, Entry] = {
     "subject_score": Entry(
         "Score", "Subject score", "share of affirmative verdicts among a subject's units"
     ),
+    "subject_rank": Entry(
+        "Rank", "Subject rank", "a subject's place by score, 1 the highest; equal scores share it"
+    ),
     "spearman": Entry(
         "Spearman ρ", "Spearman's rho", "correlation of ranks; exact p up to 9 subjects"
     ),
@@ -232,6 +235,62 @@ GLOSSARY: dict[str, Entry] = {
     ),
     "intra_rater_kappa": Entry(
         "κ with oneself", "Intra-rater kappa", "kappa between a rater's repeats", "Cohen 1960"
+    ),
+    "rater_agreement": Entry(
+        "Agreement with other people",
+        "A person's agreement with the others",
+        "share of pairs of labels, the person's and another's on one unit, that are alike",
+        "Cochran 1977 for the interval",
+    ),
+    "rater_seconds_median": Entry(
+        "Median time, s",
+        "Time per label",
+        "median seconds from seeing a unit to its label, pauses left out",
+        "Conover 1999 for the interval",
+    ),
+    "rater_seconds_drift": Entry(
+        "Time, second half to first",
+        "Change of speed",
+        "typical (geometric mean) time in the second half of a session over that in the first; "
+        "below 1 the rater became faster",
+        "Welch 1947 for the interval",
+    ),
+    "rater_agreement_drift": Entry(
+        "Agreement, second half less first",
+        "Change of agreement",
+        "agreement with the other people in the second half of a session less that in the first",
+        "Cochran 1977 for the interval",
+    ),
+    "rater_seconds_part": Entry(
+        "Median time, s",
+        "Time per label by part of the session",
+        "as the time per label, in one part of equally many labels",
+        "Conover 1999 for the interval",
+    ),
+    "rater_agreement_part": Entry(
+        "Agreement with other people",
+        "Agreement by part of the session",
+        "share of pairs of labels, the rater's and another person's, that are alike, in one part",
+        "Cochran 1977 for the interval",
+    ),
+    "disagreement": Entry(
+        "Size",
+        "Disagreement on a unit",
+        "mean distance of the grader's label to people's, less people's from each other; 1 is the "
+        "whole scale, or another category against all people",
+    ),
+    "disagreement_probability": Entry(
+        "Probability", "A grader's probability on a unit", "that the affirmative verdict holds"
+    ),
+    "grades_attempted": Entry("Attempts", "Attempts", "how often a grader was asked"),
+    "grades_scored": Entry("Scored", "Grades scored", "questions whose latest answer has a label"),
+    "grades_unscored": Entry(
+        "Unscored", "Grades unscored", "questions whose latest answer has no valid label"
+    ),
+    "tokens_input": Entry("Tokens in", "Tokens read", "in all attempts, cached ones included"),
+    "tokens_output": Entry("Tokens out", "Tokens written", "in all attempts"),
+    "cost_usd": Entry(
+        "Cost, USD", "Cost in US dollars", "of all attempts, failed ones too, at listed prices"
     ),
     "slice_difference": Entry(
         "Difference to the rest",

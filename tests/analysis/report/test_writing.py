@@ -30,6 +30,7 @@ HEADINGS = (
     "Thresholds",
     "Bias audit",
     "Raters",
+    "Disagreements worth reading",
     "Methods and provenance",
 )
 
