@@ -20,8 +20,11 @@ from analysis.ceiling import (
 from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
+from analysis.corrected_rates import add_corrected_rate_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.ensemble_rows import add_ensemble_rows
+from analysis.ensembles import check_ensembles
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
@@ -80,6 +83,7 @@ def analyse(
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    ensembles: Sequence[Sequence[str]] = (),
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
     verify: bool = False,
@@ -98,6 +102,8 @@ def analyse(
     differences) are repeated: for every value of the units columns `slices`; for the humans of
     every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
+
+    `ensembles` names the graders of each ensemble; without, there is one of all graders.
 
     `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
     call the ratings. With `verify` the point estimates are held against scikit-learn, krippendorff
@@ -137,12 +143,14 @@ def analyse(
         slices=tuple(dict.fromkeys(slices)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
         epsilon=epsilon,
+        ensembles=ensembles,
         resamples=resamples,
         seed=seed,
         method=interval_method,
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
+    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
@@ -187,6 +195,7 @@ class _Request:
     slices: tuple[str, ...]
     people: dict[str, frozenset[str]]
     epsilon: float
+    ensembles: Sequence[Sequence[str]]
     resamples: int
     seed: int
     method: IntervalMethod
@@ -216,6 +225,7 @@ def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
         add_baseline_ceiling_rows(rows, kappas)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
         add_consensus_rows(rows, view, shared)
+        add_ensemble_rows(rows, labels, view, shared, request.ensembles)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
         add_unscored_rows(rows, labels, view, shared)
@@ -256,6 +266,7 @@ def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) 
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared)
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:

@@ -28,6 +28,7 @@ __all__ = [
     "add_main_rows",
     "add_rater_slice_rows",
     "add_slice_rows",
+    "bootstrap_p",
     "check_values",
     "members_of",
 ]
@@ -192,7 +193,7 @@ def _differences(column: UnitColumn, coded: Coded, resamples: Resamples) -> Iter
 def _add_differences(
     rows: ResultRows, differences: Sequence[_Difference], resamples: Resamples
 ) -> None:
-    raw = np.array([_bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
+    raw = np.array([bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
     tested = ~np.isnan(raw)
     adjusted = np.full(len(raw), np.nan)
     adjusted[tested] = benjamini_hochberg(raw[tested])
@@ -214,7 +215,7 @@ def _add_differences(
         )
 
 
-def _bootstrap_p(values: Array) -> float:
+def bootstrap_p(values: Array) -> float:
     """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
 
     Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null hypothesis.

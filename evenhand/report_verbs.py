@@ -54,6 +54,9 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     check.add_argument(
         "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
     )
+    check.add_argument(
+        "--ensemble", action="append", default=[], metavar="G1,G2", help="graders taken as one"
+    )
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
     check.set_defaults(run=_check)
 
@@ -96,6 +99,7 @@ def report_study(study: Study, out: Path) -> Path:
             epsilon=settings.epsilon,
             slices=settings.slices,
             sensitivity_cluster=settings.sensitivity_cluster,
+            ensembles=settings.ensembles,
             rubric_hashes=study.accepted_hashes(),
             verify=True,
         )
@@ -182,6 +186,7 @@ def _check(arguments: argparse.Namespace) -> None:
             raters=read_rater_columns(arguments.file) if arguments.rater_slice else None,
             rater_slices=arguments.rater_slice,
             sensitivity_cluster=arguments.sensitivity_cluster,
+            ensembles=[_keys(graders) for graders in arguments.ensemble],
             source=arguments.file.name,
             verify=arguments.out is not None,
         )

@@ -71,6 +71,8 @@ class AnalysisSettings(_Section):
     """Units columns by which the main figures are repeated."""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
+    ensembles: tuple[tuple[str, ...], ...] = ()
+    """The graders of each ensemble; without, there is one of all graders."""
 
 
 class StudyConfig(_Section):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.ceiling import BASELINES, CEILING
 from analysis.report.blocks import Block, Paragraph, Section, Table
 from analysis.report.drafting import TableDraft
+from analysis.report.ensembles import ensemble_blocks
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import GROUPS, READINGS, Source, rater_title
@@ -72,6 +73,9 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
     for name in BASELINES:
         figures = source.row(rubric, statistics, ("humans", name), subset)
         draft.add(rater_title(name), figures)
+    for name in source.ensembles(rubric, subset):
+        figures = source.row(rubric, statistics, ("humans", name), subset)
+        draft.add(rater_title(name), figures)
     return draft.finish()
 
 
@@ -86,7 +90,7 @@ def pairs_section(source: Source) -> Section:
             if groups and not pairs:
                 out.append(Paragraph(_why_no_pairs(source, rubric, subset)))
             out += [*pairs, *groups]
-        return [*out, *_on_pairs_of_responses(source, rubric)]
+        return [*out, *_on_pairs_of_responses(source, rubric), *ensemble_blocks(source, rubric)]
 
     blocks = source.per_rubric(tables)
     if not blocks:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from analysis.report import (
     agreement,
+    corrected_rates,
     methods,
     overall,
     raters,
@@ -27,6 +28,7 @@ SECTIONS = (
     agreement.pairs_section,
     overall.section,
     thresholds.section,
+    corrected_rates.section,
     raters.section,
     methods.section,
 )

@@ -13,13 +13,23 @@ from analysis.results import RESULTS_KEY
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "shown"]
+__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]
 
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
 
-_SHARES = {"prevalence", "coverage", "subject_score"}
-_SIGNED = {"human_ceiling_difference"}
+_SHARES = {
+    "prevalence",
+    "coverage",
+    "subject_score",
+    "rate_human",
+    "rate_raw",
+    "rate_rogan_gladen",
+    "rate_ppi",
+    "sensitivity",
+    "specificity",
+}
+_SIGNED = {"human_ceiling_difference", "rogan_gladen_bias"}
 _FIRST_LINE = 2
 _REASONS = {
     "no_variation": "no variation",
@@ -31,6 +41,9 @@ _REASONS = {
     "not_resampled": "not resampled",
     "too_few_raters": "too few raters",
     "category_not_used": "nobody used the category",
+    "grader_not_informative": "sensitivity + specificity - 1 may be 0",
+    "no_unlabelled_units": "nothing graded beyond people's labels",
+    "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
     "zero_variance": "no variance to test",
     "not_testable": "no test possible",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
@@ -83,7 +96,7 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    if statistic == "threshold":
+    if statistic == "threshold" or statistic.startswith("rate_rank"):
         return f"{value:.3g}"
     places = 3 if statistic in _SHARES else 2
     value = round(value, places) + 0.0  # turns -0.0 into 0.0
@@ -135,7 +148,7 @@ class Figures:
 def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     key = tuple(str(record[name]) for name in RESULTS_KEY)
     estimate, low, high = (float(str(record[name])) for name in ("estimate", "low", "high"))
-    remarks = [_explained(part) for part in str(record["note"]).split("; ") if part]
+    remarks = [explained(part) for part in str(record["note"]).split("; ") if part]
     undefined = math.isnan(estimate)
     reason = (remarks.pop(0) if remarks else "undefined") if undefined else ""
     no_interval = math.isnan(low) or math.isnan(high)
@@ -153,7 +166,7 @@ def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     )
 
 
-def _explained(part: str) -> str:
+def explained(part: str) -> str:
     """A part of a note in words; what is not a known code stays as it is."""
     code, _, rest = part.partition(" ")
     return f"{_REASONS[code]} {rest}".strip() if code in _REASONS else part

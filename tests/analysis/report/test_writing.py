@@ -26,6 +26,7 @@ HEADINGS = (
     "Per-sample agreement",
     "Overall agreement",
     "Thresholds",
+    "Corrected rates",
     "Raters",
     "Methods and provenance",
 )
