@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from analysis.alternative_annotator import (
         AltTest,
     )
+    from analysis.corrections import (
+        PredictionPowered,
+        RoganGladen,
+        ppi_plus_plus,
+        rogan_gladen,
+    )
     from analysis.decisions import (
         CeilingDifference,
         TunedThreshold,
@@ -88,6 +94,8 @@ __all__ = [
     "Homogeneity",
     "IntraRater",
     "Majority",
+    "PredictionPowered",
+    "RoganGladen",
     "Scale",
     "TunedThreshold",
     "Verdict",
@@ -109,6 +117,8 @@ __all__ = [
     "mcnemar_exact",
     "mcnemar_mid_p",
     "observed_agreement",
+    "ppi_plus_plus",
+    "rogan_gladen",
     "scott_pi",
     "specific_agreement",
     "stuart_maxwell",
@@ -127,6 +137,8 @@ _HOMES = {
     "Homogeneity": "analysis.significance",
     "IntraRater": "analysis.procedures",
     "Majority": "analysis.procedures",
+    "PredictionPowered": "analysis.corrections",
+    "RoganGladen": "analysis.corrections",
     "Scale": "analysis.scale",
     "TunedThreshold": "analysis.decisions",
     "Verdict": "analysis.verdicts",
@@ -148,6 +160,8 @@ _HOMES = {
     "mcnemar_exact": "analysis.significance",
     "mcnemar_mid_p": "analysis.significance",
     "observed_agreement": "analysis.functions",
+    "ppi_plus_plus": "analysis.corrections",
+    "rogan_gladen": "analysis.corrections",
     "scott_pi": "analysis.functions",
     "specific_agreement": "analysis.functions",
     "stuart_maxwell": "analysis.significance",

@@ -65,15 +65,15 @@ def _rates(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
         source.caption(rubric, "subjects' rates, raw and corrected"),
         "Subject",
-        [entry_for(name).label for name in ("rate_human", *_RATES)],
+        [entry_for(name).label for name in ("rate_raw", "rate_human", *_RATES[1:])],
     )
     people = _at(source, rubric, "rate_human", "")
     for grader in graders:
         draft.group(grader)
         columns = [_at(source, rubric, name, grader) for name in _RATES]
         for subject, raw in columns[0].items():
-            row = [column.get(subject) for column in columns]
-            draft.add(subject or "All units", [raw and people.get(subject), *row])
+            corrected = [column.get(subject) for column in columns[1:]]
+            draft.add(subject or "All units", [raw, people.get(subject), *corrected])
     return [*draft.finish()]
 
 

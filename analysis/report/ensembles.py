@@ -38,9 +38,8 @@ def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
         for name in ensembles:
             draft.group(rater_title(name))
             for at, title in _WHO.items():
-                draft.add(
-                    title, [_figure(source, rubric, each, name, subset, at) for each in _STATISTICS]
-                )
+                row = [_figure(source, rubric, each, name, subset, at) for each in _STATISTICS]
+                draft.add(title, row)
         blocks += draft.finish()
         said = [_sentence(source, rubric, name, subset) for name in ensembles]
         if sentences := tuple(sentence for sentence in said if sentence):
