@@ -8,7 +8,7 @@ it is, and the ensemble worse.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,15 @@ from analysis.ceiling import add_ceiling_rows
 from analysis.consensus import majority_codes
 from analysis.encoding import Coded, LabelMatrix
 from analysis.ensembles import ENSEMBLE, Ensemble, with_ensembles
-from analysis.folds import folds
+from analysis.folds import fold_shares
 from analysis.groups import label_counts
 from analysis.pair_rows import add_humans_rows
 from analysis.pairs import (
+    MIN_SHARED_UNITS,
     KappaMeans,
+    RunningMean,
     deciding_kappa,
-    eligible_pairs,
     pair_statistics,
-    pair_tables,
-    shared_units,
 )
 from analysis.resampling import Resamples
 from analysis.results import ResultRows, join_notes
@@ -73,41 +72,24 @@ def _add_beside_members(
     rows: ResultRows, coded: Coded, resamples: Resamples, ensemble: Ensemble
 ) -> None:
     people = majority_codes(label_counts(coded, coded.members("human")))
-    within = (ensemble.codes >= 0) & coded.labelled[:, list(ensemble.members)].all(axis=1)
-    judged = within & (people >= 0)
-    numbers = resamples.count(coded.clusters, judged)
-    best, chosen = _best_single(coded, resamples, ensemble.members, people, judged)
+    everyone = coded.labelled[:, list(ensemble.members)].all(axis=1)
+    judged = np.flatnonzero(everyone & (ensemble.codes >= 0) & (people >= 0))
+    compared = _Compared(coded, resamples, ensemble, judged, people[judged])
+    numbers = resamples.count(coded.clusters[judged], np.ones(len(judged), dtype=np.bool_))
+    choice, chosen = compared.best_on_other_folds()
     tied, _ = resamples.count(coded.clusters, ensemble.tied)
     about = join_notes(
         f"{len(ensemble.members)} graders", f"{tied} tied units left out" if tied else ""
     )
     notes = {AVERAGE: about, BEST: chosen, TOGETHER: about, DIFFERENCE: "held out"}
-    columns = [coded.codes[:, list(ensemble.members)], best[:, None], ensemble.codes[:, None]]
-    beside = replace(
-        coded,
-        raters=(*coded.raters, "people", *("",) * (len(ensemble.members) + 2)),
-        kinds=(*coded.kinds, *("left out",) * (len(ensemble.members) + 3)),
-        codes=np.column_stack([coded.codes, people, *columns]).astype(np.int8),
-    )
-    first = len(coded.raters)
-    with_people = _with_people(beside, resamples, first, judged)
-    with_people["ensemble_mean_kappa"] = _mean_kappas(beside, resamples, first + 1, within)
-    for statistic, values in with_people.items():
-        single, held_out, together = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
-        shown = {
-            AVERAGE: single,
-            BEST: held_out,
-            TOGETHER: together,
-            DIFFERENCE: together - held_out,
-        }
+    reason = "no_variation" if numbers[0] else "no_pairable_units"
+    for statistic, values in compared.statistics(choice).items():
+        single, best, together = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
+        shown = {AVERAGE: single, BEST: best, TOGETHER: together, DIFFERENCE: together - best}
         for at, replicates in shown.items():
             rows.add(
                 statistic,
-                resamples.interval(
-                    replicates,
-                    numbers[1],
-                    reason="no_variation" if numbers[0] else "no_pairable_units",
-                ),
+                resamples.interval(replicates, numbers[1], reason=reason),
                 numbers,
                 rater_a="humans",
                 rater_b=ensemble.name,
@@ -117,71 +99,79 @@ def _add_beside_members(
             )
 
 
-def _with_people(
-    coded: Coded, resamples: Resamples, people: int, within: npt.NDArray[np.bool_]
-) -> dict[str, Array]:
-    """Each later rater with people's majority, which is the rater `people`: (rows, raters)."""
-    pairs = [(people, rater) for rater in range(people + 1, len(coded.raters))]
-    tables = pair_tables(coded, pairs, resamples, within)
-    panel = pair_statistics(coded)
-    return {
-        "ensemble_agreement": c.observed_agreement(tables),
-        "ensemble_kappa": panel[deciding_kappa(coded)](tables),
-        "ensemble_balanced_accuracy": c.balanced_accuracy(tables),
-    }
+@dataclass(frozen=True)
+class _Compared:
+    """An ensemble and its members on the units (positions) that are judged, where `people`, their
+    majority (judged,), all members and the ensemble have a label."""
 
+    coded: Coded
+    resamples: Resamples
+    ensemble: Ensemble
+    judged: Codes
+    people: Codes
 
-def _mean_kappas(
-    coded: Coded, resamples: Resamples, first: int, within: npt.NDArray[np.bool_]
-) -> Array:
-    """Each rater's from `first` mean kappa with people: (rows, raters)."""
-    kind = deciding_kappa(coded)
-    kappas = KappaMeans(coded, resamples, [kind])
-    shared = shared_units(coded, resamples, within)
-    means = []
-    for rater in range(first, len(coded.raters)):
-        pairs, _ = eligible_pairs([(human, rater) for human in coded.members("human")], shared)
-        means.append(kappas.over(pairs, within)[kind].values)
-    return np.column_stack(means)
+    def statistics(self, choice: Array) -> dict[str, Array]:
+        """Replicates (rows, members + 2): the members, the best of them by `choice` (judged,
+        members), which is the share of a unit's copies that each is chosen for, and the ensemble.
+        """
+        kappa = pair_statistics(self.coded)[deciding_kappa(self.coded)]
+        tables = self._tables(self.people, choice)
+        held = self.coded.labelled[self.judged]
+        frequency = self.resamples.frequency[self.coded.clusters[self.judged]]
+        shared = {human: int(frequency @ held[:, human]) for human in self.coded.members("human")}
+        enough = [human for human, units in shared.items() if units >= MIN_SHARED_UNITS]
+        means = [RunningMean(len(tables)) for _ in range(tables.shape[1])]
+        for human in enough or [human for human, units in shared.items() if units]:
+            values = kappa(self._tables(self.coded.codes[self.judged, human], choice))
+            for voter, mean in enumerate(means):
+                mean.add(values[:, [voter]])
+        return {
+            "ensemble_agreement": c.observed_agreement(tables),
+            "ensemble_kappa": kappa(tables),
+            "ensemble_balanced_accuracy": c.balanced_accuracy(tables),
+            "ensemble_mean_kappa": np.column_stack([mean.result().values for mean in means]),
+        }
 
+    def best_on_other_folds(self) -> tuple[Array, str]:
+        """Which member is best on the other folds than a unit's own, as `statistics` takes it; and
+        how often each was chosen."""
+        members = self.ensemble.members
+        share = fold_shares(self.coded.clusters[self.judged], self.resamples.frequency)
+        if share.shape[1] < 2:
+            return np.zeros((len(self.judged), len(members))), "too few clusters to choose on"
+        q, units = self.coded.q, self.resamples.frequency[self.coded.clusters[self.judged]]
+        cells = self.people[:, None] * q + self.coded.codes[self.judged][:, list(members)]
+        one_hot = (cells[..., None] == np.arange(q * q)).astype(float)
+        by_fold = np.einsum("uk,umc->kmc", share * units[:, None], one_hot)
+        others = (by_fold.sum(axis=0) - by_fold).reshape(*by_fold.shape[:2], q, q)
+        kappas = pair_statistics(self.coded)[deciding_kappa(self.coded)](others)
+        best = np.where(np.isnan(kappas), -np.inf, kappas).argmax(axis=1)
+        times = np.bincount(best, minlength=len(members))
+        listed = ", ".join(
+            f"{self.coded.raters[members[at]]} {times[at]}"
+            for at in np.argsort(-times, kind="stable")
+            if times[at]
+        )
+        chosen = f"chosen on other folds, of {share.shape[1]}: {listed}"
+        return share @ np.eye(len(members))[best], chosen
 
-def _best_single(
-    coded: Coded,
-    resamples: Resamples,
-    members: tuple[int, ...],
-    people: Codes,
-    judged: npt.NDArray[np.bool_],
-) -> tuple[npt.NDArray[np.int8], str]:
-    """On each fold of the judged units the labels of the member that is best on the other folds.
+    def _tables(self, reference: npt.NDArray[np.integer], choice: Array) -> Array:
+        """Tables (rows, members + 2, q, q) of a reference (judged,) with all that `statistics`
+        speaks of; in resamples the choice of the best is held fixed."""
+        q, n_types, members = self.coded.q, self.resamples.n_types, self.ensemble.members
+        known = reference >= 0
+        clusters = self.coded.clusters[self.judged][known]
+        features = np.zeros((n_types, q * q, len(members) + 2))
 
-    Codes (units,), -1 elsewhere; and how often each member was chosen.
-    """
-    codes = np.full(len(coded.codes), -1, dtype=np.int8)
-    units = np.flatnonzero(judged)
-    fold = folds(coded.clusters[units])
-    count = int(fold.max(initial=0)) + 1
-    if count < 2:
-        return codes, "too few clusters to choose on"
-    tables = np.stack(
-        [_tables_by_fold(coded, resamples, units, fold, people, member) for member in members],
-        axis=1,
-    )
-    kappas = pair_statistics(coded)[deciding_kappa(coded)](tables.sum(axis=0) - tables)
-    best = np.where(np.isnan(kappas), -np.inf, kappas).argmax(axis=1)
-    codes[units] = coded.codes[units, np.asarray(members)[best[fold]]]
-    times = np.bincount(best, minlength=len(members))
-    listed = ", ".join(
-        f"{coded.raters[members[at]]} {times[at]}" for at in np.argsort(-times) if times[at]
-    )
-    return codes, f"chosen on other folds, of {count}: {listed}"
+        def counted(codes: npt.NDArray[np.int8], weights: Array | None = None) -> Array:
+            cell = (clusters * q + reference[known]) * q + codes[self.judged][known]
+            counts: Array = np.bincount(cell, weights, minlength=n_types * q * q).astype(float)
+            return counts.reshape(n_types, q * q)
 
-
-def _tables_by_fold(
-    coded: Coded, resamples: Resamples, units: Codes, fold: Codes, people: Codes, member: int
-) -> Array:
-    """Contingency tables (folds, q, q) of people's majority and one member."""
-    q = coded.q
-    cell = fold * q * q + people[units] * q + coded.codes[units, member]
-    weights = resamples.frequency[coded.clusters[units]]
-    size = (int(fold.max()) + 1) * q * q
-    return np.bincount(cell, weights, minlength=size).astype(float).reshape(-1, q, q)
+        for at, member in enumerate(members):
+            codes = self.coded.codes[:, member]
+            features[:, :, at] = counted(codes)
+            features[:, :, -2] += counted(codes, choice[known, at])
+        features[:, :, -1] = counted(self.ensemble.codes)
+        totals = self.resamples.totals(features).reshape(len(self.resamples), q, q, -1)
+        return np.moveaxis(totals, -1, 1)
