@@ -140,18 +140,13 @@ class _Case:
         inverted = invert(self.sums.raw, *errors)
         weight = self.sums.ppi_weight
         powered = self.sums.ppi(weight)
-        rates = {
-            "rate_raw": self.sums.raw,
-            "rate_rogan_gladen": clipped(inverted),
-            "rate_ppi": clipped(powered),
-        }
         for at, name, member in self.groups:
             mine = self.graded & member
             if not mine.any():
                 continue
             some_rest = bool((mine & np.isnan(self.reference)).any())
             people = bool((mine & ~np.isnan(self.reference)).any())
-            self._add("rate_raw", rates["rate_raw"][:, at], name, mine)
+            self._add("rate_raw", self.sums.raw[:, at], name, mine)
             about = ERRORS_DIFFER if name in differ else ""
             why = informative if some_rest else NOTHING_UNLABELLED
             self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
@@ -159,7 +154,8 @@ class _Case:
             self._add_corrected("rate_ppi", powered[:, at], name, mine, why)
             if not why:
                 self._add("rate_ppi_lambda", weight[:, at], name, mine)
-        add_order_rows(self.rows, self.resamples, self.grader, self.groups.names, rates)
+        names, corrected = self.groups.names, clipped(powered)
+        add_order_rows(self.rows, self.resamples, self.grader, names, self.sums.raw, corrected)
 
     def _add_error_rates(self, pooled: RateSums) -> str:
         """Sensitivity and specificity of all and by group; returns why they are of no use, if so.

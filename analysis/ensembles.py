@@ -84,9 +84,10 @@ def with_ensembles(
     not all rated this rubric is left out.
     """
     found: list[Ensemble] = []
-    for names in wanted or ([labels.raters[model] for model in labels.models],):
+    everybody = frozenset(labels.raters[model] for model in labels.models)
+    for names in dict.fromkeys(frozenset(each) for each in wanted or (everybody,)):
         members = tuple(at for at in labels.models if labels.raters[at] in names)
-        if len(members) < _MIN_VOTES or len(members) < len(set(names)):
+        if len(members) < max(_MIN_VOTES, len(names)):
             continue
         which = f"({', '.join(labels.raters[at] for at in members)})" if wanted else ""
         found.append(_majority(coded, members, MAJORITY + which))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from analysis.corrected_rates import ERRORS_DIFFER, NOT_INFORMATIVE, NOTHING_UNLABELLED
-from analysis.rate_order import CORRECTIONS
+from analysis.rate_order import CHANGED
 from analysis.report.blocks import Block, Items, Paragraph, Section
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL_BINARY, Figure, explained
@@ -17,14 +17,15 @@ from analysis.results import from_to
 __all__ = ["section"]
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
-_RANKS = ["rate_rank_raw", "rate_rank_rogan_gladen", "rate_rank_ppi"]
+_RANKS = ["rate_rank_raw", "rate_rank_ppi"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
 _ABOUT = (
     "A rate is the share of a subject's units (pairs, where the rubric is on responses) whose "
     "verdict is affirmative. The raw rate is the grader's count on everything it graded, and has "
     "its errors in it. Both corrections read those errors off the units that people labelled too, "
     "and their intervals resample these and the others alike. Rogan-Gladen takes it that the "
-    "grader errs alike on all subjects; PPI++ does not, and is the one to read where they part. "
+    "grader errs alike on all subjects, and so cannot change their order; PPI++ does not, and is "
+    "the one to read where the two part. "
     "People's verdict is their majority, a tie counting half on either side."
 )
 
@@ -98,8 +99,6 @@ def _ranks(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     )
     for grader in graders:
         columns = [_at(source, rubric, name, grader) for name in _RANKS]
-        if not any(columns[1:]):
-            continue
         draft.group(grader)
         for subject in columns[0]:
             draft.add(subject, [column.get(subject) for column in columns])
@@ -129,28 +128,23 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
                     f"Rogan-Gladen misses people's own rate there by {bias[subject].estimate} "
                     f"{bias[subject].interval}. Read its PPI++ rate."
                 )
-        for correction in CORRECTIONS:
-            yield from _order_sentence(source, rubric, grader, correction)
+        if flips := _at(source, rubric, "rate_order_flip", grader):
+            yield _order_sentence(source, rubric, grader, flips)
 
 
-def _order_sentence(source: Source, rubric: str, grader: str, correction: str) -> Iterator[str]:
-    """Whether a correction changes the order, and how sure that is."""
-    flips = _at(source, rubric, f"rate_order_flip_{correction}", grader)
-    if not flips:
-        return
+def _order_sentence(source: Source, rubric: str, grader: str, flips: dict[str, Figure]) -> str:
+    """Whether PPI++ changes the order of the raw rates, and how sure that is."""
     subjects = _at(source, rubric, "rate_raw", grader)
     names = {from_to(*pair): " and ".join(pair) for pair in permutations(subjects, 2)}
-    changed = [figure for figure in flips.values() if figure.remarks]
-    title = entry_for(f"rate_{correction}").label
+    changed = [figure for figure in flips.values() if CHANGED in figure.remarks]
     if changed:
         listed = ", ".join(f"{names[each.at]} (in {_percent(each)})" for each in changed)
-        yield f"{grader}: {title} changes the order of {listed} of the resamples."
-    else:
-        closest = max(flips.values(), key=lambda figure: figure.bounds[1])
-        yield (
-            f"{grader}: {title} leaves the order of the subjects as it is; {names[closest.at]} "
-            f"change places in {_percent(closest)} of the resamples, other neighbours less often."
-        )
+        return f"{grader}: PPI++ changes the order of {listed} of the resamples."
+    closest = max(flips.values(), key=lambda figure: figure.bounds[1])
+    return (
+        f"{grader}: PPI++ leaves the subjects in the order of the raw rates; nearest to a change "
+        f"are {names[closest.at]}, in {_percent(closest)} of the resamples."
+    )
 
 
 def _percent(figure: Figure) -> str:

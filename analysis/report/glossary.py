@@ -295,18 +295,14 @@ GLOSSARY: dict[str, Entry] = {
         "on the labelled units, what that correction makes of a subject's rate less people's own",
     ),
     "rate_rank_raw": Entry("Raw", "Place by the raw rate", "1 is the highest rate"),
-    "rate_rank_rogan_gladen": Entry(
-        "Rogan-Gladen", "Place by the rate that Rogan-Gladen corrects", "1 is the highest rate"
-    ),
     "rate_rank_ppi": Entry("PPI++", "Place by the rate of PPI++", "1 is the highest rate"),
     "rate_order_kendall": Entry(
-        "τ-b", "Order before and after", "Kendall's tau-b of raw and corrected rates"
+        "τ-b", "Order before and after", "Kendall's tau-b of raw rates and those of PPI++"
     ),
-    "rate_order_flip_rogan_gladen": Entry(
-        "Flips", "Flips by Rogan-Gladen", "share of resamples in which two neighbours change places"
-    ),
-    "rate_order_flip_ppi": Entry(
-        "Flips", "Flips by PPI++", "share of resamples in which two neighbours change places"
+    "rate_order_flip": Entry(
+        "Flips",
+        "Flips by PPI++",
+        "share of resamples in which the corrected rates of two neighbours stand the other way",
     ),
     "slice_difference": Entry(
         "Difference to the rest",

@@ -158,7 +158,7 @@ def test_an_ensemble_is_judged_like_a_grader_and_is_none(several: pd.DataFrame) 
 
 
 def test_ensembles_that_are_asked_for(several: pd.DataFrame) -> None:
-    asked = [["g1", "g2"], ["g3", "g2"]]
+    asked = [["g1", "g2"], ["g3", "g2"], ["g2", "g1"]]
     results = analyse(several, None, [THREE], resamples=50, ensembles=asked).results
     named = {rater for rater in results["rater_b"] if rater.startswith("ensemble:")}
     assert named == {"ensemble:majority(g1, g2)", "ensemble:majority(g2, g3)"}
