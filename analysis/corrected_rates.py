@@ -44,13 +44,11 @@ _SUBSET = "all" + BINARY
 _ALPHA = 0.05
 
 
-def people_verdicts(labels: LabelMatrix) -> tuple[Array, int]:
-    """The majority of people's verdicts (units,), 0.5 where tied and NaN for none; and the ties."""
+def people_verdicts(labels: LabelMatrix) -> Array:
+    """The majority of people's verdicts (units,), 0.5 where tied and NaN for none."""
     verdicts = labels.verdicts[:, list(labels.humans)]
     yes, no = ((verdicts == value).sum(axis=1) for value in (1, 0))
-    majority = np.where(yes == no, 0.5, yes > no)
-    labelled = yes + no > 0
-    return np.where(labelled, majority, np.nan), int((labelled & (yes == no)).sum())
+    return np.where(yes + no > 0, np.where(yes == no, 0.5, yes > no), np.nan)
 
 
 def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
@@ -65,19 +63,8 @@ def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Re
     """
     if not labels.humans or not labels.models:
         return
-    reference, tied = people_verdicts(labels)
-    groups = _Groups.of(labels)
-    note = f"{tied} tied units count half" if tied else ""
-    everybody = rate_features(reference, np.where(np.isnan(reference), np.nan, 0.0))
-    people = groups.sums(everybody, labels, resamples).people
-    labelled = ~np.isnan(reference)
-    for at, name, member in groups:
-        if (labelled & member).any():
-            numbers = resamples.count(labels.clusters, labelled & member)
-            found = resamples.interval(people[:, at], numbers[1])
-            rows.add(
-                "rate_human", found, numbers, rater_a="humans", subset=_SUBSET, at=name, note=note
-            )
+    reference, groups = people_verdicts(labels), _Groups.of(labels)
+    _add_people_rows(rows, labels, resamples, reference, groups)
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
     for model in labels.models:
@@ -88,6 +75,28 @@ def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Re
         sums = groups.sums(rate_features(reference, grades), labels, resamples)
         case = _Case(rows, resamples, labels, groups, labels.raters[model], graded, reference, sums)
         case.add_rows()
+
+
+def _add_people_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, reference: Array, groups: _Groups
+) -> None:
+    labelled = ~np.isnan(reference)
+    features = rate_features(reference, np.where(labelled, 0.0, np.nan))
+    people = groups.sums(features, labels, resamples).people
+    for at, name, member in groups:
+        if not (labelled & member).any():
+            continue
+        numbers = resamples.count(labels.clusters, labelled & member)
+        tied, _ = resamples.count(labels.clusters, (reference == 0.5) & member)
+        rows.add(
+            "rate_human",
+            resamples.interval(people[:, at], numbers[1]),
+            numbers,
+            rater_a="humans",
+            subset=_SUBSET,
+            at=name,
+            note=f"{tied} tied units count half" if tied else "",
+        )
 
 
 @dataclass(frozen=True)
@@ -134,25 +143,25 @@ class _Case:
     def add_rows(self) -> None:
         """All rows of this grader."""
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
-        informative = self._add_error_rates(pooled)
-        differ = self._add_subject_bias(pooled) if informative == "" else set()
-        errors = pooled.sensitivity, pooled.specificity
-        inverted = invert(self.sums.raw, *errors)
+        useless = self._add_error_rates(pooled)
+        differ = set() if useless else self._add_subject_bias(pooled)
+        inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
         weight = self.sums.ppi_weight
         powered = self.sums.ppi(weight)
+        labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
             mine = self.graded & member
             if not mine.any():
                 continue
-            some_rest = bool((mine & np.isnan(self.reference)).any())
-            people = bool((mine & ~np.isnan(self.reference)).any())
-            self._add("rate_raw", self.sums.raw[:, at], name, mine)
+            needless = "" if (mine & ~labelled).any() else NOTHING_UNLABELLED
+            alone = "" if (mine & labelled).any() else "no_pairable_units"
             about = ERRORS_DIFFER if name in differ else ""
-            why = informative if some_rest else NOTHING_UNLABELLED
-            self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-            why = NOTHING_UNLABELLED if not some_rest else "" if people else "no_pairable_units"
-            self._add_corrected("rate_ppi", powered[:, at], name, mine, why)
-            if not why:
+            self._add("rate_raw", self.sums.raw[:, at], name, mine)
+            self._add_corrected(
+                "rate_rogan_gladen", inverted[:, at], name, mine, needless or useless, about
+            )
+            self._add_corrected("rate_ppi", powered[:, at], name, mine, needless or alone)
+            if not (needless or alone):
                 self._add("rate_ppi_lambda", weight[:, at], name, mine)
         names, corrected = self.groups.names, clipped(powered)
         add_order_rows(self.rows, self.resamples, self.grader, names, self.sums.raw, corrected)
@@ -221,7 +230,7 @@ class _Case:
         found = self.resamples.interval(values, numbers[1])
         if found.low > 1 or found.high < 0:
             found = Interval(np.nan, np.nan, np.nan, IMPOSSIBLE)
-        outside = "clipped to [0, 1]" if not 0 <= values[0] <= 1 else ""
+        outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
         estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
         self.rows.add(
             statistic,
