@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from analysis.alternative_annotator import (
         AltTest,
     )
-    from analysis.corrections import (
-        PredictionPowered,
-        RoganGladen,
-        ppi_plus_plus,
-        rogan_gladen,
-    )
     from analysis.decisions import (
         CeilingDifference,
         TunedThreshold,
@@ -62,6 +56,12 @@ if TYPE_CHECKING:
         dawid_skene,
         intra_rater,
         majority,
+    )
+    from analysis.rate_functions import (
+        PredictionPowered,
+        RoganGladen,
+        ppi_plus_plus,
+        rogan_gladen,
     )
     from analysis.results import (
         RESULTS_COLUMNS,
@@ -137,8 +137,8 @@ _HOMES = {
     "Homogeneity": "analysis.significance",
     "IntraRater": "analysis.procedures",
     "Majority": "analysis.procedures",
-    "PredictionPowered": "analysis.corrections",
-    "RoganGladen": "analysis.corrections",
+    "PredictionPowered": "analysis.rate_functions",
+    "RoganGladen": "analysis.rate_functions",
     "Scale": "analysis.scale",
     "TunedThreshold": "analysis.decisions",
     "Verdict": "analysis.verdicts",
@@ -160,8 +160,8 @@ _HOMES = {
     "mcnemar_exact": "analysis.significance",
     "mcnemar_mid_p": "analysis.significance",
     "observed_agreement": "analysis.functions",
-    "ppi_plus_plus": "analysis.corrections",
-    "rogan_gladen": "analysis.corrections",
+    "ppi_plus_plus": "analysis.rate_functions",
+    "rogan_gladen": "analysis.rate_functions",
     "scott_pi": "analysis.functions",
     "specific_agreement": "analysis.functions",
     "stuart_maxwell": "analysis.significance",

@@ -1,7 +1,7 @@
 """Each subject's rate of affirmative verdicts: as a grader counts it, and as people would.
 
 The grader's verdicts on everything that it graded are corrected with the part that people labelled,
-in two ways (see `analysis.rate_correction`). Rogan-Gladen takes its error rates from all subjects
+in two ways (see `analysis.rate_formulas`). Rogan-Gladen takes its error rates from all subjects
 together: by subject they rest on a handful of units of the rarer verdict. That is wrong where a
 grader errs differently from subject to subject, so it is tested. PPI++ is computed by subject and
 takes nothing of the kind for granted.
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.encoding import BINARY, LabelMatrix
-from analysis.rate_correction import RateSums, clipped, invert, rate_features
+from analysis.rate_formulas import RateSums, clipped, invert, rate_features
 from analysis.rate_order import add_order_rows
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes

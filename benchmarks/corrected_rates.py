@@ -26,7 +26,7 @@ from scipy.special import ndtr, ndtri
 
 from analysis.intervals import interval
 from analysis.patterns import distinct_rows
-from analysis.rate_correction import RateSums, clipped, invert, rate_features
+from analysis.rate_formulas import RateSums, clipped, invert, rate_features
 from analysis.resampling import Resamples
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import library_versions

@@ -2,7 +2,7 @@
 
 `reference` and `grades` are verdicts on the labelled units: people's (0, 1, or between the two
 where they part) and the grader's (0 or 1); `rest` are the grader's on the units that nobody
-labelled. See `analysis.rate_correction` for the two corrections and what they take for granted.
+labelled. See `analysis.rate_formulas` for the two corrections and what they take for granted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from analysis.arrays import cluster_codes, same_length
 from analysis.encoded import Bootstrap
 from analysis.intervals import LEVEL
 from analysis.patterns import distinct_rows
-from analysis.rate_correction import RateSums, clipped, invert, rate_features
+from analysis.rate_formulas import RateSums, clipped, invert, rate_features
 from rubrics.errors import InputError
 
 __all__ = ["PredictionPowered", "RoganGladen", "ppi_plus_plus", "rogan_gladen"]
