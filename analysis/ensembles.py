@@ -63,7 +63,11 @@ def ensemble_title(rater: str) -> str:
 
 
 def check_ensembles(wanted: Sequence[Sequence[str]], graders: Collection[str]) -> None:
-    """Raises InputError where an ensemble names no grader that there is, or fewer than two."""
+    """Raises InputError where an ensemble names no grader that there is, or fewer than two; or
+    where a grader has the name of an ensemble."""
+    for name in sorted(graders):
+        if is_ensemble(name):
+            raise InputError(f"the grader {name!r} has the name of an ensemble; rename it")
     for members in wanted:
         for name in members:
             if name not in graders:

@@ -179,6 +179,12 @@ def test_an_ensemble_of_nobody_is_refused(
         analyse(several, None, [THREE], resamples=50, ensembles=[asked])
 
 
+def test_a_grader_may_not_go_by_the_name_of_an_ensemble(several: pd.DataFrame) -> None:
+    several["rater_id"] = several["rater_id"].replace("g1", MAJORITY)
+    with pytest.raises(InputError, match="has the name of an ensemble; rename it"):
+        analyse(several, None, [THREE], resamples=50)
+
+
 def test_too_little_for_an_ensemble(several: pd.DataFrame) -> None:
     """One grader is no ensemble, and graders without people have nobody to be set beside."""
     for left in (["ann", "ben", "g1"], ["g1", "g2"]):
