@@ -7,7 +7,7 @@ it is, and the ensemble worse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from analysis.pair_rows import add_humans_rows
 from analysis.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
+    PairStatistic,
     RunningMean,
     deciding_kappa,
     pair_statistics,
@@ -38,6 +39,9 @@ Codes = npt.NDArray[np.intp]
 
 AVERAGE, BEST, TOGETHER = "average_single", "best_single", "ensemble"
 DIFFERENCE = f"{TOGETHER}-{BEST}"
+
+_CHUNK_CELLS = 1_000_000
+"""Cells of tables held at a time."""
 
 
 def add_ensemble_rows(
@@ -77,7 +81,7 @@ def _add_beside_members(
     compared = _Compared(coded, resamples, ensemble, judged, people[judged])
     numbers = resamples.count(coded.clusters[judged], np.ones(len(judged), dtype=np.bool_))
     choice, chosen = compared.best_on_other_folds()
-    tied, _ = resamples.count(coded.clusters, ensemble.tied)
+    tied, _ = resamples.count(coded.clusters, ensemble.tied & everyone & (people >= 0))
     about = join_notes(
         f"{len(ensemble.members)} graders", f"{tied} tied units left out" if tied else ""
     )
@@ -115,22 +119,24 @@ class _Compared:
         members), which is the share of a unit's copies that each is chosen for, and the ensemble.
         """
         kappa = pair_statistics(self.coded)[deciding_kappa(self.coded)]
-        tables = self._tables(self.people, choice)
+        functions = {
+            "ensemble_agreement": c.observed_agreement,
+            "ensemble_kappa": kappa,
+            "ensemble_balanced_accuracy": c.balanced_accuracy,
+        }
+        found = self._measured(self.people, choice, functions)
         held = self.coded.labelled[self.judged]
         frequency = self.resamples.frequency[self.coded.clusters[self.judged]]
         shared = {human: int(frequency @ held[:, human]) for human in self.coded.members("human")}
         enough = [human for human, units in shared.items() if units >= MIN_SHARED_UNITS]
-        means = [RunningMean(len(tables)) for _ in range(tables.shape[1])]
+        means = [RunningMean(len(self.resamples)) for _ in range(len(self.ensemble.members) + 2)]
         for human in enough or [human for human, units in shared.items() if units]:
-            values = kappa(self._tables(self.coded.codes[self.judged, human], choice))
+            labels = self.coded.codes[self.judged, human]
+            values = self._measured(labels, choice, {"kappa": kappa})["kappa"]
             for voter, mean in enumerate(means):
                 mean.add(values[:, [voter]])
-        return {
-            "ensemble_agreement": c.observed_agreement(tables),
-            "ensemble_kappa": kappa(tables),
-            "ensemble_balanced_accuracy": c.balanced_accuracy(tables),
-            "ensemble_mean_kappa": np.column_stack([mean.result().values for mean in means]),
-        }
+        found["ensemble_mean_kappa"] = np.column_stack([mean.result().values for mean in means])
+        return found
 
     def best_on_other_folds(self) -> tuple[Array, str]:
         """Which member is best on the other folds than a unit's own, as `statistics` takes it; and
@@ -139,12 +145,14 @@ class _Compared:
         share = fold_shares(self.coded.clusters[self.judged], self.resamples.frequency)
         if share.shape[1] < 2:
             return np.zeros((len(self.judged), len(members))), "too few clusters to choose on"
-        q, units = self.coded.q, self.resamples.frequency[self.coded.clusters[self.judged]]
-        cells = self.people[:, None] * q + self.coded.codes[self.judged][:, list(members)]
-        one_hot = (cells[..., None] == np.arange(q * q)).astype(float)
-        by_fold = np.einsum("uk,umc->kmc", share * units[:, None], one_hot)
-        others = (by_fold.sum(axis=0) - by_fold).reshape(*by_fold.shape[:2], q, q)
-        kappas = pair_statistics(self.coded)[deciding_kappa(self.coded)](others)
+        q, kappa = self.coded.q, pair_statistics(self.coded)[deciding_kappa(self.coded)]
+        copies = self.resamples.frequency[self.coded.clusters[self.judged]]
+        kappas = np.empty((share.shape[1], len(members)))
+        for at, member in enumerate(members):
+            cell = self.people * q + self.coded.codes[self.judged, member]
+            for fold, own in enumerate(share.T):
+                others = np.bincount(cell, (1.0 - own) * copies, minlength=q * q)
+                kappas[fold, at] = kappa(others.astype(float).reshape(q, q))
         best = np.where(np.isnan(kappas), -np.inf, kappas).argmax(axis=1)
         times = np.bincount(best, minlength=len(members))
         listed = ", ".join(
@@ -155,23 +163,46 @@ class _Compared:
         chosen = f"chosen on other folds, of {share.shape[1]}: {listed}"
         return share @ np.eye(len(members))[best], chosen
 
-    def _tables(self, reference: npt.NDArray[np.integer], choice: Array) -> Array:
-        """Tables (rows, members + 2, q, q) of a reference (judged,) with all that `statistics`
-        speaks of; in resamples the choice of the best is held fixed."""
+    def _measured(
+        self,
+        reference: npt.NDArray[np.integer],
+        choice: Array,
+        functions: Mapping[str, PairStatistic],
+    ) -> dict[str, Array]:
+        """Functions of everybody's tables with a reference (judged,), each (rows, members + 2)."""
+        rows, voters = len(self.resamples), len(self.ensemble.members) + 2
+        found = {name: np.empty((rows, voters)) for name in functions}
+        step = max(1, _CHUNK_CELLS // (self.coded.q**2 * max(rows, self.resamples.n_types)))
+        for start in range(0, voters, step):
+            chunk = range(start, min(start + step, voters))
+            tables = self._tables(reference, choice, chunk)
+            for name, function in functions.items():
+                found[name][:, chunk.start : chunk.stop] = function(tables)
+        return found
+
+    def _tables(
+        self, reference: npt.NDArray[np.integer], choice: Array, voters: Sequence[int]
+    ) -> Array:
+        """Tables (rows, voters, q, q) of the reference with some of the members + 2; the choice of
+        the best is held fixed in the resamples."""
         q, n_types, members = self.coded.q, self.resamples.n_types, self.ensemble.members
         known = reference >= 0
         clusters = self.coded.clusters[self.judged][known]
-        features = np.zeros((n_types, q * q, len(members) + 2))
 
         def counted(codes: npt.NDArray[np.int8], weights: Array | None = None) -> Array:
             cell = (clusters * q + reference[known]) * q + codes[self.judged][known]
-            counts: Array = np.bincount(cell, weights, minlength=n_types * q * q).astype(float)
-            return counts.reshape(n_types, q * q)
+            counts = np.bincount(cell, weights, minlength=n_types * q * q)
+            return counts.astype(float).reshape(n_types, q * q)
 
-        for at, member in enumerate(members):
-            codes = self.coded.codes[:, member]
-            features[:, :, at] = counted(codes)
-            features[:, :, -2] += counted(codes, choice[known, at])
-        features[:, :, -1] = counted(self.ensemble.codes)
+        features = np.zeros((n_types, q * q, len(voters)))
+        for at, voter in enumerate(voters):
+            if voter < len(members):
+                features[:, :, at] = counted(self.coded.codes[:, members[voter]])
+            elif voter > len(members):
+                features[:, :, at] = counted(self.ensemble.codes)
+            else:
+                for place, member in enumerate(members):
+                    weights = choice[known, place]
+                    features[:, :, at] += counted(self.coded.codes[:, member], weights)
         totals = self.resamples.totals(features).reshape(len(self.resamples), q, q, -1)
         return np.moveaxis(totals, -1, 1)
