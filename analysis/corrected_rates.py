@@ -23,8 +23,7 @@ from analysis.rate_formulas import RateSums, clipped, invert, rate_features
 from analysis.rate_order import add_order_rows
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
-from analysis.significance import holm
-from analysis.slices import bootstrap_p
+from analysis.significance import bootstrap_p, holm
 
 __all__ = ["NOTHING_UNLABELLED", "NOT_INFORMATIVE", "add_corrected_rate_rows", "people_verdicts"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.alternative_annotator import EPSILON, add_alt_test_rows
+from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
 from analysis.categories import add_category_rows
 from analysis.ceiling import (
     add_baseline_ceiling_rows,
@@ -22,9 +23,11 @@ from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
 from analysis.corrected_rates import add_corrected_rate_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
+from analysis.decision_rule import DecisionRule
 from analysis.encoding import Coded, LabelMatrix, encode
 from analysis.ensemble_rows import add_ensemble_rows
 from analysis.ensembles import check_ensembles
+from analysis.generalizability import VarianceComponents, components_of
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
@@ -34,6 +37,7 @@ from analysis.repeats import add_repeat_rows, repeats_of
 from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
 from analysis.scale import Scale
+from analysis.selection import add_price_rows
 from analysis.slices import (
     add_main_rows,
     add_rater_slice_rows,
@@ -55,7 +59,6 @@ __all__ = ["Analysis", "analyse"]
 
 RESAMPLES = 2000
 SEED = 20231206
-MARGIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class Analysis:
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verification: Verification | None = None
+    rule: DecisionRule = field(default_factory=DecisionRule)
+    components: dict[str, VarianceComponents] = field(default_factory=dict)
+    """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
 
 
 def analyse(
@@ -73,7 +79,7 @@ def analyse(
     units: pd.DataFrame | None,
     scales: Mapping[str, Scale] | Iterable[Scale],
     *,
-    margin: float = MARGIN,
+    rule: DecisionRule | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     cluster: str = "pair",
@@ -84,17 +90,20 @@ def analyse(
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
     ensembles: Sequence[Sequence[str]] = (),
+    prices: Mapping[tuple[str, str], float] | None = None,
+    bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     source: str = "ratings",
     verify: bool = False,
+    why: bool = False,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
-    cluster and there are no subjects. `scales` declares each rubric's categories. A grader may
-    stand in for people if the lower bound of its `human_ceiling_difference` lies above `-margin`
-    (and more, see `analysis.verdicts`). Intervals come from `resamples` bootstrap draws of
-    clusters: prompt pairs, the units column named by `cluster`, or with "unit" single units;
+    cluster and there are no subjects. `scales` declares each rubric's categories. `rule` says when
+    a grader may stand in for people (see `analysis.verdicts`). Intervals come from `resamples`
+    bootstrap draws of clusters: prompt pairs, the units column named by `cluster`, or with "unit"
+    single units;
     `interval_method` is "percentile" or "bca" (see `analysis.intervals`). `epsilon` is the handicap
     of the alternative annotator test.
 
@@ -102,12 +111,16 @@ def analyse(
     differences) are repeated: for every value of the units columns `slices`; for the humans of
     every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
+    The slices and groups of people are audited for bias too; `bias` says what the audit has to know
+    of groups and models (see `analysis.bias`).
 
     `ensembles` names the graders of each ensemble; without, there is one of all graders.
 
-    `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
-    call the ratings. With `verify` the point estimates are held against scikit-learn, krippendorff
-    and statsmodels, which costs the time to load them (see `analysis.verification`).
+    `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
+    rubric, the versions whose ratings count; `source` is what messages call the ratings. With
+    `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels, which
+    costs the time to load them (see `analysis.verification`). With `why` the variance of people's
+    labels is split, too: do they differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -129,11 +142,9 @@ def analyse(
     """
     from threadpoolctl import threadpool_limits
 
-    if resamples < 1 or not 0 < margin < 2:
-        raise InputError(
-            f"resamples is {resamples} and margin is {margin}; "
-            "resamples must be 1 or more and the margin between 0 and 2"
-        )
+    rule = rule or DecisionRule()
+    if resamples < 1:
+        raise InputError(f"resamples is {resamples}; it must be 1 or more")
     if not 0 <= epsilon < 1:
         raise InputError(f"epsilon is {epsilon}; it must lie between 0 and 1")
     request = _Request(
@@ -147,6 +158,7 @@ def analyse(
         resamples=resamples,
         seed=seed,
         method=interval_method,
+        bias=bias or BiasSettings(),
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
@@ -154,6 +166,7 @@ def analyse(
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
+    components: dict[str, VarianceComponents] = {}
     verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -171,7 +184,20 @@ def analyse(
                     f"{name or 'the rubric'}: {len(labels.raters)} raters; "
                     f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
                 )
+            if why and (among := components_of(labels)) is not None:
+                components[name] = among
             rows = _rubric_rows(labels, request)
+            add_bias_rows(
+                rows,
+                labels,
+                own,
+                UnitFacts(readings.units, units),
+                units=units,
+                cluster=cluster,
+                settings=request.bias,
+                members=request.people,
+                resampled=request.resampled,
+            )
             _add_with_other_clusters(rows, readings, scale, request)
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
@@ -179,10 +205,11 @@ def analyse(
             if verification is not None:
                 for view in _views(labels):
                     verification += verify_estimates(rows, view)
+            add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
+            verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
+    return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
 
 
 @dataclass(frozen=True)
@@ -199,11 +226,17 @@ class _Request:
     resamples: int
     seed: int
     method: IntervalMethod
+    bias: BiasSettings
+    _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
-        """Resamples of clusters that stand in the data so often."""
-        rng = np.random.default_rng(self.seed)
-        return Resamples(frequency, self.resamples, rng, self.method)
+        """Resamples of clusters that stand in the data so often; the latest are kept."""
+        key = frequency.tobytes()
+        if key not in self._latest:
+            self._latest.clear()
+            rng = np.random.default_rng(self.seed)
+            self._latest[key] = Resamples(frequency, self.resamples, rng, self.method)
+        return self._latest[key]
 
 
 def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:

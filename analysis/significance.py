@@ -14,6 +14,7 @@ __all__ = [
     "Homogeneity",
     "benjamini_hochberg",
     "benjamini_yekutieli",
+    "bootstrap_p",
     "holm",
     "mcnemar_exact",
     "mcnemar_mid_p",
@@ -88,6 +89,20 @@ def mcnemar_mid_p(b: int, c: int) -> float:
     n = b + c
     seen = np.exp(gammaln(n + 1) - gammaln(b + 1) - gammaln(c + 1) - n * np.log(2.0))
     return float(2.0 * bdtr(min(b, c), n, 0.5) - seen)
+
+
+def bootstrap_p(values: Array) -> float:
+    """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
+
+    `values` (rows,) are the data first, then the resamples; NaN where a tenth of them or more is
+    undefined. Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null
+    hypothesis.
+    """
+    drawn = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
+        return np.nan
+    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
+    return float((1 + strayed.sum()) / (1 + len(drawn)))
 
 
 class Homogeneity(NamedTuple):

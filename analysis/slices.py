@@ -16,7 +16,7 @@ from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
-from analysis.significance import benjamini_hochberg
+from analysis.significance import benjamini_hochberg, bootstrap_p
 from analysis.unit_columns import UnitColumn
 from rubrics.errors import InputError
 
@@ -28,7 +28,6 @@ __all__ = [
     "add_main_rows",
     "add_rater_slice_rows",
     "add_slice_rows",
-    "bootstrap_p",
     "check_values",
     "members_of",
 ]
@@ -213,18 +212,6 @@ def _add_differences(
             subset=difference.subset,
             note=join_notes(f"fewer than {FEW_UNITS} units" if few else "", note),
         )
-
-
-def bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
-
-    Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null hypothesis.
-    """
-    drawn = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
-        return np.nan
-    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
-    return float((1 + strayed.sum()) / (1 + len(drawn)))
 
 
 def _subset(name: str, coded: Coded) -> str:

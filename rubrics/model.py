@@ -44,6 +44,8 @@ class Option(_Texts):
     examples: tuple[str, ...] = ()
     swapped: str = ""
     """What this choice is called once the two sides are exchanged; the same key if empty."""
+    favours: Literal["a", "b", ""] = ""
+    """The side of the pair that this choice finds better served; empty: neither."""
 
     @field_validator("key")
     @classmethod
@@ -163,6 +165,14 @@ class Rubric(_Texts):
                 raise ValueError(f"`swapped` of option {key!r} must name an option that names it")
             if self.unit == "response" and other != key:
                 raise ValueError("`swapped` belongs to rubrics on pairs; a response has one side")
+        exchanged = {"a": "b", "b": "a", "": ""}
+        favours = {option.key: option.favours for option in self.options}
+        for key, side in favours.items():
+            if favours[swaps[key]] != exchanged[side]:
+                raise ValueError(
+                    f"option {key!r} favours {side!r}, so its `swapped` must name one that favours "
+                    f"{exchanged[side]!r}"
+                )
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -173,12 +183,13 @@ class Rubric(_Texts):
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
-        Level, affirmative options, threshold and lexical cues stay outside: they change how labels
-        are read, not what a rater was asked.
+        Level, affirmative options, favoured sides, threshold and lexical cues stay outside: they
+        change how labels are read, not what a rater was asked.
         """
         seen = self.model_dump(
             mode="json",
             include={"title", "unit", "question", "instructions", "variables", "options"},
+            exclude={"options": {"__all__": {"favours"}}},
         )
         text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

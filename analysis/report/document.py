@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from analysis.report import (
     agreement,
+    bias,
     corrected_rates,
+    direction,
     methods,
     overall,
     raters,
@@ -27,8 +29,10 @@ SECTIONS = (
     agreement.ceiling_section,
     agreement.pairs_section,
     overall.section,
+    direction.section,
     thresholds.section,
     corrected_rates.section,
+    bias.section,
     raters.section,
     methods.section,
 )

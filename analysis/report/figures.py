@@ -29,7 +29,13 @@ _SHARES = {
     "sensitivity",
     "specificity",
 }
-_SIGNED = {"human_ceiling_difference", "rogan_gladen_bias"}
+_SIGNED = {
+    "human_ceiling_difference",
+    "direction_net",
+    "rogan_gladen_bias",
+    *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
+    *("bias_self_preference", "bias_rater_group", "bias_slice"),
+}
 _FIRST_LINE = 2
 _REASONS = {
     "no_variation": "no variation",
@@ -46,6 +52,7 @@ _REASONS = {
     "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
     "zero_variance": "no variance to test",
     "not_testable": "no test possible",
+    "people_agree_by_chance": "people agree with each other no better than chance",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
 }
 
@@ -98,6 +105,8 @@ def shown(value: float, statistic: str = "") -> str:
         return DASH
     if statistic == "threshold" or statistic.startswith("rate_rank"):
         return f"{value:.3g}"
+    if statistic.startswith("bias_") and statistic.endswith("_p"):
+        return f"{value:.2g}"
     places = 3 if statistic in _SHARES else 2
     value = round(value, places) + 0.0  # turns -0.0 into 0.0
     return f"{value:+.{places}f}" if statistic in _SIGNED else f"{value:.{places}f}"
@@ -136,6 +145,10 @@ class Figures:
     def by_key(self, key: Iterable[str]) -> Figure | None:
         """The figure with this key."""
         return self._by_key.get(tuple(key))
+
+    def everywhere(self, rubric: str, statistic: str) -> list[Figure]:
+        """All figures of one statistic, whatever they are on, in the order of the table."""
+        return [each for key, each in self._by_key.items() if key[:2] == (rubric, statistic)]
 
     def select(self, rubric: str, statistic: str, subset: str = ALL) -> list[Figure]:
         """All figures of one statistic, in the order of the table."""

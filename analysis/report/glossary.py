@@ -310,6 +310,70 @@ GLOSSARY: dict[str, Entry] = {
         "a grader's agreement with people in a part of the units less that in the others",
         "Benjamini & Hochberg 1995 for many slices",
     ),
+    "direction_net": Entry(
+        "Net direction",
+        "Net direction",
+        "share of units on which the first side is favoured less the share on which the second is; "
+        "on single responses, how much more often the first side's is affirmative",
+    ),
+    "direction_share": Entry(
+        "Share to the first",
+        "Direction share",
+        "of the units on which a side is favoured, the share on which the first side is",
+    ),
+    "bias_side": Entry(
+        "Side",
+        "Side of the pair",
+        "a grader's net direction less people's, which is scaled to how sharply the grader sees",
+        "Spearman 1904 for the scaling",
+    ),
+    "bias_side_share": Entry(
+        "Share difference",
+        "Direction share, grader less people",
+        "plain difference on the units that both called; it moves with mere noise too",
+    ),
+    "bias_side_errors": Entry(
+        "Side of errors",
+        "Errors to the first side less to the second",
+        "share of the units on which most people favour neither side; exact and mid-p in the note",
+        "McNemar 1947; Fagerland et al. 2013",
+    ),
+    "bias_order": Entry(
+        "Order",
+        "Order of presentation",
+        "what being shown first gains a side, per unit read in both orders; p of the sign test",
+    ),
+    "bias_order_flips": Entry(
+        "Flips", "Labels that differ between the two orders", "share of units read in both orders"
+    ),
+    "bias_order_first": Entry(
+        "To the first shown",
+        "Moves to the side shown first",
+        "of the units whose favoured side moves with the order, the share that move to the first",
+    ),
+    "bias_length": Entry(
+        "Length",
+        "Length",
+        "rise of a grader's calls with every doubling of the words, less people's, scaled",
+    ),
+    "bias_self_preference": Entry(
+        "Self-preference",
+        "Self-preference",
+        "affirmative calls on subjects of the grader's own family less on others, and from that "
+        "people's difference, scaled",
+    ),
+    "bias_rater_group": Entry(
+        "Group of people",
+        "Siding with one group of people",
+        "mean kappa with the people of one group less that with the others",
+    ),
+    "bias_slice": Entry(
+        "Slice",
+        "Part of the sample",
+        "affirmative calls in a part of the sample less in the rest, and from that people's "
+        "difference, scaled",
+        "Benjamini & Hochberg 1995 for many parts",
+    ),
 }
 
 
@@ -320,4 +384,7 @@ def entry_for(statistic: str) -> Entry:
     ('AC1', 'some new index')
     """
     plain = statistic.replace("_", " ")
+    tested = GLOSSARY.get(statistic.removesuffix("_p"))
+    if statistic not in GLOSSARY and tested:
+        return Entry(f"{tested.label}, p", f"{tested.name}, corrected p")
     return GLOSSARY.get(statistic, Entry(plain, plain))

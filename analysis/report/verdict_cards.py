@@ -12,6 +12,8 @@ __all__ = ["WORDS", "notes_of", "section"]
 
 WORDS = {
     "may_stand_in": ("✓", "May stand in"),
+    "may_stand_in_at_threshold": ("✓", "May stand in at another threshold"),
+    "only_with_correction": ("±", "Only with correction"),
     "do_not_use": ("✕", "Do not use"),
     "cannot_tell": ("?", "Cannot tell"),
 }

@@ -32,9 +32,11 @@ def is_demo(folder: Path) -> bool:
 
 def make_demo(folder: Path, progress: Report) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
+    from evenhand.demo.bank import leanings
     from graders import grade
     from rubrics import load_rubric, shipped_rubrics
     from study import create_study, open_study
+    from study.config import change_config
     from study.creation import StudyPlan, built_whole, new_folder
 
     rubrics = [load_rubric(name) for name in shipped_rubrics()]
@@ -55,6 +57,7 @@ def make_demo(folder: Path, progress: Report) -> None:
             name=f"{folder.name} (synthetic demo)",
         )
         create_study(building, plan)
+        change_config(building, {"analysis": {"leanings": leanings()}})
         with open_study(building) as study:
             progress(1, STEPS, "writing synthetic responses")
             truth = _respond(study)
