@@ -22,10 +22,13 @@ from analysis.clarity import add_clarity_rows
 from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
+from analysis.corrected_rates import add_corrected_rate_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
 from analysis.disagreements import Disagreement, add_disagreement_rows
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.ensemble_rows import add_ensemble_rows
+from analysis.ensembles import check_ensembles
 from analysis.exclusions import add_all_raters_rows, without_excluded
 from analysis.generalizability import VarianceComponents, components_of
 from analysis.group_performance import add_group_performance_rows
@@ -97,6 +100,7 @@ def analyse(
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    ensembles: Sequence[Sequence[str]] = (),
     prices: Mapping[tuple[str, str], float] | None = None,
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
@@ -129,7 +133,7 @@ def analyse(
     a grader fail one group (see `analysis.group_performance`)?
 
     `excluded` names the people, with the reason, whose labels stay out; the main figures with them
-    stand under the subset "raters=all".
+    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without, there is one of all graders.
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `usage` says what graders did and cost (see
@@ -172,6 +176,7 @@ def analyse(
         groups=tuple(dict.fromkeys(groups)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
         epsilon=epsilon,
+        ensembles=ensembles,
         resamples=resamples,
         seed=seed,
         method=interval_method,
@@ -179,6 +184,7 @@ def analyse(
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
+    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
@@ -260,6 +266,7 @@ class _Request:
     groups: tuple[str, ...]
     people: dict[str, frozenset[str]]
     epsilon: float
+    ensembles: Sequence[Sequence[str]]
     resamples: int
     seed: int
     method: IntervalMethod
@@ -300,6 +307,7 @@ def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
         add_baseline_ceiling_rows(rows, kappas)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
         add_consensus_rows(rows, view, shared)
+        add_ensemble_rows(rows, labels, view, shared, request.ensembles)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
         add_unscored_rows(rows, labels, view, shared)
@@ -369,6 +377,7 @@ def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) 
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared)
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:

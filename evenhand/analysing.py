@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.scale_options import add_scale_options, declared_scales, with_units
+from evenhand.scale_options import add_scale_options, declared_scales, keys_in, with_units
 from evenhand.terminal import console, working
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ def add_analysis_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
+    )
+    parser.add_argument(
+        "--ensemble", action="append", default=[], metavar="G1,G2", help="graders taken as one"
     )
 
 
@@ -99,6 +102,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             variants=settings.variants,
             groups=settings.groups,
             sensitivity_cluster=settings.sensitivity_cluster,
+            ensembles=settings.ensembles,
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
             prices=_prices(usage),
             rubric_hashes=study.accepted_hashes(),
@@ -144,6 +148,7 @@ def analyse_file(
             raters=read_rater_columns(file) if arguments.rater_slice else None,
             rater_slices=arguments.rater_slice,
             sensitivity_cluster=arguments.sensitivity_cluster,
+            ensembles=[keys_in(graders) for graders in arguments.ensemble],
             source=file.name,
             verify=verify,
             why=why,

@@ -83,6 +83,8 @@ class AnalysisSettings(Section):
     """Units columns that say whom a unit is about: does a grader fail one group?"""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
+    ensembles: tuple[tuple[str, ...], ...] = ()
+    """The graders of each ensemble; without, there is one of all graders."""
     leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Two leanings and the groups of each, to tell directions from the first to the second."""
     families: dict[str, tuple[str, ...]] = Field(default_factory=dict)

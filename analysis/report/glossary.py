@@ -292,6 +292,77 @@ GLOSSARY: dict[str, Entry] = {
     "cost_usd": Entry(
         "Cost, USD", "Cost in US dollars", "of all attempts, failed ones too, at listed prices"
     ),
+    "ensemble_agreement": Entry(
+        "Agreement",
+        "Agreement of an ensemble, and of its members",
+        "share of units labelled as people's majority, where all members have a label; the best "
+        "single grader is chosen on other pairs than those it is judged on",
+    ),
+    "ensemble_kappa": Entry("κ", "Kappa of an ensemble", "as before, beyond chance", "Cohen 1960"),
+    "ensemble_balanced_accuracy": Entry(
+        "Balanced accuracy",
+        "Balanced accuracy of an ensemble",
+        "the mean, over people's categories, of the share that is labelled alike",
+        "Brodersen et al. 2010",
+    ),
+    "ensemble_mean_kappa": Entry(
+        "Mean κ with people", "Mean kappa of an ensemble", "the mean of the kappas with each person"
+    ),
+    "rate_human": Entry(
+        "People, on their sample",
+        "People's rate",
+        "share of a subject's units that people's majority affirms",
+    ),
+    "rate_raw": Entry(
+        "Raw", "Raw rate", "share of a subject's units that a grader affirms, on all it graded"
+    ),
+    "rate_rogan_gladen": Entry(
+        "Rogan-Gladen",
+        "Rate corrected by Rogan and Gladen",
+        "(raw rate + specificity - 1) / (sensitivity + specificity - 1), error rates from all "
+        "subjects together",
+        "Rogan & Gladen 1978",
+    ),
+    "rate_ppi": Entry(
+        "PPI++",
+        "Rate by prediction-powered inference",
+        "people's rate on the sample, plus a weight times the grader's rate elsewhere less its "
+        "rate on the sample",
+        "Angelopoulos et al. 2023",
+    ),
+    "rate_ppi_lambda": Entry(
+        "Weight λ",
+        "Weight of PPI++",
+        "how much the grader is drawn on, from 0 (people's sample alone) to 1",
+        "Angelopoulos et al. 2023",
+    ),
+    "sensitivity": Entry(
+        "Sensitivity", "Sensitivity", "of what people affirm, the share that the grader affirms"
+    ),
+    "specificity": Entry(
+        "Specificity", "Specificity", "of what people do not affirm, the share left unaffirmed too"
+    ),
+    "youden_j": Entry(
+        "Youden J",
+        "Youden's J",
+        "sensitivity + specificity - 1: 0 where verdicts say nothing",
+        "Youden 1950",
+    ),
+    "rogan_gladen_bias": Entry(
+        "Bias of Rogan-Gladen",
+        "Bias of pooled error rates",
+        "on the labelled units, what that correction makes of a subject's rate less people's own",
+    ),
+    "rate_rank_raw": Entry("Raw", "Place by the raw rate", "1 is the highest rate"),
+    "rate_rank_ppi": Entry("PPI++", "Place by the rate of PPI++", "1 is the highest rate"),
+    "rate_order_kendall": Entry(
+        "τ-b", "Order before and after", "Kendall's tau-b of raw rates and those of PPI++"
+    ),
+    "rate_order_flip": Entry(
+        "Flips",
+        "Flips by PPI++",
+        "share of resamples in which the corrected rates of two neighbours stand the other way",
+    ),
     "slice_difference": Entry(
         "Difference to the rest",
         "Difference of a slice to the rest",

@@ -211,6 +211,25 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     assert "margin of 0.2" in verdict["sentence"] or "margin is 0.2" in verdict["sentence"]
 
 
+def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
+    file = str(shared_data / "real" / "llmbar.csv")
+    asked = ("ChatGPT/CoT", "ChatGPT/Vanilla", "PaLM2/Vanilla")
+    results = checked(tmp_path, file, "--ensemble", ",".join(asked))
+    own = results[results["rater_b"] == f"ensemble:majority({', '.join(asked)})"]
+    agreement = own[own["statistic"] == "ensemble_agreement"].set_index("at")
+    assert set(agreement.index) == {
+        "average_single",
+        "best_single",
+        "ensemble",
+        "ensemble-best_single",
+    }
+    assert "Ensemble: majority of ChatGPT/CoT" in (tmp_path / "out" / "report.md").read_text(
+        "utf-8"
+    )
+    assert main(["check", file, "--ensemble", "ChatGPT/CoT,nobody"]) == 2
+    assert "names 'nobody', which is no grader here" in capsys.readouterr().err
+
+
 def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "real" / "newsroom.csv"
     checked(tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5")

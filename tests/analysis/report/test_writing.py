@@ -28,6 +28,7 @@ HEADINGS = (
     "Overall agreement",
     "Direction",
     "Thresholds",
+    "Corrected rates",
     "Bias audit",
     "Raters",
     "Disagreements worth reading",
