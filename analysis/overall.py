@@ -151,7 +151,7 @@ def _add_subject_scores(
 ) -> None:
     held = ~np.isnan(score)
     (means, _), subjects = _subject_means(verdicts, resamples, held, score, score)
-    ranks = _mid_ranks(-means)  # 1 is the highest score
+    ranks = mid_ranks(-means)  # 1 is the highest score
     for column, subject in enumerate(subjects):
         of_subject = held & (verdicts.subject == subject)
         numbers = resamples.count(verdicts.clusters, of_subject)

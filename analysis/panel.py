@@ -133,7 +133,8 @@ def analyse(
     a grader fail one group (see `analysis.group_performance`)?
 
     `excluded` names the people, with the reason, whose labels stay out; the main figures with them
-    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without, there is one of all graders.
+    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
+    there is one of all graders.
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `usage` says what graders did and cost (see
