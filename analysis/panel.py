@@ -18,18 +18,26 @@ from analysis.ceiling import (
     add_ceiling_rows,
     baselines,
 )
+from analysis.clarity import add_clarity_rows
 from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
+from analysis.corrected_rates import add_corrected_rate_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.decision_rule import DecisionRule
+from analysis.disagreements import Disagreement, add_disagreement_rows
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.ensemble_rows import add_ensemble_rows
+from analysis.ensembles import check_ensembles
+from analysis.exclusions import add_all_raters_rows, without_excluded
 from analysis.generalizability import VarianceComponents, components_of
+from analysis.group_performance import add_group_performance_rows
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
 from analysis.pair_rule import pair_verdicts
 from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
+from analysis.raters import add_rater_rows
 from analysis.repeats import add_repeat_rows, repeats_of
 from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
@@ -42,7 +50,9 @@ from analysis.slices import (
     check_values,
     members_of,
 )
+from analysis.stability import add_rewording_rows, add_stability_rows, reworded
 from analysis.thresholds import add_threshold_rows
+from analysis.usage import add_usage_rows
 from analysis.verdicts import Verdict, judge_graders
 from analysis.verification import Verification, verify_estimates
 from analysis.versions import one_version
@@ -60,7 +70,8 @@ SEED = 20231206
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found: the `results` table, a verdict per rubric and grader, and notes."""
+    """What an analysis found: the `results` table, a verdict per rubric and grader, notes, and the
+    units where graders and people differ most."""
 
     results: pd.DataFrame
     verdicts: list[Verdict] = field(default_factory=list)
@@ -69,6 +80,7 @@ class Analysis:
     rule: DecisionRule = field(default_factory=DecisionRule)
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
+    disagreements: list[Disagreement] = field(default_factory=list)
 
 
 def analyse(
@@ -83,12 +95,17 @@ def analyse(
     interval_method: IntervalMethod = "percentile",
     epsilon: float = EPSILON,
     slices: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    groups: Sequence[str] = (),
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    ensembles: Sequence[Sequence[str]] = (),
     prices: Mapping[tuple[str, str], float] | None = None,
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, str] | None = None,
+    usage: pd.DataFrame | None = None,
     source: str = "ratings",
     verify: bool = False,
     why: bool = False,
@@ -110,11 +127,21 @@ def analyse(
     The slices and groups of people are audited for bias too; `bias` says what the audit has to know
     of groups and models (see `analysis.bias`).
 
+    `variants` are units columns that tell variants of one question apart: how stable are labels
+    from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
+    shows how stable the raters are. `groups` are units columns that say whom a unit is about: does
+    a grader fail one group (see `analysis.group_performance`)?
+
+    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
+    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
+    there is one of all graders.
+
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
-    rubric, the versions whose ratings count; `source` is what messages call the ratings. With
-    `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels, which
-    costs the time to load them (see `analysis.verification`). With `why` the variance of people's
-    labels is split, too: do they differ by unit, by rater, or otherwise?
+    rubric, the versions whose ratings count; `usage` says what graders did and cost (see
+    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
+    are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
+    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
+    differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -146,8 +173,11 @@ def analyse(
         cluster=cluster,
         sensitivity_cluster=sensitivity_cluster,
         slices=tuple(dict.fromkeys(slices)),
+        variants=tuple(dict.fromkeys(variants)),
+        groups=tuple(dict.fromkeys(groups)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
         epsilon=epsilon,
+        ensembles=ensembles,
         resamples=resamples,
         seed=seed,
         method=interval_method,
@@ -155,22 +185,33 @@ def analyse(
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
+    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
     components: dict[str, VarianceComponents] = {}
+    disagreements: list[Disagreement] = []
     verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
-        for name, scale in declared.items():
+        counted: dict[str, pd.DataFrame] = {}
+        for name in declared:
             accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-            own, about = one_version(ratings[ratings["rubric"] == name], name, accepted)
+            own = ratings[ratings["rubric"] == name]
+            counted[name], about = one_version(own, name, accepted)
             notes += about
+        for name, scale in declared.items():
+            own = counted[name]
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
+            everyone = own
+            own, about = without_excluded(everyone, name, excluded or {})
+            notes += about
+            if own.empty:
+                continue
             readings = combine_readings(own, scale, source)
-            labels = encode(readings, scale, units, cluster, request.slices)
+            labels = encode(readings, scale, units, cluster, request.columns)
             if len(labels.raters) > MAX_LISTED_RATERS:
                 notes.append(
                     f"{name or 'the rubric'}: {len(labels.raters)} raters; "
@@ -187,21 +228,31 @@ def analyse(
                 units=units,
                 cluster=cluster,
                 settings=request.bias,
+                slices=labels.columns(dict.fromkeys((*request.slices, *request.groups))),
                 members=request.people,
                 resampled=request.resampled,
             )
             _add_with_other_clusters(rows, readings, scale, request)
+            if len(own) < len(everyone):
+                _add_with_excluded(rows, combine_readings(everyone, scale, source), scale, request)
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
+            _add_reworded(rows, counted, scale, declared, request)
+            add_rater_rows(rows, own, readings, labels)
+            disagreements += add_disagreement_rows(rows, readings.units, labels)
+            add_usage_rows(rows, usage)
             if verification is not None:
                 for view in _views(labels):
                     verification += verify_estimates(rows, view)
             add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
+            if not scale.variant_of or scale.variant_of not in declared:  # a wording is not judged
+                verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
+    return Analysis(
+        ResultRows.frame(parts), verdicts, notes, verification, rule, components, disagreements
+    )
 
 
 @dataclass(frozen=True)
@@ -212,13 +263,21 @@ class _Request:
     cluster: str
     sensitivity_cluster: str
     slices: tuple[str, ...]
+    variants: tuple[str, ...]
+    groups: tuple[str, ...]
     people: dict[str, frozenset[str]]
     epsilon: float
+    ensembles: Sequence[Sequence[str]]
     resamples: int
     seed: int
     method: IntervalMethod
     bias: BiasSettings
     _latest: dict[bytes, Resamples] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every units column that is asked for."""
+        return tuple(dict.fromkeys((*self.slices, *self.groups, *self.variants)))
 
     def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
         """Resamples of clusters that stand in the data so often; the latest are kept."""
@@ -249,12 +308,16 @@ def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
         add_baseline_ceiling_rows(rows, kappas)
         add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
         add_consensus_rows(rows, view, shared)
+        add_ensemble_rows(rows, labels, view, shared, request.ensembles)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
         add_unscored_rows(rows, labels, view, shared)
-        add_slice_rows(rows, labels, view, shared)
+        add_slice_rows(rows, labels.columns(request.slices), view, shared)
+        add_group_performance_rows(rows, view, shared, labels.columns(request.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
+    add_clarity_rows(rows, labels, shared)
+    add_stability_rows(rows, labels, shared, labels.columns(request.variants))
     if labels.has_verdicts:
         _add_verdict_rows(rows, labels, shared)
     return rows
@@ -273,6 +336,32 @@ def _add_with_other_clusters(
         add_main_rows(rows, view, shared, at=f"cluster={column}")
 
 
+def _add_reworded(
+    rows: ResultRows,
+    counted: Mapping[str, pd.DataFrame],
+    scale: Scale,
+    declared: Mapping[str, Scale],
+    request: _Request,
+) -> None:
+    """How stable raters are under the other wordings of this rubric, where it has any."""
+    others = [each for each in declared.values() if each.variant_of == scale.name]
+    if others:
+        import pandas as pd
+
+        family = [scale, *others]
+        ratings = pd.concat([counted[each.name] for each in family])
+        matrices = reworded(ratings, family, request.units, request.cluster)
+        add_rewording_rows(rows, matrices, request.resampled)
+
+
+def _add_with_excluded(
+    rows: ResultRows, readings: Readings, scale: Scale, request: _Request
+) -> None:
+    """The main figures once more, with the raters that were excluded."""
+    labels, frequency = encode(readings, scale, request.units, request.cluster).folded()
+    add_all_raters_rows(rows, labels, request.resampled(frequency))
+
+
 def _views(labels: LabelMatrix) -> list[Coded]:
     """The readings of the labels: the categories, and the binary verdict where there is one."""
     categories = [labels.on_categories()]
@@ -283,12 +372,13 @@ def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) 
     """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
     add_threshold_rows(rows, labels, shared)
     overall = labels
-    if labels.scale.unit == "response" and labels.side.max(initial=-1) >= 0:
+    if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         overall = pair_verdicts(labels)
         add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared)
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:

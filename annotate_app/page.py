@@ -9,8 +9,10 @@ import streamlit as st
 
 from annotate_app import strings
 from annotate_app.entry import ask_for_entry, current_rater
+from annotate_app.lead_entry import is_asked_for, show_lead_entry
 from annotate_app.steps import show_step
 from annotate_app.unit_page import show_practice, show_units
+from annotate_app.watch import start_watch
 from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study import open_study
@@ -32,7 +34,10 @@ def show_page(arguments: Sequence[str]) -> None:
         if not arguments:
             raise InputError(strings.NO_STUDY)
         desk, sessions = _desks(arguments[0])
-        _show_work(desk, sessions)
+        if is_asked_for():
+            show_lead_entry(desk.study)
+        else:
+            _show_work(desk, sessions)
     except InputError as error:
         show_complaint(str(error))
 
@@ -60,4 +65,5 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions) -> None:
 def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
     """One study, and with it one database connection, for all sessions of this process."""
     study = open_study(folder)
+    start_watch(study)
     return AnnotationDesk(study), Sessions(study)

@@ -125,3 +125,34 @@ PROLIFIC = NO_WAY_OUT | {
     "nothing_text": "Others have taken the last units. Thank you for coming. Use the link below to "
     "return to Prolific: it brings your completion code with it.",
 }
+
+
+def _end(title: str, text: str) -> dict[str, str]:
+    """The words of the last screen, whether or not there was work before it."""
+    return {"done_title": title, "nothing_title": title, "done_text": text, "nothing_text": text}
+
+
+ENDED = {
+    "": {},
+    "paused": _end(
+        "Paused",
+        "The study is paused for now. Everything you answered is stored. "
+        "Please come back later: with the same code you go on where you left off.",
+    ),
+    "excluded": _end(
+        "Thank you",
+        "Your part in this study is over. Everything you answered is stored. "
+        "You can close this window; if you have a question, ask whoever gave you the code.",
+    ),
+}
+"""The last screen where the lead has paused the study, or ended a rater's part in it."""
+
+LEAD_TITLE = "Leading a study"
+LEAD_TEXT = (
+    "For the study's lead and its experts. If you came to label, use the link you were given."
+)
+LEAD_NAME = "Name"
+LEAD_PASSWORD = "Password"  # noqa: S105 - the label of the field
+LEAD_BUTTON = "Log in"
+LEAD_OVER = "this login is not valid or is over; log in again"
+LEAD_NOT_YOURS = "this page is not open to your account"

@@ -49,10 +49,14 @@ _mount = component(
 
 
 def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
-    """The rater's open unit; when none is left, the end."""
-    finish = completion_url(desk.study, "complete") if admission.way == "prolific" else ""
-    setting = Setting(words=_WORDS.get(admission.way, {}), finish=finish)
-    if not _show_panel(desk, admission.rater_id, setting):
+    """The rater's open unit; when none is left, the end. A pause is none."""
+    ended = desk.ended(admission.rater_id)
+    leaves = admission.way == "prolific" and ended != "paused"
+    setting = Setting(
+        words=_WORDS.get(admission.way, {}) | strings.ENDED[ended],
+        finish=completion_url(desk.study, "complete") if leaves else "",
+    )
+    if not _show_panel(desk, admission.rater_id, setting) and ended != "paused":
         sessions.complete(admission.rater_id)
 
 

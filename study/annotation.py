@@ -18,6 +18,7 @@ from study.answers import Answer, Flag, Given, Receipt, given_answers, take_answ
 from study.claims import Changes, Claim, Ledger
 from study.dealing import Hand, answered, asked_together, in_design
 from study.design import SessionDesign
+from study.oversight import Oversight
 from study.schema import claims
 from study.store import rater_kinds
 from study.tables import RATER_CODE, RESERVED_RATERS
@@ -59,6 +60,7 @@ class AnnotationDesk:
         self.study = study
         accepted = study.accepted_hashes().values()
         self._ledger = Ledger({digest for hashes in accepted for digest in hashes})
+        self._oversight = Oversight()
         self._cached: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
@@ -78,8 +80,9 @@ class AnnotationDesk:
         """What the rater has open, or else what comes next; None when nothing is left for them."""
         design = self._design()
         with self.study.store.write() as connection:
-            self._ledger.refresh(connection)
-            hand = Hand(rater_id, design, self._ledger)
+            hand = self._hand(connection, rater_id, design)
+            if self._oversight.ended(rater_id):
+                return None
             done, total = hand.progress()
             dealt = hand.deal(connection)
         if not dealt:
@@ -95,8 +98,18 @@ class AnnotationDesk:
         """(answers given, answers given and still to be given by this rater)."""
         design = self._design()
         with self.study.store.read() as connection:
-            self._ledger.refresh(connection)
-            return Hand(rater_id, design, self._ledger).progress()
+            return self._hand(connection, rater_id, design).progress()
+
+    def ended(self, rater_id: str) -> str:
+        """Why the lead lets this rater have no task: "paused", "excluded", or "" where they do."""
+        with self.study.store.read() as connection:
+            self._oversight = self._oversight.renewed(connection)
+            return self._oversight.ended(rater_id)
+
+    def _hand(self, connection: sa.Connection, rater_id: str, design: SessionDesign) -> Hand:
+        self._ledger.refresh(connection)
+        self._oversight = self._oversight.renewed(connection)
+        return Hand(rater_id, design, self._ledger, self._oversight.exclusions.keys())
 
     # Taking in
 

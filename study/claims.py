@@ -111,13 +111,20 @@ class Ledger:
         """The places that the rater has, answered or open."""
         return self._held.get(rater_id, frozenset())
 
-    def full(self, wanted: int, lapsed_before: str) -> set[Key]:
+    def full(self, wanted: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
         """The places that have their number of raters.
 
-        A claim that is unanswered and older than `lapsed_before` holds no place.
+        A claim that is unanswered and older than `lapsed_before` holds no place, and neither does
+        any of an excluded rater.
         """
-        lapsed = Counter(key for (key, _), at in self._open.items() if at < lapsed_before)
-        return {key for key, raters in self._holders.items() if len(raters) - lapsed[key] >= wanted}
+        idle = Counter(
+            key
+            for (key, rater), at in self._open.items()
+            if at < lapsed_before and rater not in excluded
+        )
+        for rater in excluded:
+            idle.update(self.held_by(rater))
+        return {key for key, raters in self._holders.items() if len(raters) - idle[key] >= wanted}
 
     def side_order(self, rater_id: str, unit_id: str) -> str | None:
         """The order in which the rater has seen this unit; None if they have not."""

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from rubrics.errors import InputError
 from study.files import atomic_write
+from study.quality_settings import QualitySettings
 from study.sampling import DEFAULT_STRATA
 from study.sections import Section, refusal_of
 from study.session.settings import (
@@ -76,8 +77,14 @@ class AnalysisSettings(Section):
     """The handicap of the alternative annotator test: .2 experts, .15 skilled, .1 crowd."""
     slices: tuple[str, ...] = ()
     """Units columns by which the main figures are repeated."""
+    variants: tuple[str, ...] = ()
+    """Units columns that tell variants of one question apart: how stable are answers and grades?"""
+    groups: tuple[str, ...] = ()
+    """Units columns that say whom a unit is about: does a grader fail one group?"""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
+    ensembles: tuple[tuple[str, ...], ...] = ()
+    """The graders of each ensemble; without, there is one of all graders."""
     leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Two leanings and the groups of each, to tell directions from the first to the second."""
     families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -115,6 +122,7 @@ class StudyConfig(Section):
     prolific: ProlificSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
+    quality: QualitySettings = QualitySettings()
     thresholds: dict[str, dict[str, float]] = Field(default_factory=dict)
     """rubric -> grader -> threshold, where it is not the rubric's own."""
     same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ given out and not answered holds its place until its lease is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -18,7 +18,7 @@ from study.design import SessionDesign
 from study.grades import utc_now
 from study.places import Place, Screen
 
-__all__ = ["Hand", "answered", "asked_together", "in_design"]
+__all__ = ["Hand", "answered", "asked_together", "in_design", "minutes_ago"]
 
 
 def answered(own: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
@@ -46,11 +46,14 @@ class Hand:
     rater_id: str
     design: SessionDesign
     ledger: Ledger
+    excluded: Set[str] = frozenset()
+    """The raters whose places are to be filled by others."""
 
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.own = self.ledger.of_rater(self.rater_id)
-        self.full = self.ledger.full(settings.raters_per_unit, _ago(settings.lease_minutes))
+        lapsed_before = minutes_ago(settings.lease_minutes)
+        self.full = self.ledger.full(settings.raters_per_unit, lapsed_before, self.excluded)
         self.opened = [
             claim
             for claim in self.own.values()
@@ -92,12 +95,12 @@ class Hand:
 
     def _lost(self, claim: Claim) -> bool:
         """Whether the rater was away so long that others have taken the place."""
-        lapsed = claim.claimed_at < _ago(self.design.settings.lease_minutes)
+        lapsed = claim.claimed_at < minutes_ago(self.design.settings.lease_minutes)
         return lapsed and claim.draw == 0 and claim.key in self.full
 
     def _keep_up(self, changes: Changes) -> None:
         """Give up what others have taken; renew the lease of what is about to be shown again."""
-        aging = _ago(self.design.settings.lease_minutes / 2)
+        aging = minutes_ago(self.design.settings.lease_minutes / 2)
         for claim in self.opened:
             if claim not in self.held:
                 changes.mark(claim.task_id, state="released")
@@ -196,6 +199,6 @@ class Hand:
         )
 
 
-def _ago(minutes: float) -> str:
+def minutes_ago(minutes: float) -> str:
     """The moment so many minutes ago, as the store writes moments."""
     return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="milliseconds")

@@ -26,6 +26,7 @@ __all__ = [
     "grades",
     "invite_events",
     "labels",
+    "lead_events",
     "login_attempts",
     "meta",
     "metadata",
@@ -185,6 +186,7 @@ response_attempts = Table(
     Index("response_attempts_by_subject", "subject", "pair_id", "side"),
 )
 
+
 account_events = Table(
     "account_events",
     metadata,
@@ -252,3 +254,15 @@ background_answers = Table(
     Column("created_at", String, nullable=False),
 )
 """What people say of themselves: kept here alone, never with labels."""
+
+lead_events = Table(
+    "lead_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),  # pause, resume, exclude, readmit, used
+    Column("rater_id", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("done_by", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+"""What the lead decided while people label, and which one-time links were used."""

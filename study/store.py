@@ -223,7 +223,7 @@ class Store(Database):
         rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = [
-            "" if row["probabilities"] is None else json.dumps(row["probabilities"]) for row in rows
+            "" if given is None else json.dumps(given) for given in frame["probabilities"]
         ]
         counts = [
             digest in ("", *accepted.get(rubric, ()))
@@ -260,7 +260,7 @@ def _response_rows(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
     return connection.execute(sa.select(responses).order_by(*order)).all()
 
 
-def _latest(connection: sa.Connection, table: sa.Table) -> list[dict[str, Any]]:
+def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
     """The latest event of every key under every text, in the order in which they came."""
     key = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
     last = sa.select(sa.func.max(table.c.event_id)).group_by(*(table.c[name] for name in key))
@@ -269,7 +269,7 @@ def _latest(connection: sa.Connection, table: sa.Table) -> list[dict[str, Any]]:
         .where(table.c.event_id.in_(last))
         .order_by(table.c.event_id)
     )
-    return [dict(row._mapping) for row in connection.execute(query)]
+    return [tuple(row) for row in connection.execute(query)]
 
 
 def rater_kinds(connection: sa.Connection) -> dict[str, str]:

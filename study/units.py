@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from study.pairs import sides_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -43,7 +45,8 @@ def has_known_answer(unit_id: str) -> bool:
 
 
 def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
-    """The `units` table: for every pair and subject one pair unit and two response units.
+    """The `units` table: for every pair and subject one pair unit and two response units, or the
+    one response unit where prompts are not paired.
 
     `answered` has the columns `pair_id, subject`, one row per pair that the subject answered. A
     response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
@@ -55,11 +58,12 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)
+    sides = sides_of(pairs)
+    kinds = ("", *sides) if len(sides) == 2 else sides
     rows = []
     for pair, row in zip(cells.index, cells.to_dict("records"), strict=True):
         for subject in sorted(subjects.get(pair, [])):
-            rows.append(_unit(pair, subject, "", row))
-            rows += [_unit(pair, subject, side, row) for side in ("a", "b")]
+            rows += [_unit(pair, subject, side, row) for side in kinds]
         if pair not in subjects:
             rows.append(_unit(pair, "", "", row))
     return pd.DataFrame(rows).fillna("")
