@@ -8,6 +8,7 @@ until something new has come in.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -19,11 +20,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.rater_quality import QUALITY_COLUMNS
+
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Figures", "LiveFigures"]
 
+_log = logging.getLogger(__name__)
+
+_BAD_INPUT = 2
+"""The exit code of a verb that says in one sentence what is wrong."""
+_FAILED = "the figures could not be made; the app's log says why"
+_TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
 _HOME = Path(__file__).resolve().parents[2]
 _RUN = (
     "import os, sys\n"
@@ -64,8 +73,13 @@ class Figures:
     def quality(self) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.read_csv(self.folder / "quality.csv", dtype={"rater_id": str}).fillna(
-            {"flagged": "", "reason": "", "excluded": "", "leaning_at": ""}
+        # A rater may be called NA: only numbers can be missing.
+        numbers = [name for name in QUALITY_COLUMNS if name not in _TEXTS]
+        return pd.read_csv(
+            self.folder / "quality.csv",
+            dtype=dict.fromkeys(_TEXTS, str),
+            keep_default_na=False,
+            na_values={name: [""] for name in numbers},
         )
 
 
@@ -74,14 +88,11 @@ class LiveFigures:
 
     def __init__(self, study_folder: Path) -> None:
         self._study = study_folder.resolve()
-        self._home = Path(tempfile.mkdtemp(prefix="evenhand-lead-"))  # for this user only
+        self._home = tempfile.TemporaryDirectory(prefix="evenhand-lead-")  # for this user only
         self._lock = threading.Lock()
         self._running = False
+        self._former: Figures | None = None
         self.latest: Figures | None = None
-
-    @property
-    def running(self) -> bool:
-        return self._running
 
     def wanted(self, version: str) -> None:
         """See to it that there are figures for this state of the study; returns at once."""
@@ -93,23 +104,29 @@ class LiveFigures:
         threading.Thread(target=self._make, args=(version,), daemon=True).start()
 
     def _make(self, version: str) -> None:
-        out = Path(tempfile.mkdtemp(dir=self._home))
-        complaint = "the figures could not be made"
+        out = Path(tempfile.mkdtemp(dir=self._home.name))
+        complaint = _FAILED
         try:
-            done = subprocess.run(
-                [sys.executable, "-c", _RUN, str(self._study), str(out)],
-                env=os.environ | {"PYTHONPATH": str(_HOME)},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            complaint = ""
-            if done.returncode:
-                lines = done.stderr.strip().splitlines()
-                said = lines[-1].partition(": ")[2] if lines else ""
-                complaint = said or "the figures could not be made"
+            complaint = self._run(out)
         finally:
-            before, self.latest = self.latest, Figures(version, out, complaint)
+            # Somebody may be reading the last ones; those before them are out of sight.
+            if self._former is not None:
+                shutil.rmtree(self._former.folder, ignore_errors=True)
+            self._former, self.latest = self.latest, Figures(version, out, complaint)
             self._running = False
-        if before is not None:
-            shutil.rmtree(before.folder, ignore_errors=True)
+
+    def _run(self, out: Path) -> str:
+        """Run the verbs; what is wrong, or nothing."""
+        done = subprocess.run(
+            [sys.executable, "-c", _RUN, str(self._study), str(out)],
+            env=os.environ | {"PYTHONPATH": str(_HOME)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            return ""
+        if done.returncode == _BAD_INPUT:
+            return done.stderr.strip().splitlines()[-1].partition(": ")[2]
+        _log.error("the figures could not be made: %s", done.stderr.strip())
+        return _FAILED

@@ -52,7 +52,13 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
 
 def enter(page: Page, served: Served) -> None:
     page.goto(lead_link(served.folder, served.url))
+    inside(page)
+
+
+def inside(page: Page) -> None:
+    """Wait until the pages are there, and the browser has put the login by."""
     expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
 
 
 def turn_to(page: Page, title: str) -> None:
@@ -78,7 +84,7 @@ def test_the_link_works_once_and_a_reload_goes_on(
     link = lead_link(served.folder, served.url)
     page = new_context().new_page()
     page.goto(link)
-    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    inside(page)
     assert page.url == f"{served.url}?{LINK_PARAMETER}=in"  # the token has left the address
     page.reload()
     expect(page.get_by_text("Log out")).to_be_visible()
