@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     )
     from analysis.decisions import (
         CeilingDifference,
+        ProbabilityScores,
         TunedThreshold,
         human_ceiling,
+        score_probabilities,
         tune_threshold,
     )
     from analysis.encoded import (
@@ -118,6 +120,7 @@ __all__ = [
     "IntraRater",
     "KappaTest",
     "Majority",
+    "ProbabilityScores",
     "Scale",
     "Scenario",
     "TunedThreshold",
@@ -148,6 +151,7 @@ __all__ = [
     "observed_agreement",
     "pass_chance",
     "rank_graders",
+    "score_probabilities",
     "scott_pi",
     "specific_agreement",
     "stuart_maxwell",
@@ -170,6 +174,7 @@ _HOMES = {
     "IntraRater": "analysis.procedures",
     "KappaTest": "analysis.sample_size",
     "Majority": "analysis.procedures",
+    "ProbabilityScores": "analysis.decisions",
     "Scale": "analysis.scale",
     "Scenario": "analysis.planning",
     "TunedThreshold": "analysis.decisions",
@@ -200,6 +205,7 @@ _HOMES = {
     "observed_agreement": "analysis.functions",
     "pass_chance": "analysis.planning",
     "rank_graders": "analysis.selection",
+    "score_probabilities": "analysis.decisions",
     "scott_pi": "analysis.functions",
     "specific_agreement": "analysis.functions",
     "stuart_maxwell": "analysis.significance",

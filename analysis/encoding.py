@@ -80,7 +80,8 @@ class LabelMatrix:
     Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
     unit was put to; `positive` (units, raters) are probabilities of the affirmative categories;
     `subject`, `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices`
-    are the columns that the units are to be sliced by.
+    are the columns that the units are to be sliced by. `methods` and `draws` say how each rater's
+    probabilities came about (see `analysis.combine.Readings`).
     """
 
     scale: Scale
@@ -97,6 +98,8 @@ class LabelMatrix:
     pair: Codes
     side: Codes
     slices: tuple[UnitColumn, ...] = ()
+    methods: tuple[str, ...] = ()
+    draws: tuple[int, ...] = ()
 
     @property
     def verdicts(self) -> npt.NDArray[np.int8]:
@@ -235,4 +238,6 @@ def encode(
         pair=pair.codes,
         side=side.codes,
         slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
+        methods=tuple(readings.methods[each] for each in order),
+        draws=tuple(readings.draws[each] for each in order),
     )

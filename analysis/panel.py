@@ -18,7 +18,7 @@ from analysis.ceiling import (
     add_ceiling_rows,
     baselines,
 )
-from analysis.combine import Readings, combine_readings
+from analysis.combine import Readings, combine_readings, methods_apart
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
@@ -30,6 +30,7 @@ from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
 from analysis.pair_rule import pair_verdicts
 from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
+from analysis.probability_quality import add_probability_rows
 from analysis.repeats import add_repeat_rows, repeats_of
 from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
@@ -169,6 +170,8 @@ def analyse(
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
+            own, about = methods_apart(own, name)
+            notes += about
             readings = combine_readings(own, scale, source)
             labels = encode(readings, scale, units, cluster, request.slices)
             if len(labels.raters) > MAX_LISTED_RATERS:
@@ -256,7 +259,8 @@ def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     if labels.has_verdicts:
-        _add_verdict_rows(rows, labels, shared)
+        # The last view is the binary verdict.
+        _add_verdict_rows(rows, labels, shared, kappas)
     return rows
 
 
@@ -279,9 +283,12 @@ def _views(labels: LabelMatrix) -> list[Coded]:
     return [*categories, labels.on_verdicts()] if labels.has_verdicts else categories
 
 
-def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) -> None:
-    """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
-    add_threshold_rows(rows, labels, shared)
+def _add_verdict_rows(
+    rows: ResultRows, labels: LabelMatrix, shared: Resamples, kappas: KappaMeans
+) -> None:
+    """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
+    add_threshold_rows(rows, labels, shared, kappas)
+    add_probability_rows(rows, labels, shared)
     overall = labels
     if labels.scale.unit == "response" and labels.side.max(initial=-1) >= 0:
         overall = pair_verdicts(labels)
