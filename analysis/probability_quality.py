@@ -38,8 +38,7 @@ class _Pairs:
     def squares(self, resamples: Resamples) -> Array:
         """Replicates (rows,) of the Brier score: the mean squared distance (Brier 1950)."""
         sums = self._totals(resamples, (self.positive - self.affirmed) ** 2)
-        scores: Array = sums[:, 0] / sums[:, -1]
-        return scores
+        return np.asarray(sums[:, 0] / sums[:, -1])
 
     def skill(self, resamples: Resamples) -> Array:
         """Replicates of 1 - Brier score / that of always stating the share of affirmatives."""
@@ -47,8 +46,8 @@ class _Pairs:
         share = sums[:, 1] / sums[:, -1]
         always = share * (1.0 - share)
         brier = sums[:, 0] / sums[:, -1]
-        out = np.full(len(sums), np.nan)
-        return 1.0 - np.divide(brier, always, out=out, where=always > 0)
+        relative = np.divide(brier, always, out=np.full(len(sums), np.nan), where=always > 0)
+        return np.asarray(1.0 - relative)
 
     def bins(self, resamples: Resamples) -> tuple[Array, Array, Array]:
         """Units, affirmatives and summed probabilities in each bin, three arrays (rows, BINS)."""

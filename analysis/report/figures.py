@@ -25,6 +25,9 @@ _SIGNED = {
     *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
     *("bias_self_preference", "bias_rater_group", "bias_slice"),
 }
+_SIGNED |= {"threshold_held_out_gain", "human_ceiling_difference_held_out"}
+_THRESHOLDS = {"threshold", "threshold_recommended"}
+"""Shown to three digits, however small."""
 _FIRST_LINE = 2
 _REASONS = {
     "no_variation": "no variation",
@@ -89,7 +92,7 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    if statistic == "threshold":
+    if statistic in _THRESHOLDS:
         return f"{value:.3g}"
     if statistic.startswith("bias_") and statistic.endswith("_p"):
         return f"{value:.2g}"
