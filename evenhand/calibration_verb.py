@@ -103,10 +103,11 @@ def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
     )
     for tables, sentences in render_thresholds_text(Analysis(results), context, objective):
         for table in tables:
-            rows = [[row.heading, *(cell.plain for cell in row.cells)] for row in table.rows]
+            rows = [
+                [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
+                for row in table.rows
+            ]
             print_table([table.stub, *table.columns], rows, title=table.caption)
-            for mark, text in table.footnotes:
-                console().print(f"({mark}) {text}")
         for sentence in sentences:
             console().print(sentence)
 
