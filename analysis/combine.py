@@ -35,9 +35,10 @@ class Readings:
     """One row per (unit, rater), sorted by rater, then unit.
 
     `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
-    the probability of the affirmative categories or NaN, `reason` why there is neither, else "".
-    `methods` says how each rater's probabilities came about, "" where unknown; `draws` is each
-    rater's usual number of draws a unit and order, 0 where probabilities are no shares of draws.
+    the probability of the affirmative categories or NaN, `confidence` that of the likeliest
+    category or NaN, `reason` why there is neither label nor probability, else "". `methods` says
+    how each rater's probabilities came about, "" where unknown; `draws` is each rater's usual
+    number of draws a unit and order, 0 where probabilities are no shares of draws.
     """
 
     units: tuple[str, ...]
@@ -47,6 +48,7 @@ class Readings:
     rater: Codes
     code: npt.NDArray[np.int8]
     positive: Array
+    confidence: Array
     reason: npt.NDArray[np.object_]
     methods: tuple[str, ...]
     draws: tuple[int, ...]
@@ -144,6 +146,7 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
         rater=cells // len(unit_names),
         code=code.astype(np.int8),
         positive=mean_positive,
+        confidence=_confidence(mean_each, mean_positive),
         reason=reason,
         methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
         draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
@@ -244,6 +247,13 @@ def _code_from_probabilities(
         likelier = np.where(positive >= 0.5, affirmative, 1 - affirmative)
         code = np.where((code < 0) & ~np.isnan(positive), likelier, code)
     return code
+
+
+def _confidence(each: Array, positive: Array) -> Array:
+    """The probability of the likeliest category, or else of the likelier verdict."""
+    known = ~np.isnan(each.sum(axis=1))
+    likeliest = np.where(known[:, None], each, 0.0).max(axis=1)
+    return np.where(known, likeliest, np.maximum(positive, 1.0 - positive))
 
 
 def _first_reason(

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.arrays import coded_raters, encode_column, encode_labels, same_length
+from analysis.arrays import (
+    cluster_codes,
+    coded_raters,
+    encode_column,
+    encode_labels,
+    same_length,
+)
 from analysis.calibration import Kind, calibrate
 from analysis.ceiling import CEILING, add_ceiling_rows
 from analysis.encoded import Bootstrap
@@ -78,7 +84,7 @@ def human_ceiling(
     people, own = encode_labels(humans, categories), encode_column(grader, categories)
     same_length(people, own)
     coded = coded_raters(people, own[:, None], categories, level)
-    coded = replace(coded, clusters=_clusters(clusters, len(own)))
+    coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
     add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
@@ -147,7 +153,7 @@ def tune_threshold(
         raise InputError(
             "a threshold needs a probability for every unit and both verdicts in the reference"
         )
-    of = _clusters(clusters, len(scores))
+    of = cluster_codes(clusters, len(scores))
     n = int(of.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
     found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
@@ -197,7 +203,7 @@ def score_probabilities(
     same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every unit, each between 0 and 1")
-    better = recalibrated(scores, affirmed, _clusters(clusters, len(scores)))
+    better = recalibrated(scores, affirmed, cluster_codes(clusters, len(scores)))
     anew = np.full(len(scores), np.nan) if better is None else better
     return ProbabilityScores(
         brier=float(np.mean((scores - affirmed) ** 2)),
@@ -205,14 +211,3 @@ def score_probabilities(
         brier_recalibrated=float(np.mean((anew - affirmed) ** 2)),
         ece_recalibrated=np.nan if better is None else calibration_error(better, affirmed),
     )
-
-
-def _clusters(clusters: Sequence[Hashable] | None, n: int) -> npt.NDArray[np.intp]:
-    import pandas as pd
-
-    if clusters is None:
-        return np.arange(n)
-    codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
-    if len(codes) != n or (codes < 0).any():
-        raise InputError(f"clusters must name a cluster for each of the {n} units")
-    return np.asarray(codes, dtype=np.intp)

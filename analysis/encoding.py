@@ -7,7 +7,7 @@ own categories, or the binary verdict) in the form that coefficients take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,13 +21,15 @@ from analysis.unit_columns import UnitColumn, look_up
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AFFIRMATIVE", "BINARY", "Coded", "LabelMatrix", "encode"]
+__all__ = ["AFFIRMATIVE", "BINARY", "COLLAPSED", "Coded", "LabelMatrix", "encode"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
 BINARY = "|binary"
 """What `subset` ends in on the binary verdict."""
+COLLAPSED = "|collapsed"
+"""What `subset` ends in on a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
 _KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
@@ -78,10 +80,11 @@ class LabelMatrix:
     """Everything raters said of one rubric, one row per unit and one column per rater.
 
     Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
-    unit was put to; `positive` (units, raters) are probabilities of the affirmative categories;
-    `subject`, `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices`
-    are the columns that the units are to be sliced by. `methods` and `draws` say how each rater's
-    probabilities came about (see `analysis.combine.Readings`).
+    unit was put to; `positive` (units, raters) are probabilities of the affirmative categories and
+    `confidence` (units, raters) those of the likeliest category, NaN where unknown; `subject`,
+    `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices` are the
+    units columns that were asked for. `methods` and `draws` say how each rater's probabilities came
+    about (see `analysis.combine.Readings`).
     """
 
     scale: Scale
@@ -89,6 +92,7 @@ class LabelMatrix:
     kinds: tuple[str, ...]
     codes: npt.NDArray[np.int8]
     positive: Array
+    confidence: Array
     asked: npt.NDArray[np.bool_]
     reasons: tuple[Counter[str], ...]
     clusters: Codes
@@ -123,6 +127,11 @@ class LabelMatrix:
         """Whether the scale says which categories are affirmative."""
         return bool(self.scale.affirmative)
 
+    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
+        """The units columns with these names."""
+        known = {column.name: column for column in self.slices}
+        return [known[name] for name in names]
+
     @property
     def humans(self) -> tuple[int, ...]:
         """Columns of the human raters."""
@@ -144,6 +153,13 @@ class LabelMatrix:
         verdicts = self.verdicts
         codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
         return self._coded(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), "nominal", subset + BINARY)
+
+    def on_collapsed(self, subset: str = "all") -> Coded:
+        """The labels on the rubric's coarser categories; unclear ones are missing."""
+        coarser = np.array([*self.scale.collapsed_codes, -1], dtype=np.int8)
+        names = tuple(self.scale.collapse)
+        values = tuple(float(rank) for rank in range(1, len(names) + 1))
+        return self._coded(coarser[self.codes], names, values, "nominal", subset + COLLAPSED)
 
     def _coded(
         self,
@@ -179,6 +195,7 @@ class LabelMatrix:
             self,
             codes=self.codes[kept],
             positive=self.positive[kept],
+            confidence=self.confidence[kept],
             asked=self.asked[kept],
             clusters=np.arange(len(kept)),
             n_clusters=len(kept),
@@ -212,9 +229,10 @@ def encode(
     at = (readings.unit, column[readings.rater])
     shape = (len(readings.units), len(order))
     codes = np.full(shape, -1, dtype=np.int8)
-    positive = np.full(shape, np.nan)
+    positive, confidence = np.full(shape, np.nan), np.full(shape, np.nan)
     asked = np.zeros(shape, dtype=bool)
     codes[at], positive[at], asked[at] = readings.code, readings.positive, True
+    confidence[at] = readings.confidence
     reasons = [Counter[str]() for _ in order]
     for row in np.flatnonzero(readings.reason != ""):
         reasons[at[1][row]][readings.reason[row]] += 1
@@ -229,6 +247,7 @@ def encode(
         kinds=tuple(readings.kinds[each] for each in order),
         codes=codes,
         positive=positive,
+        confidence=confidence,
         asked=asked,
         reasons=tuple(reasons),
         clusters=clusters.codes,

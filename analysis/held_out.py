@@ -9,16 +9,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from analysis.folds import folds
 from analysis.resampling import Resamples
 from analysis.threshold_sweep import OBJECTIVES, Candidates, best_of
 
-__all__ = ["folds_of", "held_out_verdicts", "verdict_tables"]
+__all__ = ["held_out_verdicts", "verdict_tables"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 Flags = npt.NDArray[np.bool_]
-
-FOLDS = 10
 
 
 def held_out_verdicts(
@@ -29,7 +28,7 @@ def held_out_verdicts(
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
     verdict too. Nothing with a single cluster.
     """
-    fold = folds_of(clusters)
+    fold = folds(clusters)
     if fold.max(initial=0) < 1:
         return {}
     verdicts = {objective: np.zeros(len(positive), dtype=bool) for objective in OBJECTIVES}
@@ -41,21 +40,6 @@ def held_out_verdicts(
             threshold = candidates.thresholds[best_of(function(tables))[0]]
             verdicts[objective][test] = positive[test] >= threshold
     return verdicts
-
-
-def folds_of(clusters: Codes) -> Codes:
-    """A fold for each unit: clusters stay whole, and the largest go first to the emptiest fold.
-
-    >>> folds_of(np.array([0, 0, 1, 2])).tolist()
-    [0, 0, 1, 2]
-    """
-    names, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    held = np.zeros(min(FOLDS, max(len(names), 1)), dtype=np.intp)
-    fold = np.empty(len(names), dtype=np.intp)
-    for cluster in np.argsort(-sizes, kind="stable"):
-        fold[cluster] = held.argmin()
-        held[fold[cluster]] += sizes[cluster]
-    return fold[own.reshape(-1)]
 
 
 def verdict_tables(verdict: Flags, affirmed: Flags, clusters: Codes, resamples: Resamples) -> Array:

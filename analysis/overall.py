@@ -13,7 +13,7 @@ from analysis.encoding import BINARY, LabelMatrix
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 
-__all__ = ["add_overall_rows", "exact_p", "kendall", "pearson", "spearman"]
+__all__ = ["add_overall_rows", "exact_p", "kendall", "mid_ranks", "pearson", "spearman"]
 
 Array = npt.NDArray[np.float64]
 Correlation = Callable[[Array, Array], Array]
@@ -41,10 +41,10 @@ def spearman(x: Array, y: Array) -> Array:
     >>> spearman(np.array([1, 2, 2, 3, 4, 5, 5]), np.array([2, 1, 3, 3, 4, 4, 6])).round(4).item()
     0.8889
     """
-    return pearson(_mid_ranks(x), _mid_ranks(y))
+    return pearson(mid_ranks(x), mid_ranks(y))
 
 
-def _mid_ranks(x: Array) -> Array:
+def mid_ranks(x: Array) -> Array:
     """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
     n = x.shape[-1]
     order = np.argsort(x, axis=-1)
@@ -105,7 +105,7 @@ def _orders(n: int) -> npt.NDArray[np.int8]:
 
 
 def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resamples) -> None:
-    """`subject_score` of humans and graders, and correlations of the scores between them.
+    """`subject_score` and `subject_rank` of humans and graders, and correlations of the scores.
 
     `verdicts` has one row per unit that counts towards a score. The humans' verdict on a unit is
     the mean of theirs. Two raters are compared on the units that both have; a subject that a
@@ -151,17 +151,19 @@ def _add_subject_scores(
 ) -> None:
     held = ~np.isnan(score)
     (means, _), subjects = _subject_means(verdicts, resamples, held, score, score)
+    ranks = mid_ranks(-means)  # 1 is the highest score
     for column, subject in enumerate(subjects):
         of_subject = held & (verdicts.subject == subject)
         numbers = resamples.count(verdicts.clusters, of_subject)
-        rows.add(
-            "subject_score",
-            resamples.interval(means[:, column], numbers[1]),
-            numbers,
-            rater_a=name,
-            subset=_SUBSET,
-            at=verdicts.subjects[subject],
-        )
+        for statistic, values in (("subject_score", means), ("subject_rank", ranks)):
+            rows.add(
+                statistic,
+                resamples.interval(values[:, column], numbers[1]),
+                numbers,
+                rater_a=name,
+                subset=_SUBSET,
+                at=verdicts.subjects[subject],
+            )
 
 
 def _subject_means(

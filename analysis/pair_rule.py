@@ -31,6 +31,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
         labels,
         codes=np.full((len(a), len(labels.raters)), -1, dtype=np.int8),
         positive=(single[a] + single[b]) / 2.0,
+        confidence=np.full((len(a), len(labels.raters)), np.nan),
         asked=labels.asked[a] | labels.asked[b],
         clusters=labels.clusters[a],
         subject=labels.subject[a],

@@ -6,46 +6,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from analysis.alternative_annotator import EPSILON, add_alt_test_rows
-from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
-from analysis.categories import add_category_rows
-from analysis.ceiling import (
-    add_baseline_ceiling_rows,
-    add_baseline_rows,
-    add_ceiling_rows,
-    baselines,
-)
-from analysis.combine import Readings, combine_readings, methods_apart
-from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
-from analysis.consensus import add_consensus_rows
-from analysis.coverage import add_coverage_rows, add_unscored_rows
+from analysis.alternative_annotator import EPSILON
+from analysis.bias import BiasSettings
 from analysis.decision_rule import DecisionRule
-from analysis.encoding import Coded, LabelMatrix, encode
-from analysis.generalizability import VarianceComponents, components_of
-from analysis.groups import add_group_rows, add_prevalence_rows
-from analysis.overall import add_overall_rows
-from analysis.pair_rows import add_humans_rows, add_pair_rows
-from analysis.pair_rule import pair_verdicts
-from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
-from analysis.probability_quality import add_probability_rows
-from analysis.repeats import add_repeat_rows, repeats_of
-from analysis.resampling import IntervalMethod, Resamples
+from analysis.disagreements import Disagreement
+from analysis.ensembles import check_ensembles
+from analysis.generalizability import VarianceComponents
+from analysis.one_rubric import RubricAnalysis, analyse_rubric
+from analysis.request import Request
+from analysis.resampling import IntervalMethod
 from analysis.results import ResultRows
 from analysis.scale import Scale
-from analysis.selection import add_price_rows
-from analysis.slices import (
-    add_main_rows,
-    add_rater_slice_rows,
-    add_slice_rows,
-    check_values,
-    members_of,
-)
-from analysis.thresholds import add_threshold_rows
-from analysis.verdicts import Verdict, judge_graders
-from analysis.verification import Verification, verify_estimates
+from analysis.slices import members_of
+from analysis.verdicts import Verdict
+from analysis.verification import Verification
 from analysis.versions import one_version
 from rubrics.errors import InputError
 from study.tables import row_number, validate_ratings
@@ -61,7 +35,8 @@ SEED = 20231206
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found: the `results` table, a verdict per rubric and grader, and notes."""
+    """What an analysis found: the `results` table, a verdict per rubric and grader, notes, and the
+    units where graders and people differ most."""
 
     results: pd.DataFrame
     verdicts: list[Verdict] = field(default_factory=list)
@@ -70,6 +45,7 @@ class Analysis:
     rule: DecisionRule = field(default_factory=DecisionRule)
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
+    disagreements: list[Disagreement] = field(default_factory=list)
 
 
 def analyse(
@@ -84,12 +60,17 @@ def analyse(
     interval_method: IntervalMethod = "percentile",
     epsilon: float = EPSILON,
     slices: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    groups: Sequence[str] = (),
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    ensembles: Sequence[Sequence[str]] = (),
     prices: Mapping[tuple[str, str], float] | None = None,
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, str] | None = None,
+    usage: pd.DataFrame | None = None,
     source: str = "ratings",
     verify: bool = False,
     why: bool = False,
@@ -111,11 +92,21 @@ def analyse(
     The slices and groups of people are audited for bias too; `bias` says what the audit has to know
     of groups and models (see `analysis.bias`).
 
+    `variants` are units columns that tell variants of one question apart: how stable are labels
+    from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
+    shows how stable the raters are. `groups` are units columns that say whom a unit is about: does
+    a grader fail one group (see `analysis.group_performance`)?
+
+    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
+    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
+    there is one of all graders.
+
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
-    rubric, the versions whose ratings count; `source` is what messages call the ratings. With
-    `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels, which
-    costs the time to load them (see `analysis.verification`). With `why` the variance of people's
-    labels is split, too: do they differ by unit, by rater, or otherwise?
+    rubric, the versions whose ratings count; `usage` says what graders did and cost (see
+    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
+    are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
+    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
+    differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -137,165 +128,83 @@ def analyse(
     """
     from threadpoolctl import threadpool_limits
 
-    rule = rule or DecisionRule()
-    if resamples < 1:
-        raise InputError(f"resamples is {resamples}; it must be 1 or more")
-    if not 0 <= epsilon < 1:
-        raise InputError(f"epsilon is {epsilon}; it must lie between 0 and 1")
-    request = _Request(
+    request = Request(
         units=units,
         cluster=cluster,
         sensitivity_cluster=sensitivity_cluster,
         slices=tuple(dict.fromkeys(slices)),
+        variants=tuple(dict.fromkeys(variants)),
+        groups=tuple(dict.fromkeys(groups)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
+        excluded=excluded or {},
+        ensembles=ensembles,
+        prices=prices or {},
+        usage=usage,
+        rule=rule or DecisionRule(),
+        bias=bias or BiasSettings(),
         epsilon=epsilon,
         resamples=resamples,
         seed=seed,
         method=interval_method,
-        bias=bias or BiasSettings(),
+        source=source,
+        why=why,
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
-    parts: list[ResultRows] = []
-    verdicts: list[Verdict] = []
-    notes: list[str] = []
-    components: dict[str, VarianceComponents] = {}
-    verification = Verification() if verify else None
+    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
+    counted, notes = _versions(ratings, declared, rubric_hashes)
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
-        for name, scale in declared.items():
-            accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-            own, about = one_version(ratings[ratings["rubric"] == name], name, accepted)
-            notes += about
-            if own.empty:
-                notes.append(f"{name or 'the rubric'}: no ratings")
-                continue
-            own, about = methods_apart(own, name)
-            notes += about
-            readings = combine_readings(own, scale, source)
-            labels = encode(readings, scale, units, cluster, request.slices)
-            if len(labels.raters) > MAX_LISTED_RATERS:
-                notes.append(
-                    f"{name or 'the rubric'}: {len(labels.raters)} raters; "
-                    f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
-                )
-            if why and (among := components_of(labels)) is not None:
-                components[name] = among
-            rows = _rubric_rows(labels, request)
-            add_bias_rows(
-                rows,
-                labels,
-                own,
-                UnitFacts(readings.units, units),
-                units=units,
-                cluster=cluster,
-                settings=request.bias,
-                members=request.people,
-                resampled=request.resampled,
+        found = [
+            analyse_rubric(
+                scale,
+                counted[name],
+                [(other, counted[other.name]) for other in _wordings(scale, declared)],
+                request,
+                judge=not scale.variant_of or scale.variant_of not in declared,
+                verify=verify,
             )
-            _add_with_other_clusters(rows, readings, scale, request)
-            if (own["draw"] > 0).any():
-                repeats = repeats_of(own, scale, units, cluster)
-                add_repeat_rows(rows, repeats, request.resampled)
-            if verification is not None:
-                for view in _views(labels):
-                    verification += verify_estimates(rows, view)
-            add_price_rows(rows, labels, prices or {})
-            parts.append(rows)
-            noun = _cluster_noun(units, cluster, scale)
-            verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes, verification, rule, components)
+            for name, scale in declared.items()
+        ]
+    return _together(found, notes, request, verify=verify)
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What was asked for, the same for every rubric."""
-
-    units: pd.DataFrame | None
-    cluster: str
-    sensitivity_cluster: str
-    slices: tuple[str, ...]
-    people: dict[str, frozenset[str]]
-    epsilon: float
-    resamples: int
-    seed: int
-    method: IntervalMethod
-    bias: BiasSettings
-    _latest: dict[bytes, Resamples] = field(default_factory=dict)
-
-    def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
-        """Resamples of clusters that stand in the data so often; the latest are kept."""
-        key = frequency.tobytes()
-        if key not in self._latest:
-            self._latest.clear()
-            rng = np.random.default_rng(self.seed)
-            self._latest[key] = Resamples(frequency, self.resamples, rng, self.method)
-        return self._latest[key]
+def _together(
+    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool
+) -> Analysis:
+    """The rubrics' analyses as one."""
+    verification = sum((each.verification for each in found), Verification())
+    return Analysis(
+        results=ResultRows.frame([each.rows for each in found]),
+        verdicts=[verdict for each in found for verdict in each.verdicts],
+        notes=[*notes, *(note for each in found for note in each.notes)],
+        verification=verification if verify else None,
+        rule=request.rule,
+        components={each.rows.rubric: each.components for each in found if each.components},
+        disagreements=[one for each in found for one in each.disagreements],
+    )
 
 
-def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
-    """All rows of one rubric, on the same resamples."""
-    rows = ResultRows(labels.scale.name)
-    for column in labels.slices:
-        check_values(column.name, column.values)
-    labels, frequency = labels.folded()
-    shared = request.resampled(frequency)
-    for view in _views(labels):
-        add_pair_rows(rows, view, shared)
-        add_humans_rows(rows, view, shared)
-        kappas = KappaMeans(view, shared)
-        add_group_rows(rows, kappas)
-        add_category_rows(rows, view, shared)
-        add_prevalence_rows(rows, view, shared)
-        add_baseline_rows(rows, view, shared)
-        add_ceiling_rows(rows, kappas)
-        add_baseline_ceiling_rows(rows, kappas)
-        add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
-        add_consensus_rows(rows, view, shared)
-        add_grader_comparison_rows(rows, kappas)
-        add_leniency_rows(rows, kappas)
-        add_unscored_rows(rows, labels, view, shared)
-        add_slice_rows(rows, labels, view, shared)
-        add_rater_slice_rows(rows, view, shared, request.people)
-    add_coverage_rows(rows, labels, shared)
-    if labels.has_verdicts:
-        # The last view is the binary verdict.
-        _add_verdict_rows(rows, labels, shared, kappas)
-    return rows
+def _versions(
+    ratings: pd.DataFrame,
+    declared: Iterable[str],
+    accepted: Mapping[str, Collection[str]] | None,
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Every rubric's ratings that count, and notes on those set aside."""
+    counted: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    for name in declared:
+        own = ratings[ratings["rubric"] == name]
+        counted[name], about = one_version(
+            own, name, None if accepted is None else accepted.get(name)
+        )
+        notes += about
+    return counted, notes
 
 
-def _add_with_other_clusters(
-    rows: ResultRows, readings: Readings, scale: Scale, request: _Request
-) -> None:
-    """The sensitivity line: the main figures with intervals from other clusters."""
-    column = request.sensitivity_cluster
-    if not column:
-        return
-    labels, frequency = encode(readings, scale, request.units, column).folded()
-    shared = request.resampled(frequency)
-    for view in _views(labels):
-        add_main_rows(rows, view, shared, at=f"cluster={column}")
-
-
-def _views(labels: LabelMatrix) -> list[Coded]:
-    """The readings of the labels: the categories, and the binary verdict where there is one."""
-    categories = [labels.on_categories()]
-    return [*categories, labels.on_verdicts()] if labels.has_verdicts else categories
-
-
-def _add_verdict_rows(
-    rows: ResultRows, labels: LabelMatrix, shared: Resamples, kappas: KappaMeans
-) -> None:
-    """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
-    add_threshold_rows(rows, labels, shared, kappas)
-    add_probability_rows(rows, labels, shared)
-    overall = labels
-    if labels.scale.unit == "response" and labels.side.max(initial=-1) >= 0:
-        overall = pair_verdicts(labels)
-        add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
-        add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
-    if labels.subjects:
-        add_overall_rows(rows, overall, shared)
+def _wordings(scale: Scale, declared: Mapping[str, Scale]) -> list[Scale]:
+    """The other wordings of a rubric among those declared."""
+    return [each for each in declared.values() if scale.name and each.variant_of == scale.name]
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
@@ -323,12 +232,3 @@ def _with_rubrics(
             f"{ratings['rubric'].iloc[at]!r}; declare its categories or leave its rows out"
         )
     return ratings
-
-
-def _cluster_noun(units: pd.DataFrame | None, cluster: str, scale: Scale) -> str:
-    """What a cluster is called in a sentence."""
-    if units is None or (cluster == "pair" and "cluster_id" not in units):
-        return "unit"
-    if cluster != "pair":
-        return cluster
-    return "pair" if scale.unit else "cluster"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.encoding import BINARY, LabelMatrix
-from analysis.held_out import folds_of
+from analysis.folds import folds
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 from analysis.thresholds import Reference, main_reference, probability_graders, references_of
@@ -101,7 +101,7 @@ def recalibrated(positive: Array, affirmed: Array, clusters: Codes) -> Array | N
     Between the probabilities that the curve was fitted on it runs straight, outside of them it is
     level. None with a single cluster. Source: Zadrozny & Elkan 2002.
     """
-    fold = folds_of(clusters)
+    fold = folds(clusters)
     if fold.max(initial=0) < 1:
         return None
     out = np.empty(len(positive))

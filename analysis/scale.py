@@ -25,7 +25,9 @@ class Scale:
     `categories` stand in their order; `affirmative` are those that count as a positive verdict
     (none: there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds`
     holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known; `favours`
-    says which categories favour side "a" or "b" of a pair.
+    says which categories favour side "a" or "b" of a pair. `unclear` categories say that nothing
+    can be told, `collapse` are coarser categories of the others, and `variant_of` names the rubric
+    that this one words differently.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -39,6 +41,9 @@ class Scale:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     unit: Literal["pair", "response", ""] = ""
     favours: Mapping[str, str] = field(default_factory=dict)
+    unclear: frozenset[str] = frozenset()
+    collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variant_of: str = ""
 
     def __post_init__(self) -> None:
         if not self.categories or len(set(self.categories)) < len(self.categories):
@@ -87,6 +92,9 @@ class Scale:
             thresholds=dict(thresholds or {}),
             unit=rubric.unit,
             favours={option.key: option.favours for option in rubric.options if option.favours},
+            unclear=frozenset(rubric.unclear),
+            collapse={each.name: each.options for each in rubric.collapse},
+            variant_of=rubric.variant_of,
         )
 
     @property
@@ -95,6 +103,12 @@ class Scale:
         return tuple(
             code for code, category in enumerate(self.categories) if category in self.affirmative
         )
+
+    @property
+    def collapsed_codes(self) -> tuple[int, ...]:
+        """For every category the position of its coarser one; -1 for an unclear one."""
+        coarser = {key: at for at, keys in enumerate(self.collapse.values()) for key in keys}
+        return tuple(coarser.get(category, -1) for category in self.categories)
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.ceiling import CEILING, add_ceiling_rows
-from analysis.encoding import BINARY, Coded, LabelMatrix
+from analysis.encoding import BINARY, Coded
 from analysis.groups import add_group_rows
 from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
@@ -74,7 +74,7 @@ def add_main_rows(
 
 
 def add_slice_rows(
-    rows: ResultRows, labels: LabelMatrix, coded: Coded, resamples: Resamples
+    rows: ResultRows, columns: Sequence[UnitColumn], coded: Coded, resamples: Resamples
 ) -> None:
     """The main figures in every slice of the units, and `slice_difference` of every grader.
 
@@ -82,7 +82,7 @@ def add_slice_rows(
     the slice less in the rest, in the same resamples. All of a reading's are screened together.
     """
     differences: list[_Difference] = []
-    for column in labels.slices:
+    for column in columns:
         for code, value in enumerate(column.values):
             chosen = column.codes == code
             if not chosen.any():
@@ -142,7 +142,7 @@ def check_values(column: str, values: Sequence[str]) -> None:
 
 
 def add_rater_slice_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, raters: dict[str, frozenset[str]]
+    rows: ResultRows, coded: Coded, resamples: Resamples, raters: Mapping[str, frozenset[str]]
 ) -> None:
     """The main figures with only the humans of every subgroup."""
     for name, members in raters.items():

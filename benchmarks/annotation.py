@@ -25,10 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from evenhand.demo.responses import demo_responses  # noqa: E402
-from rubrics import load_rubric, shipped_rubrics  # noqa: E402
 from study import create_study, open_study  # noqa: E402
 from study.annotation import AnnotationDesk  # noqa: E402
-from study.creation import StudyPlan  # noqa: E402
+from study.creation import StudyPlan, usual_rubrics  # noqa: E402
 from tests.annotate_app.conftest import (  # noqa: E402
     CLOCK,
     IS_NEXT,
@@ -67,7 +66,7 @@ def make_study(folder: Path) -> Path:
     """A study of 6,250 tasks, each wanted from 100 raters."""
     plan = StudyPlan(
         pairs=ROOT / "data" / "demo_pairs.csv",
-        rubrics=[load_rubric(name) for name in shipped_rubrics()],
+        rubrics=usual_rubrics(propositions=False),
         sample=PAIRS,
         raters_per_unit=100,
         synthetic=True,

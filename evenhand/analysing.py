@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.scale_options import add_scale_options, declared_scales, with_units
+from evenhand.scale_options import add_scale_options, declared_scales, keys_in, with_units
 from evenhand.terminal import console, working
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ def add_analysis_options(parser: argparse.ArgumentParser) -> None:
         "--slice", action="append", default=[], metavar="COL", help="repeat by a units column"
     )
     parser.add_argument(
+        "--group", action="append", default=[], metavar="COL", help="does a grader fail one group?"
+    )
+    parser.add_argument(
+        "--variant", action="append", default=[], metavar="COL", help="tells wordings apart"
+    )
+    parser.add_argument(
         "--rater-slice", action="append", default=[], metavar="COL", help="repeat by kind of person"
     )
     parser.add_argument(
@@ -44,6 +50,9 @@ def add_analysis_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
+    )
+    parser.add_argument(
+        "--ensemble", action="append", default=[], metavar="G1,G2", help="graders taken as one"
     )
 
 
@@ -64,6 +73,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
     """Analyse a study as study.toml says. Raises InputError where nothing is labelled yet."""
     from analysis import BiasSettings, DecisionRule, Scale, analyse
     from rubrics.errors import InputError
+    from study.oversight import oversight
 
     ratings = study.ratings()
     if ratings.empty:
@@ -76,6 +86,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
         name: Scale.from_rubric(rubric, study.config.thresholds.get(name))
         for name, rubric in study.rubrics.items()
     }
+    usage = study.store.grade_totals()
     with working("analysing"):
         analysis = analyse(
             ratings,
@@ -88,10 +99,17 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             interval_method=settings.interval,
             epsilon=settings.epsilon,
             slices=settings.slices,
+            variants=settings.variants,
+            groups=settings.groups,
             sensitivity_cluster=settings.sensitivity_cluster,
+            ensembles=settings.ensembles,
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
-            prices=_prices(study),
+            prices=_prices(usage),
             rubric_hashes=study.accepted_hashes(),
+            excluded={
+                rater: each.reason for rater, each in oversight(study.store).exclusions.items()
+            },
+            usage=usage,
             verify=True,
             why=why,
         )
@@ -125,9 +143,12 @@ def analyse_file(
             interval_method=arguments.interval,
             epsilon=arguments.epsilon,
             slices=arguments.slice,
+            variants=arguments.variant,
+            groups=arguments.group,
             raters=read_rater_columns(file) if arguments.rater_slice else None,
             rater_slices=arguments.rater_slice,
             sensitivity_cluster=arguments.sensitivity_cluster,
+            ensembles=[keys_in(graders) for graders in arguments.ensemble],
             source=file.name,
             verify=verify,
             why=why,
@@ -145,18 +166,18 @@ def analyse_file(
     )
 
 
-def _prices(study: Study) -> dict[tuple[str, str], float]:
+def _prices(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
     """What 1,000 units have cost, by rubric and grader: all attempts over the units graded."""
-    totals = study.store.grade_totals()
     return {
         (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
-        for row in totals.to_dict("records")
+        for row in usage.to_dict("records")
         if row["units"] and row["cost_usd"] == row["cost_usd"]
     }
 
 
 def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
     from analysis.report import ReportContext
+    from evenhand.report_texts import quoted_remarks, quoted_texts
 
     config = study.config
     facts: dict[str, str | int | float] = {
@@ -176,6 +197,13 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
         synthetic=config.synthetic,
         facts=facts,
         rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
+        label_names={
+            name: {option.key: option.name for option in rubric.options}
+            for name, rubric in study.rubrics.items()
+        },
+        published={name: rubric.published for name, rubric in study.rubrics.items()},
+        texts=quoted_texts(study, analysis.disagreements),
+        remarks=quoted_remarks(study, analysis.disagreements),
     )
 
 

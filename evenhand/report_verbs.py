@@ -39,8 +39,9 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
-    from analysis.report import write_report
+    from analysis.report import prepare_drawing, write_report
 
+    prepare_drawing()
     analysis, context = analyse_study(study)
     write_report(analysis, context, out)
     _print_verdicts(analysis)

@@ -17,9 +17,14 @@ __all__ = ["add_verbs"]
 
 
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    new = verbs.add_parser("new", help="make a study from paired prompts")
+    new = verbs.add_parser("new", help="make a study from paired prompts, or from propositions")
     new.add_argument("dir", type=Path, metavar="DIR", help="the study's folder; must not exist yet")
-    new.add_argument("--pairs", type=Path, required=True, metavar="FILE", help="the paired prompts")
+    new.add_argument("--pairs", type=Path, metavar="FILE", help="the paired prompts")
+    new.add_argument(
+        "--propositions", type=Path, metavar="FILE", help="statements (id, text) instead of pairs"
+    )
+    new.add_argument("--wordings", type=Path, metavar="FILE", help="how statements are put")
+    new.add_argument("--repeats", type=int, default=1, metavar="K", help="times each is put (1)")
     new.add_argument("--responses", type=Path, metavar="FILE", help="the subjects' responses")
     new.add_argument("--sample", type=int, metavar="N", help="pairs that people label (250)")
     new.add_argument(
@@ -32,7 +37,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--rubric",
         action="append",
         metavar="NAME|FILE",
-        help="a rubric of the study, repeatable (all that come with evenhand)",
+        help="a rubric of the study, repeatable (all that come with evenhand and fit)",
     )
     new.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
     new.add_argument("--store", default="study.db", metavar="URL", help=argparse.SUPPRESS)
@@ -62,10 +67,10 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _new(arguments: argparse.Namespace) -> None:
-    from rubrics import load_rubric, shipped_rubrics
+    from rubrics import load_rubric
     from rubrics.errors import InputError
     from study import create_study, open_study
-    from study.creation import StudyPlan
+    from study.creation import StudyPlan, usual_rubrics
 
     if arguments.raters < 1:
         raise InputError("--raters must be 1 or more")
@@ -74,8 +79,13 @@ def _new(arguments: argparse.Namespace) -> None:
     strata = arguments.stratify
     plan = StudyPlan(
         pairs=arguments.pairs,
+        propositions=arguments.propositions,
+        wordings=arguments.wordings,
+        repeats=arguments.repeats,
         responses=arguments.responses,
-        rubrics=[load_rubric(name) for name in arguments.rubric or shipped_rubrics()],
+        rubrics=[load_rubric(name) for name in arguments.rubric]
+        if arguments.rubric
+        else usual_rubrics(propositions=arguments.propositions is not None),
         sample=arguments.sample,
         stratify=None
         if strata is None
@@ -176,10 +186,13 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def describe_study(study: Study) -> None:
     """The sample against the whole, the work it means, and what it can decide."""
+    from study.pairs import sides_of
+
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     say = console().print
-    say(f"{len(sampled)} of {len(pairs)} pairs are sampled (seed {study.config.seed}).")
+    noun = "pairs" if len(sides_of(pairs)) == 2 else "prompts"
+    say(f"{len(sampled)} of {len(pairs)} {noun} are sampled (seed {study.config.seed}).")
     for column in study.config.sample.stratify:
         _print_shares(column, pairs[column], sampled[column])
     _print_workload(study)

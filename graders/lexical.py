@@ -1,4 +1,4 @@
-"""`baseline:lexical`: an offline grader that counts words. All its cues stand in the rubric file.
+"""`baseline:lexical`: an offline grader that counts words. All its words stand in the rubric file.
 
 A floor for the comparison with people, not a serious judge: it needs no key and no network, and a
 grader that agrees with people no better than this one measures little.
@@ -7,106 +7,37 @@ grader that agrees with people no better than this one measures little.
 from __future__ import annotations
 
 import hashlib
-import math
-import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from statistics import NormalDist
+from collections.abc import Mapping
+from dataclasses import replace
 
+from graders.cues import CueReader
 from graders.outcome import Outcome
-from rubrics import LexicalCues, Rubric
+from graders.polarity import PolarityReader
+from rubrics import PolarityWords, Rubric
 from rubrics.errors import InputError
 
-__all__ = ["LexicalGrader", "discretised_normal"]
-
-_NORMAL = NormalDist()
+__all__ = ["LexicalGrader"]
 
 
 class LexicalGrader:
-    """Reads units under one rubric. Raises InputError where the rubric has no cues it can use."""
+    """Reads units under one rubric. Raises InputError where the rubric has no words it can use."""
 
     def __init__(self, rubric: Rubric) -> None:
-        if rubric.lexical is None:
+        words = rubric.lexical
+        if words is None:
             raise InputError(
                 f"rubric {rubric.name!r} has no [lexical] table, so baseline:lexical cannot grade "
                 "it; add one to the rubric's file or leave the rubric out"
             )
-        self._cues = rubric.lexical
-        self._patterns = [(re.compile(c.pattern, re.IGNORECASE), c.weight) for c in self._cues.cues]
-        self._rubric = rubric
-        if self._cues.kind == "contrast":
-            self._sides = _contrast_options(rubric)
-        elif rubric.unit == "pair":
-            raise InputError(
-                f"rubric {rubric.name!r} is on pairs, but its [lexical] table is of kind "
-                '"ordinal"; use kind = "contrast"'
-            )
-        self.evidence = {"cues_hash": _hash(self._cues)}
+        self._reader: PolarityReader | CueReader
+        if isinstance(words, PolarityWords):
+            self._reader = PolarityReader(words)
+        else:
+            self._reader = CueReader(rubric, words)
+        self.evidence = {
+            "cues_hash": hashlib.sha256(words.model_dump_json().encode()).hexdigest()[:16]
+        }
 
     def grade(self, values: Mapping[str, str]) -> Outcome:
         """A label and a probability for every option."""
-        if self._cues.kind == "ordinal":
-            probabilities = self._place(self._score(values["response"]))
-        else:
-            a, b = (self._helpfulness(values[f"response_{side}"]) for side in "ab")
-            probabilities = self._compare(a - b)
-        label = max(probabilities, key=lambda key: probabilities[key])
-        return Outcome(label=label, probabilities=probabilities, evidence=self.evidence)
-
-    def _score(self, text: str) -> float:
-        """Weighted cue matches, per so many words where the rubric says so."""
-        score = sum(weight * len(regex.findall(text)) for regex, weight in self._patterns)
-        if self._cues.per_words:
-            score *= self._cues.per_words / max(len(text.split()), 1)
-        return score
-
-    def _helpfulness(self, text: str) -> float:
-        """Cue score, levelling off at the rubric's scale, and what the length adds to it."""
-        cues = self._cues
-        return cues.scale * math.tanh(self._score(text) / cues.scale) + (
-            cues.length_weight * math.log2(1 + len(text.split()))
-        )
-
-    def _place(self, score: float) -> dict[str, float]:
-        """A score of 0 lies on the first option, one of `scale` three quarters up the scale."""
-        keys = self._rubric.categories
-        centre = (len(keys) - 1) * math.tanh(max(score, 0.0) / self._cues.scale)
-        masses = discretised_normal(centre, self._cues.spread, len(keys))
-        return dict(zip(keys, masses, strict=True))
-
-    def _compare(self, difference: float) -> dict[str, float]:
-        """A difference beyond the tolerance favours a side; `spread` is how unsure that is."""
-        cues, (first, second, same) = self._cues, self._sides
-        p_first = _NORMAL.cdf((difference - cues.tolerance) / cues.spread)
-        p_second = _NORMAL.cdf((-difference - cues.tolerance) / cues.spread)
-        found = {first: p_first, second: p_second, same: max(1 - p_first - p_second, 0.0)}
-        total = sum(found.values())
-        return {key: found[key] / total for key in self._rubric.categories}
-
-
-def discretised_normal(centre: float, spread: float, count: int) -> Sequence[float]:
-    """Probabilities of the integers 0..count-1 under a normal; the ends take the tails.
-
-    >>> [round(p, 3) for p in discretised_normal(1.0, 0.5, 3)]
-    [0.159, 0.683, 0.159]
-    """
-    bounds = [_NORMAL.cdf((edge + 0.5 - centre) / spread) for edge in range(count - 1)]
-    cumulative = [0.0, *bounds, 1.0]
-    return [high - low for low, high in pairwise(cumulative)]
-
-
-def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
-    """The options for the first side, for the second, and for neither, by what they swap to."""
-    swaps = {key: rubric.swap(key) for key in rubric.categories}
-    sided = [key for key in rubric.categories if swaps[key] != key]
-    neither = [key for key in rubric.categories if swaps[key] == key]
-    if rubric.unit != "pair" or len(sided) != 2 or len(neither) != 1:
-        raise InputError(
-            f'rubric {rubric.name!r}: a [lexical] table of kind "contrast" needs a rubric on pairs '
-            "with one option for each side (naming each other in `swapped`) and one for neither"
-        )
-    return sided[0], sided[1], neither[0]
-
-
-def _hash(cues: LexicalCues) -> str:
-    return hashlib.sha256(cues.model_dump_json().encode()).hexdigest()[:16]
+        return replace(self._reader.read(values), evidence=self.evidence)

@@ -17,6 +17,7 @@ from graders.settings import Settings
 from graders.spec import parse_spec
 from rubrics import PromptText
 from rubrics.errors import InputError
+from study.pairs import sides_of
 from study.subjects import ResponseAttempt, ResponseLog
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _prompts(study: Study, scope: str) -> list[_Prompt]:
     return [
         _Prompt(row["pair_id"], side, row[f"prompt_{side}"])
         for row in pairs.to_dict("records")
-        for side in ("a", "b")
+        for side in sides_of(pairs)
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rubrics.cues import LexicalCues, PolarityWords
 from rubrics.parsing import RubricParser
 from rubrics.rendering import (
     TEXT_VARIABLES,
@@ -21,17 +22,13 @@ from rubrics.rendering import (
     render_for_prompt,
 )
 
-__all__ = ["Cue", "LexicalCues", "Option", "Rubric"]
+__all__ = ["Coarser", "Option", "Published", "Rubric"]
 
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Texts(_Strict):
+class _Texts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
@@ -55,41 +52,23 @@ class Option(_Texts):
         return value
 
 
-class Cue(_Strict):
-    """A case-insensitive regular expression and what a match adds to the score."""
+class Coarser(_Texts):
+    """A coarser category: its name and the options that it takes in."""
 
-    pattern: str = Field(min_length=1)
-    weight: float
-
-    @field_validator("pattern")
-    @classmethod
-    def _pattern_compiles(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"{value!r} is not a regular expression: {error}") from None
-        return value
+    name: str = Field(min_length=1)
+    options: tuple[str, ...] = Field(min_length=1)
 
 
-class LexicalCues(_Strict):
-    """How the offline lexical grader reads a response under this rubric. Raters never see it.
+class Published(_Texts):
+    """What others published of raters on this rubric, as printed. Raters never see it."""
 
-    `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
-    score levelling off at plus or minus `scale`, and compares them.
-    """
-
-    kind: Literal["ordinal", "contrast"]
-    cues: tuple[Cue, ...] = Field(min_length=1)
-    scale: float = Field(gt=0)
-    """The score, or difference of scores, that places a reading well past the middle."""
-    spread: float = Field(gt=0)
-    """Standard deviation of the reading: in categories, or of the difference of scores."""
-    per_words: int = Field(default=0, ge=0)
-    """Count matches per so many words; 0 counts them as they are."""
-    length_weight: float = 0.0
-    """What a doubling of the response's length adds to its score (contrast)."""
-    tolerance: float = Field(default=0.0, ge=0)
-    """The difference of scores within which two responses count as alike (contrast)."""
+    raters: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    agreement: str = ""
+    """Per-sample agreement on the binary verdict."""
+    kappa: str = ""
+    rho: str = ""
+    """Correlation of the subjects' overall scores."""
 
 
 class Rubric(_Texts):
@@ -107,7 +86,14 @@ class Rubric(_Texts):
     options: tuple[Option, ...] = Field(min_length=2)
     affirmative: tuple[str, ...] = ()
     threshold: float = Field(default=0.5, ge=0, le=1)
-    lexical: LexicalCues | None = None
+    unclear: tuple[str, ...] = ()
+    """Options that say that nothing can be told."""
+    collapse: tuple[Coarser, ...] = ()
+    """Coarser categories of all options but the unclear ones."""
+    variant_of: str = ""
+    """The rubric that this one words differently: grades under both show how stable a grader is."""
+    lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
+    published: tuple[Published, ...] = ()
 
     @field_validator("name")
     @classmethod
@@ -123,6 +109,7 @@ class Rubric(_Texts):
             raise ValueError("two options share a key; give each its own")
         if unknown := set(self.affirmative) - set(keys):
             raise ValueError(f"affirmative names {sorted(unknown)[0]!r}, which is no option's key")
+        self._check_coarser()
         if self.level == "interval" and not all(_is_number(key) for key in keys):
             raise ValueError("an interval scale needs numbers as option keys")
         self._check_variables()
@@ -158,6 +145,20 @@ class Rubric(_Texts):
                 "one on responses shows prompt, response"
             )
 
+    def _check_coarser(self) -> None:
+        named = [*self.unclear, *(key for each in self.collapse for key in each.options)]
+        for key in named:
+            if key not in self.categories:
+                raise ValueError(f"unclear or collapse names {key!r}, which is no option's key")
+            if named.count(key) > 1:
+                raise ValueError(f"unclear and collapse name {key!r} twice; it can mean one thing")
+        if self.collapse and (left := [key for key in self.categories if key not in named]):
+            raise ValueError(f"collapse has no place for {left[0]!r}; name it or call it unclear")
+        if isinstance(self.lexical, PolarityWords):
+            for key in self.lexical.scale:
+                if key not in self.categories:
+                    raise ValueError(f"lexical.scale names {key!r}, which is no option's key")
+
     def _check_swaps(self) -> None:
         swaps = {option.key: option.swapped or option.key for option in self.options}
         for key, other in swaps.items():
@@ -183,8 +184,9 @@ class Rubric(_Texts):
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
-        Level, affirmative options, favoured sides, threshold and lexical cues stay outside: they
-        change how labels are read, not what a rater was asked.
+        Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
+        lexical cues and published figures stay outside: they change how labels are read, not what a
+        rater was asked.
         """
         seen = self.model_dump(
             mode="json",

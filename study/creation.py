@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rubrics import Rubric, dump_rubric
+from rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
 from rubrics.errors import InputError
 from study.config import (
     FILE_NAME,
@@ -22,22 +23,39 @@ from study.config import (
     new_config_text,
 )
 from study.files import atomic_write
-from study.pairs import read_pairs, read_responses
+from study.pairs import read_pairs, read_responses, sides_of
+from study.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
 from study.sampling import DEFAULT_STRATA, draw_sample
 from study.store import Store
+from study.units import presented_values
 from study.workspace import RUBRICS_FOLDER, Study
 
-__all__ = ["StudyPlan", "built_whole", "create_study", "extend_sample", "new_folder"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "StudyPlan",
+    "built_whole",
+    "create_study",
+    "extend_sample",
+    "new_folder",
+    "usual_rubrics",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What a new study is made of. `stratify` None means the usual columns, as far as they exist;
-    `sample` None means the usual 250, or all pairs where there are fewer.
+    """What a new study is made of: paired prompts, or propositions (see `study.propositions`).
+
+    `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
+    250, or all pairs where there are fewer.
     """
 
-    pairs: Path
     rubrics: Sequence[Rubric]
+    pairs: Path | None = None
+    propositions: Path | None = None
+    wordings: Path | None = None
+    repeats: int = 1
     responses: Path | None = None
     sample: int | None = None
     stratify: Sequence[str] | None = None
@@ -48,8 +66,24 @@ class StudyPlan:
     name: str = ""
     """Shown in the report; the folder's name if empty."""
 
+    def read_prompts(self) -> pd.DataFrame:
+        """The prompts. Raises InputError where a file is bad or not exactly one kind is named."""
+        if self.pairs is not None and self.propositions is None:
+            if self.wordings is not None or self.repeats != 1:
+                raise InputError("wordings and repeats go with propositions, not with pairs")
+            return read_pairs(self.pairs)
+        if self.propositions is not None and self.pairs is None:
+            return read_propositions(self.propositions, self.wordings, self.repeats)
+        raise InputError("a study is made of paired prompts or of propositions: name one file")
+
 
 USUAL_SAMPLE = 250
+
+
+def usual_rubrics(*, propositions: bool) -> list[Rubric]:
+    """The shipped rubrics for a kind of study: those on a statement, or those without one."""
+    shipped = [load_rubric(name) for name in shipped_rubrics()]
+    return [rubric for rubric in shipped if (STATEMENT in rubric.variables) == propositions]
 
 
 def create_study(folder: str | Path, plan: StudyPlan) -> None:
@@ -59,7 +93,8 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
     """
     folder = new_folder(folder)
     _check_rubrics(plan.rubrics)
-    pairs = read_pairs(plan.pairs)
+    pairs = plan.read_prompts()
+    _check_fit(plan.rubrics, pairs)
     responses = read_responses(plan.responses, pairs) if plan.responses else None
     strata = tuple(
         plan.stratify
@@ -75,10 +110,10 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
         store=plan.store,
         sample=SampleSettings(pairs=size, stratify=strata),
         annotation=AnnotationSettings(
-            rubrics=tuple(rubric.name for rubric in plan.rubrics),
+            rubrics=tuple(each.name for each in plan.rubrics if not each.variant_of),
             raters_per_unit=plan.raters_per_unit,
         ),
-        analysis=AnalysisSettings(slices=strata),
+        analysis=_analysis_settings(pairs, strata),
     )
     with built_whole(folder) as building:
         atomic_write(building / FILE_NAME, new_config_text(config).encode())
@@ -95,11 +130,38 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
             store.close()
 
 
+def _analysis_settings(pairs: pd.DataFrame, strata: tuple[str, ...]) -> AnalysisSettings:
+    """Slices by the strata; the prompts on one proposition are one cluster, and its variants."""
+    if CLUSTER not in pairs:
+        return AnalysisSettings(slices=strata)
+    slices = tuple(column for column in strata if column != CLUSTER)
+    varied = tuple(column for column in VARIANTS if pairs[column].nunique() > 1)
+    return AnalysisSettings(slices=slices, cluster=CLUSTER, variants=varied)
+
+
 def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
     names = [rubric.name for rubric in rubrics]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two rubrics are called {name!r}; a study needs each name once")
+
+
+def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
+    """Raises InputError for a rubric that shows what these prompts do not have."""
+    cells = {str(name): cell for name, cell in prompts.iloc[0].items()}
+    sides = sides_of(prompts)
+    for rubric in rubrics:
+        if rubric.unit == "pair" and len(sides) == 1:
+            raise InputError(
+                f"rubric {rubric.name!r} is on pairs, and these prompts are not paired"
+            )
+        unit = (cells["pair_id"], "", "a" if rubric.unit == "response" else "")
+        values = presented_values(rubric, unit, "ab", cells, dict.fromkeys(sides, ""))
+        if missing := [name for name in rubric.variables if name not in values]:
+            raise InputError(
+                f"rubric {rubric.name!r} needs {missing[0]!r}, which the prompts do not have; add "
+                "that column to their file or leave the rubric out"
+            )
 
 
 def new_folder(folder: str | Path) -> Path:

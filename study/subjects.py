@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from study.grades import utc_now
+from study.pairs import sides_of
 from study.schema import response_attempts
 from study.store import Store
 
@@ -47,7 +48,7 @@ class ResponseLog:
         return set(self._texts(subject)) | set(zip(own["pair_id"], own["side"], strict=True))
 
     def add_whole_pairs(self, subject: str) -> int:
-        """Take every pair with both responses into the study; returns how many responses are new.
+        """Take every pair with all its responses into the study; returns how many are new.
 
         The first response to a prompt counts.
         """
@@ -55,11 +56,12 @@ class ResponseLog:
 
         texts = self._texts(subject)
         known = self._store.responses()
+        sides = sides_of(self._store.pairs())
         there = set(known.loc[known["subject"] == subject, "pair_id"])
         rows = [
             {"pair_id": pair, "side": side, "subject": subject, "response": text}
             for (pair, side), text in texts.items()
-            if pair not in there and (pair, "b" if side == "a" else "a") in texts
+            if pair not in there and all((pair, each) in texts for each in sides)
         ]
         return self._store.add_responses(pd.DataFrame(rows)) if rows else 0
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from study.pairs import sides_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from rubrics import Rubric
 
-__all__ = ["parse_unit_id", "presented_values", "unit_id", "units_table"]
+__all__ = ["has_known_answer", "parse_unit_id", "presented_values", "unit_id", "units_table"]
 
 
 def unit_id(pair_id: str, subject: str, side: str = "") -> str:
@@ -33,8 +35,18 @@ def parse_unit_id(text: str) -> tuple[str, str, str]:
     return pair_id, subject, side
 
 
+def has_known_answer(unit_id: str) -> bool:
+    """Whether this is a unit for practice or attention, not one of the study's own.
+
+    >>> has_known_answer("check:read-on"), has_known_answer("p0001|model-x")
+    (True, False)
+    """
+    return "|" not in unit_id
+
+
 def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
-    """The `units` table: for every pair and subject one pair unit and two response units.
+    """The `units` table: for every pair and subject one pair unit and two response units, or the
+    one response unit where prompts are not paired.
 
     `answered` has the columns `pair_id, subject`, one row per pair that the subject answered. A
     response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
@@ -46,11 +58,12 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)
+    sides = sides_of(pairs)
+    kinds = ("", *sides) if len(sides) == 2 else sides
     rows = []
     for pair, row in zip(cells.index, cells.to_dict("records"), strict=True):
         for subject in sorted(subjects.get(pair, [])):
-            rows.append(_unit(pair, subject, "", row))
-            rows += [_unit(pair, subject, side, row) for side in ("a", "b")]
+            rows += [_unit(pair, subject, side, row) for side in kinds]
         if pair not in subjects:
             rows.append(_unit(pair, "", "", row))
     return pd.DataFrame(rows).fillna("")

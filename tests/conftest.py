@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rubrics import load_rubric, shipped_rubrics
 from study import Study, create_study, open_study
-from study.creation import StudyPlan
+from study.creation import StudyPlan, usual_rubrics
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,7 +59,7 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
         plan = {
             "pairs": write_pairs(tmp_path / "pairs.csv", pairs),
             "responses": write_responses(tmp_path / "responses.jsonl", pairs, subjects),
-            "rubrics": [load_rubric(name) for name in shipped_rubrics()],
+            "rubrics": usual_rubrics(propositions=False),
             **fields,
         }
         create_study(folder, StudyPlan(**plan))  # type: ignore[arg-type]

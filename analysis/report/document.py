@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 from analysis.report import (
     agreement,
     bias,
+    clarity,
+    corrected_rates,
     direction,
+    disagreements,
+    groups,
     methods,
     overall,
     raters,
+    stability,
     thresholds,
     verdict_cards,
 )
@@ -30,13 +35,21 @@ SECTIONS = (
     overall.section,
     direction.section,
     thresholds.section,
+    corrected_rates.section,
     bias.section,
+    clarity.section,
+    stability.section,
+    groups.section,
     raters.section,
+    disagreements.section,
     methods.section,
 )
 
 
 def sections_of(analysis: Analysis, context: ReportContext) -> list[Section]:
-    """Every section, each with something to say or the reason why not."""
+    """Every section, each with something to say or the reason why not; those that belong to some
+    studies only are left out of others.
+    """
     source = Source.of(analysis, context)
-    return [section(source) for section in SECTIONS]
+    written = (section(source) for section in SECTIONS)
+    return [section for section in written if section is not None]

@@ -13,21 +13,38 @@ from analysis.results import RESULTS_KEY
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "shown"]
+__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]
 
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
 
-_SHARES = {"prevalence", "coverage", "subject_score"}
 _SIGNED = {
     "human_ceiling_difference",
+    "human_ceiling_difference_held_out",
+    "threshold_held_out_gain",
+    "slice_difference",
+    "rater_agreement_drift",
     "direction_net",
+    "rogan_gladen_bias",
     *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
     *("bias_self_preference", "bias_rater_group", "bias_slice"),
 }
-_SIGNED |= {"threshold_held_out_gain", "human_ceiling_difference_held_out"}
-_THRESHOLDS = {"threshold", "threshold_recommended"}
-"""Shown to three digits, however small."""
+_PLACES = {
+    **dict.fromkeys(("prevalence", "coverage", "subject_score", "sensitivity", "specificity"), 3),
+    **dict.fromkeys(("rate_human", "rate_raw", "rate_rogan_gladen", "rate_ppi"), 3),
+    **dict.fromkeys(("rater_seconds_median", "rater_seconds_part"), 1),
+    **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
+    **dict.fromkeys(("tokens_input", "tokens_output"), 0),
+}
+"""Places behind the point; 2 elsewhere."""
+_THREE_DIGITS = {
+    "threshold",
+    "threshold_recommended",
+    "subject_rank",
+    "rate_rank_raw",
+    "rate_rank_ppi",
+}
+"""Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
 _REASONS = {
     "no_variation": "no variation",
@@ -39,6 +56,9 @@ _REASONS = {
     "not_resampled": "not resampled",
     "too_few_raters": "too few raters",
     "category_not_used": "nobody used the category",
+    "grader_not_informative": "sensitivity + specificity - 1 may be 0",
+    "no_unlabelled_units": "nothing graded beyond people's labels",
+    "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
     "zero_variance": "no variance to test",
     "not_testable": "no test possible",
     "people_agree_by_chance": "people agree with each other no better than chance",
@@ -55,7 +75,7 @@ class Figure:
     none; `reason` says why the estimate is undefined; `remarks` is all else the row's note says.
     """
 
-    key: tuple[str, ...]
+    key: tuple[str, str, str, str, str, str]
     line: int
     n_units: int
     n_clusters: int
@@ -81,6 +101,12 @@ class Figure:
     def at(self) -> str:
         return self.key[5]
 
+    def datum(self, **more: object) -> dict[str, object]:
+        """What a chart draws of it: the bounds as they are, None where undefined, and its row."""
+        low, estimate, high = (None if math.isnan(each) else each for each in self.bounds)
+        found = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
+        return {**found, "row": self.line, **more}
+
 
 def shown(value: float, statistic: str = "") -> str:
     """A number rounded for display: shares to three places, coefficients to two.
@@ -92,11 +118,11 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    if statistic in _THRESHOLDS:
+    if statistic in _THREE_DIGITS:
         return f"{value:.3g}"
     if statistic.startswith("bias_") and statistic.endswith("_p"):
         return f"{value:.2g}"
-    places = 3 if statistic in _SHARES else 2
+    places = _PLACES.get(statistic, 2)
     value = round(value, places) + 0.0  # turns -0.0 into 0.0
     return f"{value:+.{places}f}" if statistic in _SIGNED else f"{value:.{places}f}"
 
@@ -107,7 +133,11 @@ class Figures:
     def __init__(self, results: pd.DataFrame) -> None:
         records = results.to_dict("records")
         each = (_figure(record, line) for line, record in enumerate(records, start=_FIRST_LINE))
-        self._by_key = {figure.key: figure for figure in each}
+        self._by_key: dict[tuple[str, ...], Figure] = {figure.key: figure for figure in each}
+        self._families: dict[tuple[str, str], dict[str, list[Figure]]] = {}
+        for figure in self._by_key.values():
+            subsets = self._families.setdefault(figure.key[:2], {})
+            subsets.setdefault(figure.subset, []).append(figure)
 
     @property
     def rubrics(self) -> list[str]:
@@ -131,9 +161,9 @@ class Figures:
         """The figure with this key."""
         return self.by_key((rubric, statistic, rater_a, rater_b, subset, at))
 
-    def by_key(self, key: Iterable[str]) -> Figure | None:
+    def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key."""
-        return self._by_key.get(tuple(key))
+        return self._by_key.get(key)
 
     def everywhere(self, rubric: str, statistic: str) -> list[Figure]:
         """All figures of one statistic, whatever they are on, in the order of the table."""
@@ -141,16 +171,27 @@ class Figures:
 
     def select(self, rubric: str, statistic: str, subset: str = ALL) -> list[Figure]:
         """All figures of one statistic, in the order of the table."""
-        wanted = (rubric, statistic, subset)
-        return [
-            figure for key, figure in self._by_key.items() if (key[0], key[1], key[4]) == wanted
-        ]
+        return self._families.get((rubric, statistic), {}).get(subset, [])
+
+    def slices(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
+        """All figures of one statistic in parts of the sample, on the categories, by column."""
+        found: dict[str, list[Figure]] = {}
+        for subset, figures in self._families.get((rubric, statistic), {}).items():
+            column, is_slice, _ = subset.partition("=")
+            if is_slice and not subset.endswith(BINARY):
+                found.setdefault(column, []).extend(figures)
+        return found
+
+    def with_statistic(self, rubric: str, statistic: str) -> list[Figure]:
+        """All figures of one statistic, whatever they are on, in the order of the table."""
+        return [figure for key, figure in self._by_key.items() if key[:2] == (rubric, statistic)]
 
 
 def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
-    key = tuple(str(record[name]) for name in RESULTS_KEY)
+    rubric, statistic, a, b, subset, at = (str(record[name]) for name in RESULTS_KEY)
+    key = (rubric, statistic, a, b, subset, at)
     estimate, low, high = (float(str(record[name])) for name in ("estimate", "low", "high"))
-    remarks = [_explained(part) for part in str(record["note"]).split("; ") if part]
+    remarks = [explained(part) for part in str(record["note"]).split("; ") if part]
     undefined = math.isnan(estimate)
     reason = (remarks.pop(0) if remarks else "undefined") if undefined else ""
     no_interval = math.isnan(low) or math.isnan(high)
@@ -168,7 +209,7 @@ def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     )
 
 
-def _explained(part: str) -> str:
+def explained(part: str) -> str:
     """A part of a note in words; what is not a known code stays as it is."""
     code, _, rest = part.partition(" ")
     return f"{_REASONS[code]} {rest}".strip() if code in _REASONS else part

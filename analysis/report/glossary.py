@@ -119,6 +119,9 @@ GLOSSARY: dict[str, Entry] = {
     "subject_score": Entry(
         "Score", "Subject score", "share of affirmative verdicts among a subject's units"
     ),
+    "subject_rank": Entry(
+        "Rank", "Subject rank", "a subject's place by score, 1 the highest; equal scores share it"
+    ),
     "spearman": Entry(
         "Spearman ρ", "Spearman's rho", "correlation of ranks; exact p up to 9 subjects"
     ),
@@ -323,6 +326,133 @@ GLOSSARY: dict[str, Entry] = {
     "intra_rater_kappa": Entry(
         "κ with oneself", "Intra-rater kappa", "kappa between a rater's repeats", "Cohen 1960"
     ),
+    "rater_agreement": Entry(
+        "Agreement with other people",
+        "A person's agreement with the others",
+        "share of pairs of labels, the person's and another's on one unit, that are alike",
+        "Cochran 1977 for the interval",
+    ),
+    "rater_seconds_median": Entry(
+        "Median time, s",
+        "Time per label",
+        "median seconds from seeing a unit to its label, pauses left out",
+        "Conover 1999 for the interval",
+    ),
+    "rater_seconds_drift": Entry(
+        "Time, second half to first",
+        "Change of speed",
+        "typical (geometric mean) time in the second half of a session over that in the first; "
+        "below 1 the rater became faster",
+        "Welch 1947 for the interval",
+    ),
+    "rater_agreement_drift": Entry(
+        "Agreement, second half less first",
+        "Change of agreement",
+        "agreement with the other people in the second half of a session less that in the first",
+        "Cochran 1977 for the interval",
+    ),
+    "rater_seconds_part": Entry(
+        "Median time, s",
+        "Time per label by part of the session",
+        "as the time per label, in one part of equally many labels",
+        "Conover 1999 for the interval",
+    ),
+    "rater_agreement_part": Entry(
+        "Agreement with other people",
+        "Agreement by part of the session",
+        "share of pairs of labels, the rater's and another person's, that are alike, in one part",
+        "Cochran 1977 for the interval",
+    ),
+    "disagreement": Entry(
+        "Size",
+        "Disagreement on a unit",
+        "mean distance of the grader's label to people's, less people's from each other; 1 is the "
+        "whole scale, or another category against all people",
+    ),
+    "disagreement_probability": Entry(
+        "Probability", "A grader's probability on a unit", "that the affirmative verdict holds"
+    ),
+    "grades_attempted": Entry("Attempts", "Attempts", "how often a grader was asked"),
+    "grades_scored": Entry("Scored", "Grades scored", "questions whose latest answer has a label"),
+    "grades_unscored": Entry(
+        "Unscored", "Grades unscored", "questions whose latest answer has no valid label"
+    ),
+    "tokens_input": Entry("Tokens in", "Tokens read", "in all attempts, cached ones included"),
+    "tokens_output": Entry("Tokens out", "Tokens written", "in all attempts"),
+    "cost_usd": Entry(
+        "Cost, USD", "Cost in US dollars", "of all attempts, failed ones too, at listed prices"
+    ),
+    "ensemble_agreement": Entry(
+        "Agreement",
+        "Agreement of an ensemble, and of its members",
+        "share of units labelled as people's majority, where all members have a label; the best "
+        "single grader is chosen on other pairs than those it is judged on",
+    ),
+    "ensemble_kappa": Entry("κ", "Kappa of an ensemble", "as before, beyond chance", "Cohen 1960"),
+    "ensemble_balanced_accuracy": Entry(
+        "Balanced accuracy",
+        "Balanced accuracy of an ensemble",
+        "the mean, over people's categories, of the share that is labelled alike",
+        "Brodersen et al. 2010",
+    ),
+    "ensemble_mean_kappa": Entry(
+        "Mean κ with people", "Mean kappa of an ensemble", "the mean of the kappas with each person"
+    ),
+    "rate_human": Entry(
+        "People, on their sample",
+        "People's rate",
+        "share of a subject's units that people's majority affirms",
+    ),
+    "rate_raw": Entry(
+        "Raw", "Raw rate", "share of a subject's units that a grader affirms, on all it graded"
+    ),
+    "rate_rogan_gladen": Entry(
+        "Rogan-Gladen",
+        "Rate corrected by Rogan and Gladen",
+        "(raw rate + specificity - 1) / (sensitivity + specificity - 1), error rates from all "
+        "subjects together",
+        "Rogan & Gladen 1978",
+    ),
+    "rate_ppi": Entry(
+        "PPI++",
+        "Rate by prediction-powered inference",
+        "people's rate on the sample, plus a weight times the grader's rate elsewhere less its "
+        "rate on the sample",
+        "Angelopoulos et al. 2023",
+    ),
+    "rate_ppi_lambda": Entry(
+        "Weight λ",
+        "Weight of PPI++",
+        "how much the grader is drawn on, from 0 (people's sample alone) to 1",
+        "Angelopoulos et al. 2023",
+    ),
+    "sensitivity": Entry(
+        "Sensitivity", "Sensitivity", "of what people affirm, the share that the grader affirms"
+    ),
+    "specificity": Entry(
+        "Specificity", "Specificity", "of what people do not affirm, the share left unaffirmed too"
+    ),
+    "youden_j": Entry(
+        "Youden J",
+        "Youden's J",
+        "sensitivity + specificity - 1: 0 where verdicts say nothing",
+        "Youden 1950",
+    ),
+    "rogan_gladen_bias": Entry(
+        "Bias of Rogan-Gladen",
+        "Bias of pooled error rates",
+        "on the labelled units, what that correction makes of a subject's rate less people's own",
+    ),
+    "rate_rank_raw": Entry("Raw", "Place by the raw rate", "1 is the highest rate"),
+    "rate_rank_ppi": Entry("PPI++", "Place by the rate of PPI++", "1 is the highest rate"),
+    "rate_order_kendall": Entry(
+        "τ-b", "Order before and after", "Kendall's tau-b of raw rates and those of PPI++"
+    ),
+    "rate_order_flip": Entry(
+        "Flips",
+        "Flips by PPI++",
+        "share of resamples in which the corrected rates of two neighbours stand the other way",
+    ),
     "slice_difference": Entry(
         "Difference to the rest",
         "Difference of a slice to the rest",
@@ -392,6 +522,62 @@ GLOSSARY: dict[str, Entry] = {
         "affirmative calls in a part of the sample less in the rest, and from that people's "
         "difference, scaled",
         "Benjamini & Hochberg 1995 for many parts",
+    ),
+    "stability_fleiss_kappa": Entry(
+        "Stability κ",
+        "Stability",
+        "Fleiss' kappa across the variants of a question, or across wordings of the rubric",
+        "Feng et al. 2023",
+    ),
+    "stability_sd": Entry(
+        "Mean SD",
+        "Spread across variants",
+        "mean over questions of the standard deviation of the label's place on the scale",
+        "Feng et al. 2023",
+    ),
+    "group_balanced_accuracy": Entry(
+        "Balanced accuracy",
+        "Balanced accuracy by group",
+        "mean recall of the categories, against the majority of people",
+    ),
+    "group_precision": Entry(
+        "Precision", "Precision by group", "of what the grader calls so, the share that people do"
+    ),
+    "group_recall": Entry(
+        "Recall", "Recall by group", "of what people call so, the share that the grader does"
+    ),
+    "group_kappa": Entry(
+        "Cohen κ", "Kappa by group", "the grader's kappa with the majority of people", "Cohen 1960"
+    ),
+    "group_difference": Entry(
+        "To the rest",
+        "Difference to the rest",
+        "the group's balanced accuracy less that of all other groups' units",
+    ),
+    "group_gap": Entry(
+        "Gap",
+        "Gap between groups",
+        "best group's balanced accuracy less the worst one's, with an interval for all at once",
+    ),
+    "clear_share": Entry(
+        "Clear", "Clear units", "share of units on which the majority of people sees a side"
+    ),
+    "clear_agreement": Entry(
+        "On clear units",
+        "Agreement on clear units",
+        "share of the clear units on which the grader says what most people say",
+        "Feng et al. 2023",
+    ),
+    "sorted_agreement": Entry(
+        "On all units",
+        "Agreement on all units",
+        "the same on all units, unclear being a category of its own",
+    ),
+    "mean_confidence": Entry(
+        "Confidence",
+        "Mean confidence",
+        "the grader's probability of its likeliest category, where people see a side or none",
+        "Feng et al. 2023",
     ),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.ceiling import BASELINES, CEILING
+from analysis.ensembles import ensemble_title, is_ensemble
 from analysis.report.blocks import Block, Heading
 from analysis.report.context import ReportContext
 from analysis.report.figures import ALL, ALL_BINARY, Figure, Figures
@@ -36,6 +37,8 @@ def rater_title(rater: str) -> str:
     >>> rater_title("humans"), rater_title("baseline:constant"), rater_title("r07")
     ('People', 'Baseline: constant', 'r07')
     """
+    if is_ensemble(rater):
+        return ensemble_title(rater)
     return _GROUP_NAMES.get(rater) or _BASELINE_NAMES.get(rater) or rater
 
 
@@ -66,14 +69,25 @@ class Source:
         for statistic in ("observed_agreement", CEILING):
             for figure in self.figures.select(rubric, statistic, subset):
                 first, second = figure.raters
-                if first == "humans" and second and second not in BASELINES:
+                others = second in BASELINES or is_ensemble(second)
+                if first == "humans" and second and not others:
                     seen[second] = None
         return list(seen)
+
+    def ensembles(self, rubric: str, subset: str) -> list[str]:
+        """The ensembles of graders."""
+        found = self.figures.select(rubric, CEILING, subset)
+        return [figure.raters[1] for figure in found if is_ensemble(figure.raters[1])]
 
     def pairs(self, rubric: str, statistic: str, subset: str) -> list[tuple[str, str]]:
         """The pairs of single raters that a statistic is given for."""
         found = (figure.raters for figure in self.figures.select(rubric, statistic, subset))
         return [(first, second) for first, second in found if second and first != "humans"]
+
+    def raters(self, rubric: str) -> list[str]:
+        """The single raters of the listed pairs, people first."""
+        pairs = self.pairs(rubric, "observed_agreement", ALL)
+        return list(dict.fromkeys(rater for pair in pairs for rater in pair))
 
     def groups(self, rubric: str, subset: str) -> list[str]:
         """The groups worth a row: those that hold two raters and repeat no other group."""
@@ -91,13 +105,26 @@ class Source:
         given = [name for name in metric if self.figures.select(rubric, name, subset)]
         return given or ["krippendorff_alpha_nominal"]
 
+    def kappa(self, rubric: str, subset: str) -> str:
+        """The kappa that decides: with quadratic weights where the categories are ordered."""
+        weighted = "weighted_kappa_quadratic"
+        return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
+
     def row(
-        self, rubric: str, statistics: list[str], raters: tuple[str, str], subset: str
+        self,
+        rubric: str,
+        statistics: list[str],
+        raters: tuple[str, str],
+        subset: str,
+        at: str = "",
     ) -> list[Figure | None]:
         """The figures of two raters (or of a group), one for each statistic."""
-        return [self.figures.get(rubric, name, *raters, subset) for name in statistics]
+        return [self.figures.get(rubric, name, *raters, subset, at) for name in statistics]
 
     def caption(self, rubric: str, what: str) -> str:
-        """A table's caption; on a synthetic report it says so."""
-        mark = " (synthetic)" if self.context.synthetic else ""
-        return f"{self.context.title_of(rubric)}: {what}{mark}"
+        """The caption of what speaks of one rubric."""
+        return self.marked(f"{self.context.title_of(rubric)}: {what}")
+
+    def marked(self, caption: str) -> str:
+        """A caption that says so where the report is synthetic."""
+        return f"{caption} (synthetic)" if self.context.synthetic else caption

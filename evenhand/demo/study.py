@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from evenhand.terminal import Report
     from study import Study
 
-__all__ = ["DEMO_SEED", "LEXICAL", "is_demo", "make_demo"]
+__all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
 
 DEMO_SEED = 7
 LEXICAL = "baseline:lexical"
@@ -21,25 +20,15 @@ SAMPLE = 250
 STEPS = 4
 
 
-def is_demo(folder: Path) -> bool:
-    """Whether a demo study stands in this folder."""
-    try:
-        settings = tomllib.loads((folder / "study.toml").read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return False
-    return settings.get("synthetic") is True
-
-
 def make_demo(folder: Path, progress: Report) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
     from evenhand.demo.bank import leanings
     from graders import grade
-    from rubrics import load_rubric, shipped_rubrics
     from study import create_study, open_study
     from study.config import change_config
-    from study.creation import StudyPlan, built_whole, new_folder
+    from study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
 
-    rubrics = [load_rubric(name) for name in shipped_rubrics()]
+    rubrics = usual_rubrics(propositions=False)
     with (
         built_whole(new_folder(folder)) as building,
         as_file(files("data") / "demo_pairs.csv") as pairs,
@@ -64,7 +53,7 @@ def make_demo(folder: Path, progress: Report) -> None:
             progress(2, STEPS, "labelling by synthetic raters")
             _rate(study, truth)
             progress(3, STEPS, f"grading with {LEXICAL}")
-            grade(study, [LEXICAL])
+            grade(study, [LEXICAL], scope="all")
         progress(STEPS, STEPS, "done")
 
 
@@ -78,10 +67,11 @@ def _respond(study: Study) -> pd.DataFrame:
 
 
 def _rate(study: Study, truth: pd.DataFrame) -> None:
-    """Let the synthetic raters rate the sample."""
+    """Let the synthetic people rate the sample, and the graders everything."""
     from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
     from study.exchange import import_ratings
 
     sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
-    ratings = simulate_ratings([*ANNOTATORS, *GRADERS], sampled, study.rubrics, DEMO_SEED)
-    import_ratings(study, ratings, "synthetic ratings")
+    for raters, units in ((ANNOTATORS, sampled), (GRADERS, truth)):
+        ratings = simulate_ratings(raters, units, study.rubrics, DEMO_SEED)
+        import_ratings(study, ratings, "synthetic ratings")

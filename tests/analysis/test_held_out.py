@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.model_selection import GroupKFold
 
-from analysis.held_out import folds_of, held_out_verdicts
+from analysis.folds import folds
+from analysis.held_out import held_out_verdicts
 from analysis.threshold_sweep import Candidates
-
-
-def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
-    """As even in size, whole in clusters, and ten of them."""
-    clusters = rng.integers(0, 37, 300)
-    own = folds_of(clusters)
-    theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]
-    assert sorted(np.bincount(own)) == sorted(theirs)
-    assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
-    assert set(folds_of(np.zeros(5, dtype=np.intp))) == {0}
 
 
 def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> None:
@@ -24,7 +14,7 @@ def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> Non
     p, clusters = rng.random(200), np.repeat(np.arange(50), 4)
     reference = (rng.random(200) < p).astype(np.int8)
     before = held_out_verdicts(p, reference, clusters, 0.5)
-    own = folds_of(clusters) == folds_of(clusters)[0]
+    own = folds(clusters) == folds(clusters)[0]
     turned = np.where(own, 1 - reference, reference).astype(np.int8)
     after = held_out_verdicts(p, turned, clusters, 0.5)
     assert all((before[name][own] == after[name][own]).all() for name in before)

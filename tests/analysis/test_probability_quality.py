@@ -14,7 +14,7 @@ from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import GroupKFold
 
 from analysis import Scale, analyse, score_probabilities
-from analysis.held_out import folds_of
+from analysis.folds import folds
 from analysis.probability_quality import bin_of, calibration_error, isotonic_curve, recalibrated
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
@@ -39,7 +39,7 @@ def test_recalibration_is_that_of_scikit_learn(rng: np.random.Generator) -> None
     clusters = np.repeat(np.arange(50), 4)
     found = recalibrated(p, y, clusters)
     assert found is not None
-    fold = folds_of(clusters)
+    fold = folds(clusters)
     for each in range(10):
         test = fold == each
         theirs = IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])

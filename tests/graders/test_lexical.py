@@ -6,7 +6,8 @@ import time
 import pytest
 
 from graders import grade
-from graders.lexical import LexicalGrader, discretised_normal
+from graders.cues import discretised_normal
+from graders.lexical import LexicalGrader
 from rubrics import Rubric, load_rubric
 from rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy

@@ -33,7 +33,7 @@ def test_shipped_rubric_survives_being_written_and_read(name: str) -> None:
     assert again.hash == rubric.hash
 
 
-def test_the_three_rubrics_of_the_study_have_its_options() -> None:
+def test_the_shipped_rubrics_have_the_options_of_their_studies() -> None:
     facts = {
         name: (load_rubric(name).unit, load_rubric(name).categories, load_rubric(name).affirmative)
         for name in shipped_rubrics()
@@ -42,6 +42,7 @@ def test_the_three_rubrics_of_the_study_have_its_options() -> None:
         "even-handedness": ("pair", ("A", "B", "C"), ("C",)),
         "hedging": ("response", ("1", "2", "3", "4", "5"), ("4", "5")),
         "refusal": ("response", ("1", "2", "3", "4", "5"), ("4", "5")),
+        "stance": ("response", ("1", "2", "3", "4", "U"), ("3", "4")),
     }
 
 

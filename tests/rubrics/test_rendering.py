@@ -14,6 +14,7 @@ VALUES = {
     "response_a": "RA",
     "prompt_b": "PB",
     "response_b": "RB",
+    "statement": "S",
 }
 
 

@@ -28,8 +28,10 @@ HEADINGS = (
     "Overall agreement",
     "Direction",
     "Thresholds",
+    "Corrected rates",
     "Bias audit",
     "Raters",
+    "Disagreements worth reading",
     "Methods and provenance",
 )
 

@@ -1,0 +1,65 @@
+"""Clear and unclear: is a grader right where people see a side, and less sure where they do not?"""
+
+from __future__ import annotations
+
+from analysis.clarity import CLEAR_AGREEMENT
+from analysis.encoding import COLLAPSED
+from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL, Figure
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+
+__all__ = ["section"]
+
+_SUBSET = ALL + COLLAPSED
+_PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
+_GRADERS = [CLEAR_AGREEMENT, "sorted_agreement"]
+
+
+def section(source: Source) -> Section | None:
+    """For rubrics that call a category unclear: people first, then every grader."""
+    blocks = source.per_rubric(lambda rubric: [*_people(source, rubric), *_graders(source, rubric)])
+    if not blocks:
+        return None
+    about = (
+        "The categories are collapsed into the rubric's coarser ones; the reference is the "
+        "majority of people. Among people, labels that call a unit unclear are left out of "
+        "agreement; for a grader, calling a clear unit unclear counts as a disagreement."
+    )
+    return Section("clear-and-unclear", "Clear and unclear", (Paragraph(about), *blocks))
+
+
+def _people(source: Source, rubric: str) -> list[Block]:
+    draft = TableDraft(
+        source.caption(rubric, "people with each other, collapsed categories"),
+        "Who",
+        [entry_for(name).label for name in _PEOPLE],
+        count="",
+    )
+    row = [source.figures.get(rubric, name, "humans", "", _SUBSET) for name in _PEOPLE]
+    if row[0] is None:
+        return []
+    draft.add("People", row)
+    return [*draft.finish()]
+
+
+def _graders(source: Source, rubric: str) -> list[Block]:
+    draft = TableDraft(
+        source.caption(rubric, "graders with the majority of people, and their confidence"),
+        "Grader",
+        [
+            *(entry_for(name).label for name in _GRADERS),
+            "Confidence, clear",
+            "Confidence, unclear",
+        ],
+        count="",
+    )
+    for figure in source.figures.select(rubric, CLEAR_AGREEMENT, _SUBSET):
+        confidence: list[Figure | None] = [
+            source.figures.get(rubric, "mean_confidence", *figure.raters, _SUBSET, at)
+            for at in ("clear", "unclear")
+        ]
+        row = source.row(rubric, _GRADERS, figure.raters, _SUBSET)
+        draft.add(figure.raters[1], [*row, *confidence])
+    return [*draft.finish()]

@@ -1,0 +1,103 @@
+"""Groups: does a grader that agrees well on the whole fail one group?"""
+
+from __future__ import annotations
+
+from analysis.encoding import BINARY
+from analysis.group_performance import BALANCED, GAP
+from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL, ALL_BINARY
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+
+__all__ = ["section"]
+
+_DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]
+
+
+def section(source: Source) -> Section | None:
+    """Performance by group against people's consensus; nothing where no group column was named."""
+    blocks = source.per_rubric(
+        lambda rubric: [*_overview(source, rubric), *_detail(source, rubric)]
+    )
+    if not blocks:
+        return None
+    about = (
+        "Each grader beside the majority of people, group by group. The gap between the best and "
+        "the worst group is never zero in a sample; its interval allows for all groups at once, so "
+        "a lower bound above 0 is a gap that chance does not explain."
+    )
+    return Section("groups", "Groups", (Paragraph(about), *blocks))
+
+
+def _reading(source: Source, rubric: str) -> str:
+    """The binary verdict where the rubric has one, else the categories."""
+    return BINARY if source.figures.select(rubric, GAP, ALL_BINARY) else ""
+
+
+def _overview(source: Source, rubric: str) -> list[Block]:
+    """One row per grader, one column per group, and the gap."""
+    reading = _reading(source, rubric)
+    out: list[Block] = []
+    gaps = source.figures.select(rubric, GAP, ALL + reading)
+    for column in dict.fromkeys(each.at for each in gaps):
+        subsets = _subsets(source, rubric, column, reading)
+        titles = [_value(subset) for subset in subsets]
+        draft = TableDraft(
+            source.caption(rubric, f"balanced accuracy by {column}"),
+            "Grader",
+            [*titles, entry_for(GAP).label],
+            count="",
+        )
+        for gap in (each for each in gaps if each.at == column):
+            grader = gap.raters[1]
+            row = [source.figures.get(rubric, BALANCED, *gap.raters, each) for each in subsets]
+            draft.add(grader, [*row, gap])
+        out += draft.finish()
+    return out
+
+
+def _detail(source: Source, rubric: str) -> list[Block]:
+    """Precision, recall and kappa of every grader in every group."""
+    reading = _reading(source, rubric)
+    out: list[Block] = []
+    gaps = source.figures.select(rubric, GAP, ALL + reading)
+    for column in dict.fromkeys(each.at for each in gaps):
+        draft = TableDraft(
+            source.caption(rubric, f"precision and recall by {column}"),
+            "Group",
+            [entry_for(name).label for name in _DETAIL],
+            drawn=entry_for("group_difference").label,
+        )
+        for gap in (each for each in gaps if each.at == column):
+            draft.group(gap.raters[1])
+            for subset in _subsets(source, rubric, column, reading):
+                at = "affirmative" if reading else ""
+                draft.add(
+                    _value(subset),
+                    [
+                        source.figures.get(
+                            rubric,
+                            name,
+                            *gap.raters,
+                            subset,
+                            at if name in ("group_precision", "group_recall") else "",
+                        )
+                        for name in _DETAIL
+                    ],
+                )
+        out += draft.finish()
+    return out
+
+
+def _subsets(source: Source, rubric: str, column: str, reading: str) -> list[str]:
+    found = source.figures.with_statistic(rubric, BALANCED)
+    return [
+        subset
+        for subset in dict.fromkeys(each.subset for each in found)
+        if subset.startswith(f"{column}=") and subset.endswith(BINARY) == bool(reading)
+    ]
+
+
+def _value(subset: str) -> str:
+    return subset.partition("=")[2].removesuffix(BINARY)
