@@ -12,7 +12,6 @@ import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -235,7 +234,7 @@ class Store:
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction."""
-        rows = [asdict(attempt) | {"rater_kind": "model"} for attempt in attempts]
+        rows = [attempt.row() for attempt in attempts]
         if rows:
             with self.write() as connection:
                 connection.execute(sa.insert(grades), rows)
