@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from graders.draws import as_draw
 from graders.outcome import Grader, Outcome, Reply
 from graders.plan import Question, Work
-from graders.provenance import failed_grade, grade_of, replied
+from graders.provenance import failed_grade, grade_of, replied, sent
 from rubrics import PromptText
 from study.grades import GradeAttempt
 
@@ -42,6 +42,10 @@ class Job(Protocol):
 
     async def ask(self, question: Any, prompt: PromptText) -> Reply: ...
 
+    def sent(
+        self, question: Any, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]: ...
+
     def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Any: ...
 
     def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> Any: ...
@@ -74,13 +78,19 @@ class GradeJob:
     def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
         return self.grader.parse(body, question.rubric)
 
+    def sent(
+        self, question: Question, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What a grade's provenance says of its request."""
+        return sent(self.grader.identity, prompt, request, question.draw)
+
     def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
         settings = self.grader.settings
         outcome = reply.outcome
         if settings.method == "draws":
             outcome = as_draw(outcome, question.rubric)
         seconds = facts.pop("seconds", None)
-        facts = facts | replied(self.grader.identity, reply, question.draw)
+        facts = facts | replied(reply)
         facts |= {"method": settings.method, "draws": settings.draws}
         return grade_of(self.rater_id, question, outcome, provenance=facts, seconds=seconds)
 

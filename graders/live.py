@@ -114,14 +114,16 @@ class LiveRun:
             return self._ready.popleft() if self._ready else ()
 
     async def _answer(self, question: Any, prompt: PromptText) -> None:
-        facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model, prompt)
+        facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model)
         try:
             reply = await self._asked(question, prompt, facts)
         except Stopped as failure:
             self._halt(str(failure))
         except GraderFailure as failure:
+            facts |= self._job.sent(question, prompt, self._grader.request(prompt))
             await self._keep_failure(question, failure, facts)
         else:
+            facts |= self._job.sent(question, prompt, reply.request)
             await self._keep_reply(question, reply, facts)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:

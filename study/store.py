@@ -177,16 +177,22 @@ class Store(Database):
                 connection.execute(sa.insert(grades), rows)
 
     def finished_grades(
-        self, rater_id: str, rubric: str, rubric_hash: str, *, labelled_only: bool = False
+        self,
+        rater_id: str,
+        rubric: str,
+        rubric_hashes: Collection[str],
+        *,
+        labelled_only: bool = False,
     ) -> set[tuple[str, str, int]]:
         """(unit_id, order, draw) of every grade that must not be asked again.
 
-        With `labelled_only` an outcome without a label is open again.
+        A grade counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
+        `labelled_only` an outcome without a label is open again.
         """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
             grades.c.rater_id == rater_id,
             grades.c.rubric == rubric,
-            grades.c.rubric_hash == rubric_hash,
+            grades.c.rubric_hash.in_(rubric_hashes),
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
         )
         if labelled_only:

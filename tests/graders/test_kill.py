@@ -70,7 +70,7 @@ def _table(study: Study) -> pd.DataFrame:
 
 def _finished(study: Study, rater_id: str) -> set[str]:
     hedging = study.rubrics["hedging"]
-    found = study.store.finished_grades(rater_id, "hedging", hedging.hash)
+    found = study.store.finished_grades(rater_id, "hedging", [hedging.hash])
     return {unit for unit, _, _ in found}
 
 
