@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from graders.batch_end import BatchEnd
 from graders.failures import failure_of, json_object
-from graders.outcome import Identity, Outcome, Reply
+from graders.outcome import BeforeSending, Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
 from graders.settings import Settings
 from graders.spec import GraderSpec
@@ -170,10 +170,11 @@ class ClaudeGrader:
             return read_text(reply)
         return parse_reply(reply, rubric, self.settings.method)
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
+    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
         from anthropic import AnthropicError
 
         request = self.request(prompt)
+        await before(request)
         try:
             raw = await self._client.messages.with_raw_response.create(**request)
         except AnthropicError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graders.draws import as_draw
-from graders.outcome import Grader, Outcome, Reply
+from graders.outcome import BeforeSending, Grader, Outcome, Reply
 from graders.plan import Question, Work
 from graders.provenance import failed_grade, grade_of, replied, sent
 from rubrics import PromptText
@@ -40,7 +40,7 @@ class Job(Protocol):
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]: ...
 
-    async def ask(self, question: Any, prompt: PromptText) -> Reply: ...
+    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply: ...
 
     def sent(
         self, question: Any, prompt: PromptText, request: Mapping[str, Any]
@@ -72,8 +72,8 @@ class GradeJob:
         shown = self.study.values_of([(q.rubric, q.unit_id, q.order) for q in questions])
         return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
 
-    async def ask(self, question: Question, prompt: PromptText) -> Reply:
-        return await self.grader.ask(question.rubric, prompt)
+    async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(question.rubric, prompt, before)
 
     def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
         return self.grader.parse(body, question.rubric)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
@@ -135,27 +135,36 @@ class LiveRun:
         return reply
 
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
-        """One request, its worst price set aside before it is sent."""
-        worst = self._tariff.at_most(self._grader.request(prompt)) if self._tariff else Decimal(0)
-        if not self.stopped:
-            await self._purse.reserve(worst)
-        if self.stopped:
-            raise Stopped(self.stopped)
-        spent = worst  # unless it is known to be less
-        self.requests += 1
-        facts["started_at"] = utc_now()
-        began = time.monotonic()
+        """One reply. The worst price of what is sent for it is set aside before it is sent."""
+        held = spent = Decimal(0)
+        began = 0.0
+
+        async def before(request: Mapping[str, Any]) -> None:
+            """What a server refused cost nothing, and what is tried instead may cost more."""
+            nonlocal held, spent, began
+            self._purse.settle(held, Decimal(0))
+            held = spent = Decimal(0)
+            worst = self._tariff.at_most(request) if self._tariff else Decimal(0)
+            if not self.stopped:
+                await self._purse.reserve(worst)
+                held = spent = worst  # unless it is known to be less
+            if self.stopped:
+                raise Stopped(self.stopped)
+            self.requests += 1
+            facts["started_at"] = utc_now()
+            began = time.monotonic()
+
         try:
-            reply = await self._job.ask(question, prompt)
+            reply = await self._job.ask(question, prompt, before)
             facts["seconds"] = round(time.monotonic() - began, 3)
             price = usage_facts(reply.outcome.evidence.get("usage"), self._tariff)
             facts |= price
-            spent = Decimal(str(price.get("cost_usd", worst)))
+            spent = Decimal(str(price.get("cost_usd", held)))
         except GraderFailure as failure:
-            spent = worst if failure.may_be_billed else Decimal(0)
+            spent = held if failure.may_be_billed else Decimal(0)
             raise
         finally:
-            self._purse.settle(worst, spent)
+            self._purse.settle(held, spent)
         return reply
 
     async def _pause(self, seconds: float) -> None:

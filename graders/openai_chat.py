@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from graders.batch_end import BatchEnd
 from graders.extract import LOW_MASS, Position, read_options
 from graders.failures import failure_of, json_object
-from graders.outcome import Identity, Outcome, Reply
+from graders.outcome import BeforeSending, Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
 from graders.settings import Settings
 from graders.spec import GraderSpec
@@ -261,13 +261,14 @@ class OpenAIGrader:
             sdk=f"openai {openai.__version__}",
         )
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
+    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
         """One answered request; a rejection of a parameter is learnt from and asked anew."""
         from openai import APIStatusError, OpenAIError
 
         shape = self._shape
         while True:
             request = build_request(self.spec.model, prompt, shape, self.settings.method)
+            await before(request)
             try:
                 raw = await self._client.chat.completions.with_raw_response.create(**request)
             except APIStatusError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graders.live import LiveRun, Pace, run_all
 from graders.locking import only_runner
 from graders.money import Purse
-from graders.outcome import Grader, Reply
+from graders.outcome import BeforeSending, Grader, Reply
 from graders.provenance import replied, sent
 from graders.runner import GraderSummary, Progress, open_grader, priced
 from graders.scrub import Scrubber
@@ -136,8 +136,8 @@ class _ResponseJob:
     def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
         return [PromptText(system="", user=question.text, keys=()) for question in questions]
 
-    async def ask(self, question: _Prompt, prompt: PromptText) -> Reply:
-        return await self.grader.ask(None, prompt)
+    async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(None, prompt, before)
 
     def sent(
         self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
