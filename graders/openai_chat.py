@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from graders.batch_end import BatchEnd
+from graders.capabilities import about_retirement
 from graders.extract import LOW_MASS, Position, read_options
 from graders.failures import failure_of, json_object
 from graders.outcome import BeforeSending, Identity, Outcome, Reply
@@ -299,7 +300,7 @@ class OpenAIGrader:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
     async def lifecycle(self) -> list[str]:
-        return []  # the API says nothing about it
+        return about_retirement(self.spec)  # the API says nothing about it
 
     async def close(self) -> None:
         await self._client.close()

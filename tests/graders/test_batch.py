@@ -16,7 +16,8 @@ from study import Study
 from study.batches import BatchLedger
 from study.schema import batch_events, grades
 from tests.graders.conftest import MarkedStudy, with_edited_rubric
-from tests.graders.protocol_server import Call, ProtocolServer, answer, error
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, answer, error
 
 PROVIDERS = ("anthropic", "openai")
 
@@ -196,8 +197,7 @@ def test_a_batch_that_the_provider_refuses_stops_the_grader(
 def test_looking_is_tried_again(
     server: ProtocolServer, grader: str, marked_study: MarkedStudy
 ) -> None:
-    server.batches.get_replies = [error(404), error(500), error(503)]
-    server.batches.get_replies = server.batches.get_replies[grader.startswith("openai") :]
+    server.batches.get_replies = [error(500), error(503)]
     assert by_batch(marked_study(pairs=3), grader).scored == 6
 
 
@@ -221,7 +221,7 @@ def test_progress_says_where_the_batch_stands(
 def test_an_answer_without_label_is_an_outcome_in_a_batch_too(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
-    from tests.graders.protocol_server import message
+    from tests.graders.replies import message
 
     def script(call: Call) -> Any:
         return message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)

@@ -18,7 +18,8 @@ import pytest
 from graders import grade
 from study import Study
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, Reply, answer, error
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, answer, error
 
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8

@@ -15,7 +15,8 @@ from graders.money import OverBudget, Purse, Tariff, Tokens
 from graders.spec import parse_spec
 from rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import DROPPED, Call, ProtocolServer, Reply, answer, error
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import DROPPED, Call, Reply, answer, error
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens
 

@@ -20,16 +20,8 @@ from rubrics.errors import InputError
 from study import Study
 from study.schema import grades
 from tests.graders.conftest import MarkedStudy, with_edited_rubric
-from tests.graders.protocol_server import (
-    DROPPED,
-    Call,
-    ProtocolServer,
-    Reply,
-    answer,
-    completion,
-    error,
-    labelled,
-)
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import DROPPED, Call, Reply, answer, completion, error, labelled
 
 FAST = {"wait_scale": 0.001}
 """Waits between attempts a thousand times shorter."""
