@@ -171,16 +171,17 @@ class ClaudeGrader:
         return parse_reply(reply, rubric, self.settings.method)
 
     async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+        import httpx2
         from anthropic import AnthropicError
 
         request = self.request(prompt)
         await before(request)
         try:
-            raw = await self._client.messages.with_raw_response.create(**request)
+            raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
-        reply = json_object(raw.http_response.text, self._scrubber)
-        return Reply(request, raw.request_id or "", self.parse(reply, rubric))
+        reply = json_object(raw.text, self._scrubber)
+        return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
         from graders.claude_batch import ClaudeBatches

@@ -263,7 +263,12 @@ class OpenAIGrader:
         )
 
     async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
-        """One answered request; a rejection of a parameter is learnt from and asked anew."""
+        """One answered request; a rejection of a parameter is learnt from and asked anew.
+
+        The request goes out as it was built: `chat.completions.create` would copy it by its types,
+        which takes a third of a request's time.
+        """
+        import httpx2
         from openai import APIStatusError, OpenAIError
 
         shape = self._shape
@@ -271,7 +276,9 @@ class OpenAIGrader:
             request = build_request(self.spec.model, prompt, shape, self.settings.method)
             await before(request)
             try:
-                raw = await self._client.chat.completions.with_raw_response.create(**request)
+                raw = await self._client.post(
+                    "/chat/completions", body=request, cast_to=httpx2.Response
+                )
             except APIStatusError as error:
                 taught = _lesson(error.status_code, f"{error} {error.body}", shape)
                 if taught is None:
@@ -281,7 +288,7 @@ class OpenAIGrader:
                 raise failure_of(error, self.spec, self._scrubber) from None
             else:
                 break
-        reply = json_object(raw.http_response.text, self._scrubber)
+        reply = json_object(raw.text, self._scrubber)
         self._shape = shape  # only what led to a reply is remembered
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, self.parse(reply, rubric))

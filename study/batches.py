@@ -8,7 +8,7 @@ Its grades and the note that it is collected are one transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -80,7 +80,7 @@ class BatchLedger:
 
     def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
         """Append a chunk's grades and close it, in one transaction."""
-        rows = [asdict(attempt) | {"rater_kind": "model"} for attempt in attempts]
+        rows = [attempt.row() for attempt in attempts]
         with self._store.write() as connection:
             if rows:
                 connection.execute(sa.insert(grades), rows)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -171,7 +170,7 @@ class Store(Database):
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction."""
-        rows = [asdict(attempt) | {"rater_kind": "model"} for attempt in attempts]
+        rows = [attempt.row() for attempt in attempts]
         if rows:
             with self.write() as connection:
                 connection.execute(sa.insert(grades), rows)
