@@ -32,6 +32,7 @@ FAILURES_IN_A_ROW = 10
 """So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
 
 _AHEAD = 32  # prompts rendered at once
+_LONGEST_START = 2.0  # seconds over which a run's requests begin
 _FAILED = TRANSIENT_REASONS[0]
 
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
@@ -92,10 +93,16 @@ class LiveRun:
             self.warnings = await self._grader.lifecycle()
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
             # key or address costs one request.
+            began = time.monotonic()
             await self._answer(*await self._prepared(1))
-            async with anyio.create_task_group() as workers:
-                for _ in range(min(self._pace.concurrency, len(self._job) - 1)):
-                    workers.start_soon(self._work_through)
+            workers = min(self._pace.concurrency, len(self._job) - 1)
+            # The others follow evenly over the time that it took: requests that start as one bunch
+            # stay one, and wait for each other at every turn.
+            gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
+            async with anyio.create_task_group() as group:
+                for _ in range(workers):
+                    group.start_soon(self._work_through)
+                    await self._pause(gap)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._commit(self._release())

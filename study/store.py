@@ -200,10 +200,7 @@ class Store(Database):
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 
     def grade_totals(self) -> pd.DataFrame:
-        """What every grader did and cost: `rater_id, rubric, attempts, units`, `labelled` and
-        `unscored` (of the latest attempts), `cost_usd` (all attempts; NaN where no price is known)
-        and `cached_share` of the input tokens.
-        """
+        """What every grader did and cost (see `study.totals`)."""
         from study.totals import grade_totals
 
         return grade_totals(self)
