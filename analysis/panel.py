@@ -20,6 +20,7 @@ from analysis.ceiling import (
 from analysis.clarity import add_clarity_rows
 from analysis.combine import Readings, combine_readings
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
+from analysis.confidence_filter import ConfidenceRule, add_confidence_rows
 from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
 from analysis.encoding import Coded, LabelMatrix, encode
@@ -56,6 +57,7 @@ __all__ = ["Analysis", "analyse"]
 RESAMPLES = 2000
 SEED = 20231206
 MARGIN = 0.1
+CONFIDENCE = ConfidenceRule()
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def analyse(
     slices: Sequence[str] = (),
     variants: Sequence[str] = (),
     groups: Sequence[str] = (),
+    confidence: ConfidenceRule = CONFIDENCE,
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
@@ -106,8 +109,10 @@ def analyse(
 
     `variants` are units columns that tell variants of one question apart: how stable are labels
     from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
-    shows how stable the raters are. `groups` are units columns that say whom a unit is about: does
-    a grader fail one group (see `analysis.group_performance`)?
+    shows how stable raters are under that one, and nothing else unless people labelled under it.
+    `groups` are units columns that say whom a unit is about: does
+    a grader fail one group (see `analysis.group_performance`)? `confidence` says which labels of a
+    grader that gives probabilities to keep (see `analysis.confidence_filter`).
 
     `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
     call the ratings. With `verify` the point estimates are held against scikit-learn, krippendorff
@@ -149,6 +154,7 @@ def analyse(
         groups=tuple(dict.fromkeys(groups)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
         epsilon=epsilon,
+        confidence=confidence,
         resamples=resamples,
         seed=seed,
         method=interval_method,
@@ -172,6 +178,9 @@ def analyse(
             if own.empty:
                 notes.append(f"{name or 'the rubric'}: no ratings")
                 continue
+            reworded_here = bool(scale.variant_of) and scale.variant_of in declared
+            if reworded_here and not own["rater_kind"].eq("human").any():
+                continue  # it shows how stable the graders are, beside the rubric it words anew
             readings = combine_readings(own, scale, source)
             labels = encode(readings, scale, units, cluster, request.columns)
             if len(labels.raters) > MAX_LISTED_RATERS:
@@ -190,7 +199,7 @@ def analyse(
                     verification += verify_estimates(rows, view)
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
-            if scale.variant_of not in declared:  # another wording is not judged by itself
+            if not reworded_here:  # another wording is not judged by itself
                 verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
     return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
 
@@ -207,6 +216,7 @@ class _Request:
     groups: tuple[str, ...]
     people: dict[str, frozenset[str]]
     epsilon: float
+    confidence: ConfidenceRule
     resamples: int
     seed: int
     method: IntervalMethod
@@ -249,6 +259,7 @@ def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
+    add_confidence_rows(rows, labels, shared, request.confidence)
     add_stability_rows(rows, labels, shared, labels.columns(request.variants))
     if labels.has_verdicts:
         _add_verdict_rows(rows, labels, shared)
@@ -277,7 +288,7 @@ def _add_reworded(
 ) -> None:
     """How stable raters are under the other wordings of this rubric, where it has any."""
     others = [each for each in declared.values() if each.variant_of == scale.name]
-    if others:
+    if scale.name and others:
         import pandas as pd
 
         family = [scale, *others]

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from analysis import coefficients as c
 from analysis.encoding import BINARY, LabelMatrix
+from analysis.folds import folds
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 
@@ -44,7 +45,6 @@ AT_THRESHOLD = {
 }
 _SUBSET = "all" + BINARY
 _SWEEP_CELLS = 2_000_000
-_FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def held_out_gain(
     """Tuned minus default threshold, by objective, where each cluster is judged by a threshold
     tuned without it: replicates (rows,) of the difference. None with a single cluster.
     """
-    fold = _folds(clusters)
+    fold = folds(clusters)
     if fold.max(initial=0) < 1:
         return {}
     tuned = {objective: np.zeros(len(positive), dtype=bool) for objective in OBJECTIVES}
@@ -259,17 +259,6 @@ def _add_tuning(
         for objective, function in OBJECTIVES.items():
             found_at = resamples.interval(function(tables), numbers[1])
             add(AT_THRESHOLD[objective], found_at, repr(threshold), note)
-
-
-def _folds(clusters: Codes) -> Codes:
-    """A fold for each unit: clusters stay whole, and the largest go first to the emptiest fold."""
-    names, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    held = np.zeros(min(_FOLDS, max(len(names), 1)), dtype=np.intp)
-    fold = np.empty(len(names), dtype=np.intp)
-    for cluster in np.argsort(-sizes, kind="stable"):
-        fold[cluster] = held.argmin()
-        held[fold[cluster]] += sizes[cluster]
-    return fold[own.reshape(-1)]
 
 
 def _running_sum(values: Array) -> Array:

@@ -75,6 +75,7 @@ def _report(arguments: argparse.Namespace) -> None:
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
     from analysis import Scale, analyse
+    from analysis.confidence_filter import ConfidenceRule
     from analysis.report import write_report
     from rubrics.errors import InputError
 
@@ -103,6 +104,7 @@ def report_study(study: Study, out: Path) -> Path:
             slices=settings.slices,
             variants=settings.variants,
             groups=settings.groups,
+            confidence=ConfidenceRule(settings.confidence_cut, settings.confidence_target),
             sensitivity_cluster=settings.sensitivity_cluster,
             rubric_hashes=study.accepted_hashes(),
             verify=True,
@@ -114,13 +116,16 @@ def report_study(study: Study, out: Path) -> Path:
 
 def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
     from analysis.report import ReportContext
+    from study.pairs import prompts_noun
 
-    config = study.config
+    config, prompts = study.config, study.store.pairs()
+    noun = prompts_noun(prompts)
     facts: dict[str, str | int | float] = {
         "study": config.name,
-        "pairs": len(study.store.pairs()),
-        "pairs sampled for people": config.sample.pairs,
+        noun: len(prompts),
+        f"{noun} sampled for people": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
+        "clusters": config.analysis.cluster,
         "seed": config.seed,
         "people per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.report import (
     agreement,
     clarity,
+    confidence_filter,
     groups,
     methods,
     overall,
@@ -31,6 +32,7 @@ SECTIONS = (
     overall.section,
     thresholds.section,
     clarity.section,
+    confidence_filter.section,
     stability.section,
     groups.section,
     raters.section,

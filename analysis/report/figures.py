@@ -20,6 +20,7 @@ ALL, ALL_BINARY = "all", "all" + BINARY
 
 _SHARES = {"prevalence", "coverage", "subject_score"}
 _SIGNED = {"human_ceiling_difference"}
+_CUTS = {"threshold", "confidence_cut"}
 _FIRST_LINE = 2
 _REASONS = {
     "no_variation": "no variation",
@@ -32,6 +33,8 @@ _REASONS = {
     "too_few_raters": "too few raters",
     "category_not_used": "nobody used the category",
     "zero_variance": "no variance to test",
+    "target_not_reached": "no cut reaches the target",
+    "nothing_kept": "nothing is kept",
     "not_testable": "no test possible",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
 }
@@ -83,7 +86,7 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    if statistic == "threshold":
+    if statistic in _CUTS:
         return f"{value:.3g}"
     places = 3 if statistic in _SHARES else 2
     value = round(value, places) + 0.0  # turns -0.0 into 0.0

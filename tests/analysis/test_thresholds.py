@@ -138,17 +138,3 @@ def test_a_reference_without_variation_has_no_threshold(tuned: pd.DataFrame) -> 
     rows = results[(results["statistic"] == "threshold") & (results["rater_a"] == "hard")]
     assert rows["estimate"].isna().all()
     assert (rows["note"] == "no_variation").all()
-
-
-def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
-    """As even in size, whole in clusters, and ten of them."""
-    from sklearn.model_selection import GroupKFold
-
-    from analysis.thresholds import _folds
-
-    clusters = rng.integers(0, 37, 300)
-    own = _folds(clusters)
-    theirs = [len(test) for _, test in GroupKFold(10).split(clusters, groups=clusters)]
-    assert sorted(np.bincount(own)) == sorted(theirs)
-    assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
-    assert set(_folds(np.zeros(5, dtype=np.intp))) == {0}

@@ -26,6 +26,7 @@ HEADINGS = (
     "Per-sample agreement",
     "Overall agreement",
     "Thresholds",
+    "Confidence filter",
     "Raters",
     "Methods and provenance",
 )

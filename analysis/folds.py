@@ -1,0 +1,51 @@
+"""Folds for what is chosen on some clusters and judged on others."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["fold_shares", "folds"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+_FOLDS = 10
+
+
+def folds(clusters: Codes) -> Codes:
+    """A fold, 0 to 9, for each unit (units,): clusters stay whole, and the largest go first to the
+    emptiest fold.
+
+    >>> folds(np.array([0, 0, 1, 2])).tolist()
+    [0, 0, 1, 2]
+    """
+
+    names, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    held = np.zeros(min(_FOLDS, max(len(names), 1)), dtype=np.intp)
+    fold = np.empty(len(names), dtype=np.intp)
+    for cluster in np.argsort(-sizes, kind="stable"):
+        fold[cluster] = held.argmin()
+        held[fold[cluster]] += sizes[cluster]
+    return fold[own.reshape(-1)]
+
+
+def fold_shares(clusters: Codes, frequency: npt.NDArray[np.int64]) -> Array:
+    """The share of each unit's copies that lie in each fold, (units, folds).
+
+    `frequency` says how often each cluster stands in the data. Where like units have been folded
+    into one, each its own cluster, its copies are dealt out at random, from a fixed seed: all of
+    them in one fold would be a fold of like units.
+
+    >>> fold_shares(np.array([0, 0, 1]), np.ones(2, dtype=np.int64)).tolist()
+    [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+    times = frequency[clusters]
+    if times.max(initial=0) <= 1:
+        fold = folds(clusters)
+        return np.eye(int(fold.max(initial=0)) + 1)[fold]
+    copies = np.random.default_rng(0).permutation(np.repeat(np.arange(len(clusters)), times))
+    count = min(_FOLDS, len(copies))
+    cell = copies * count + np.arange(len(copies)) % count
+    dealt = np.bincount(cell, minlength=len(clusters) * count).reshape(len(clusters), count)
+    return np.asarray(dealt / times[:, None])
