@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from analysis.alternative_annotator import (
         AltTest,
     )
+    from analysis.bias import (
+        BiasSettings,
+    )
+    from analysis.decision_rule import (
+        DecisionRule,
+    )
     from analysis.decisions import (
         CeilingDifference,
         TunedThreshold,
@@ -42,12 +48,22 @@ if TYPE_CHECKING:
         scott_pi,
         specific_agreement,
     )
+    from analysis.generalizability import (
+        d_study,
+        g_study,
+    )
     from analysis.latent_class import (
         DawidSkene,
     )
     from analysis.panel import (
         Analysis,
         analyse,
+    )
+    from analysis.planning import (
+        Scenario,
+        half_width,
+        pass_chance,
+        units_needed,
     )
     from analysis.procedures import (
         IntraRater,
@@ -61,8 +77,19 @@ if TYPE_CHECKING:
         RESULTS_COLUMNS,
         RESULTS_KEY,
     )
+    from analysis.sample_growth import (
+        clusters_to_decide,
+    )
+    from analysis.sample_size import (
+        KappaTest,
+        cantor,
+        donner_eliasziw,
+    )
     from analysis.scale import (
         Scale,
+    )
+    from analysis.selection import (
+        rank_graders,
     )
     from analysis.significance import (
         Homogeneity,
@@ -82,25 +109,35 @@ __all__ = [
     "Agreement",
     "AltTest",
     "Analysis",
+    "BiasSettings",
     "Bootstrap",
     "CeilingDifference",
     "DawidSkene",
+    "DecisionRule",
     "Homogeneity",
     "IntraRater",
+    "KappaTest",
     "Majority",
     "Scale",
+    "Scenario",
     "TunedThreshold",
     "Verdict",
     "alt_test",
     "analyse",
     "benjamini_hochberg",
     "brennan_prediger",
+    "cantor",
+    "clusters_to_decide",
     "cohen_kappa",
     "confusion_matrix",
+    "d_study",
     "dawid_skene",
+    "donner_eliasziw",
     "fleiss_kappa",
+    "g_study",
     "gwet_ac1",
     "gwet_ac2",
+    "half_width",
     "holm",
     "human_ceiling",
     "intra_rater",
@@ -109,10 +146,13 @@ __all__ = [
     "mcnemar_exact",
     "mcnemar_mid_p",
     "observed_agreement",
+    "pass_chance",
+    "rank_graders",
     "scott_pi",
     "specific_agreement",
     "stuart_maxwell",
     "tune_threshold",
+    "units_needed",
 ]
 
 _HOMES = {
@@ -121,25 +161,35 @@ _HOMES = {
     "Agreement": "analysis.functions",
     "AltTest": "analysis.alternative_annotator",
     "Analysis": "analysis.panel",
+    "BiasSettings": "analysis.bias",
     "Bootstrap": "analysis.encoded",
     "CeilingDifference": "analysis.decisions",
     "DawidSkene": "analysis.latent_class",
+    "DecisionRule": "analysis.decision_rule",
     "Homogeneity": "analysis.significance",
     "IntraRater": "analysis.procedures",
+    "KappaTest": "analysis.sample_size",
     "Majority": "analysis.procedures",
     "Scale": "analysis.scale",
+    "Scenario": "analysis.planning",
     "TunedThreshold": "analysis.decisions",
     "Verdict": "analysis.verdicts",
     "alt_test": "analysis.procedures",
     "analyse": "analysis.panel",
     "benjamini_hochberg": "analysis.significance",
     "brennan_prediger": "analysis.functions",
+    "cantor": "analysis.sample_size",
+    "clusters_to_decide": "analysis.sample_growth",
     "cohen_kappa": "analysis.functions",
     "confusion_matrix": "analysis.functions",
+    "d_study": "analysis.generalizability",
     "dawid_skene": "analysis.procedures",
+    "donner_eliasziw": "analysis.sample_size",
     "fleiss_kappa": "analysis.functions",
+    "g_study": "analysis.generalizability",
     "gwet_ac1": "analysis.functions",
     "gwet_ac2": "analysis.functions",
+    "half_width": "analysis.planning",
     "holm": "analysis.significance",
     "human_ceiling": "analysis.decisions",
     "intra_rater": "analysis.procedures",
@@ -148,10 +198,13 @@ _HOMES = {
     "mcnemar_exact": "analysis.significance",
     "mcnemar_mid_p": "analysis.significance",
     "observed_agreement": "analysis.functions",
+    "pass_chance": "analysis.planning",
+    "rank_graders": "analysis.selection",
     "scott_pi": "analysis.functions",
     "specific_agreement": "analysis.functions",
     "stuart_maxwell": "analysis.significance",
     "tune_threshold": "analysis.decisions",
+    "units_needed": "analysis.planning",
 }
 
 

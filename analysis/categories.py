@@ -25,8 +25,8 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     """`specific_agreement` (at = category) of groups, graders with humans, and pairs; `confusion`.
 
     `confusion` (at = "A>B") counts the units where `rater_a` says A and `rater_b` says B, for every
-    pair of raters that is listed. On the binary verdict specific agreement is positive
-    and negative agreement.
+    pair of raters that is listed; of "humans" with a grader, the pairs of labels, one of any human.
+    On the binary verdict specific agreement is positive and negative agreement.
     """
     for group, members in groups(coded).items():
         counts = label_counts(coded, members)
@@ -37,6 +37,7 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     for grader in coded.members("model"):
         if humans:
             _add_with_humans(rows, coded, resamples, humans, grader)
+            _add_confusion_with_humans(rows, coded, resamples, humans, grader)
     if len(coded.raters) > MAX_LISTED_RATERS:
         return
     pairs = [
@@ -112,14 +113,37 @@ def _add_confusion(
 ) -> None:
     both = coded.labelled[:, pair[0]] & coded.labelled[:, pair[1]]
     numbers = resamples.count(coded.clusters, both)
-    for row, a in zip(data_table(coded, *pair, resamples), coded.categories, strict=True):
+    names = (coded.raters[pair[0]], coded.raters[pair[1]])
+    _add_cells(rows, coded, data_table(coded, *pair, resamples), numbers, names)
+
+
+def _add_confusion_with_humans(
+    rows: ResultRows, coded: Coded, resamples: Resamples, humans: tuple[int, ...], grader: int
+) -> None:
+    table = sum(
+        (data_table(coded, human, grader, resamples) for human in humans),
+        start=np.zeros((coded.q, coded.q)),
+    )
+    either = coded.labelled_by_any(humans) & coded.labelled[:, grader]
+    numbers = resamples.count(coded.clusters, either)
+    _add_cells(rows, coded, table, numbers, ("humans", coded.raters[grader]))
+
+
+def _add_cells(
+    rows: ResultRows,
+    coded: Coded,
+    table: Array,
+    numbers: tuple[int, int],
+    raters: tuple[str, str],
+) -> None:
+    for row, a in zip(table, coded.categories, strict=True):
         for count, b in zip(row, coded.categories, strict=True):
             rows.add(
                 "confusion",
                 Interval(float(count), np.nan, np.nan),
                 numbers,
-                rater_a=coded.raters[pair[0]],
-                rater_b=coded.raters[pair[1]],
+                rater_a=raters[0],
+                rater_b=raters[1],
                 subset=coded.subset,
                 at=from_to(a, b),
             )

@@ -105,7 +105,7 @@ def _orders(n: int) -> npt.NDArray[np.int8]:
 
 
 def add_overall_rows(rows: ResultRows, verdicts: LabelMatrix, resamples: Resamples) -> None:
-    """`subject_score` of humans and graders, and correlations of the scores between them.
+    """`subject_score` and `subject_rank` of humans and graders, and correlations of the scores.
 
     `verdicts` has one row per unit that counts towards a score. The humans' verdict on a unit is
     the mean of theirs. Two raters are compared on the units that both have; a subject that a
@@ -151,17 +151,19 @@ def _add_subject_scores(
 ) -> None:
     held = ~np.isnan(score)
     (means, _), subjects = _subject_means(verdicts, resamples, held, score, score)
+    ranks = _mid_ranks(-means)  # 1 is the highest score
     for column, subject in enumerate(subjects):
         of_subject = held & (verdicts.subject == subject)
         numbers = resamples.count(verdicts.clusters, of_subject)
-        rows.add(
-            "subject_score",
-            resamples.interval(means[:, column], numbers[1]),
-            numbers,
-            rater_a=name,
-            subset=_SUBSET,
-            at=verdicts.subjects[subject],
-        )
+        for statistic, values in (("subject_score", means), ("subject_rank", ranks)):
+            rows.add(
+                statistic,
+                resamples.interval(values[:, column], numbers[1]),
+                numbers,
+                rater_a=name,
+                subset=_SUBSET,
+                at=verdicts.subjects[subject],
+            )
 
 
 def _subject_means(

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from analysis.encoding import LabelMatrix
 
-__all__ = ["pair_verdicts"]
+__all__ = ["pair_verdicts", "units_of_both_sides"]
 
 
 def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
@@ -25,11 +26,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
     verdicts = labels.verdicts
     single = np.where(np.isnan(labels.positive), verdicts.astype(float), labels.positive)
     single[verdicts < 0] = np.nan
-    key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
-    sided = (labels.side >= 0) & (labels.pair >= 0)
-    first, second = (np.flatnonzero(sided & (labels.side == side)) for side in (0, 1))
-    _, at_first, at_second = np.intersect1d(key[first], key[second], return_indices=True)
-    a, b = first[at_first], second[at_second]
+    a, b = units_of_both_sides(labels)
     return replace(
         labels,
         codes=np.full((len(a), len(labels.raters)), -1, dtype=np.int8),
@@ -41,3 +38,14 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
         pair=labels.pair[a],
         side=np.full(len(a), -1, dtype=np.intp),
     )
+
+
+def units_of_both_sides(
+    labels: LabelMatrix,
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Rows of side a and of side b, for every pair and subject that has both."""
+    key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
+    sided = (labels.side >= 0) & (labels.pair >= 0)
+    first, second = (np.flatnonzero(sided & (labels.side == side)) for side in (0, 1))
+    _, at_first, at_second = np.intersect1d(key[first], key[second], return_indices=True)
+    return first[at_first], second[at_second]

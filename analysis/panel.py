@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from analysis.alternative_annotator import EPSILON, add_alt_test_rows
+from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
 from analysis.categories import add_category_rows
 from analysis.ceiling import (
     add_baseline_ceiling_rows,
@@ -23,17 +24,22 @@ from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
 from analysis.confidence_filter import ConfidenceRule, add_confidence_rows
 from analysis.consensus import add_consensus_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
+from analysis.decision_rule import DecisionRule
+from analysis.disagreements import Disagreement, add_disagreement_rows
 from analysis.encoding import Coded, LabelMatrix, encode
+from analysis.generalizability import VarianceComponents, components_of
 from analysis.group_performance import add_group_performance_rows
 from analysis.groups import add_group_rows, add_prevalence_rows
 from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
 from analysis.pair_rule import pair_verdicts
 from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
+from analysis.raters import add_rater_rows
 from analysis.repeats import add_repeat_rows, repeats_of
 from analysis.resampling import IntervalMethod, Resamples
 from analysis.results import ResultRows
 from analysis.scale import Scale
+from analysis.selection import add_price_rows
 from analysis.slices import (
     add_main_rows,
     add_rater_slice_rows,
@@ -43,6 +49,7 @@ from analysis.slices import (
 )
 from analysis.stability import add_rewording_rows, add_stability_rows, reworded
 from analysis.thresholds import add_threshold_rows
+from analysis.usage import add_usage_rows
 from analysis.verdicts import Verdict, judge_graders
 from analysis.verification import Verification, verify_estimates
 from analysis.versions import one_version
@@ -56,18 +63,22 @@ __all__ = ["Analysis", "analyse"]
 
 RESAMPLES = 2000
 SEED = 20231206
-MARGIN = 0.1
 CONFIDENCE = ConfidenceRule()
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found: the `results` table, a verdict per rubric and grader, and notes."""
+    """What an analysis found: the `results` table, a verdict per rubric and grader, notes, and the
+    units where graders and people differ most."""
 
     results: pd.DataFrame
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verification: Verification | None = None
+    rule: DecisionRule = field(default_factory=DecisionRule)
+    components: dict[str, VarianceComponents] = field(default_factory=dict)
+    """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
+    disagreements: list[Disagreement] = field(default_factory=list)
 
 
 def analyse(
@@ -75,7 +86,7 @@ def analyse(
     units: pd.DataFrame | None,
     scales: Mapping[str, Scale] | Iterable[Scale],
     *,
-    margin: float = MARGIN,
+    rule: DecisionRule | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     cluster: str = "pair",
@@ -88,17 +99,21 @@ def analyse(
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    prices: Mapping[tuple[str, str], float] | None = None,
+    bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    usage: pd.DataFrame | None = None,
     source: str = "ratings",
     verify: bool = False,
+    why: bool = False,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
-    cluster and there are no subjects. `scales` declares each rubric's categories. A grader may
-    stand in for people if the lower bound of its `human_ceiling_difference` lies above `-margin`
-    (and more, see `analysis.verdicts`). Intervals come from `resamples` bootstrap draws of
-    clusters: prompt pairs, the units column named by `cluster`, or with "unit" single units;
+    cluster and there are no subjects. `scales` declares each rubric's categories. `rule` says when
+    a grader may stand in for people (see `analysis.verdicts`). Intervals come from `resamples`
+    bootstrap draws of clusters: prompt pairs, the units column named by `cluster`, or with "unit"
+    single units;
     `interval_method` is "percentile" or "bca" (see `analysis.intervals`). `epsilon` is the handicap
     of the alternative annotator test.
 
@@ -106,17 +121,22 @@ def analyse(
     differences) are repeated: for every value of the units columns `slices`; for the humans of
     every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
+    The slices and groups of people are audited for bias too; `bias` says what the audit has to know
+    of groups and models (see `analysis.bias`).
 
     `variants` are units columns that tell variants of one question apart: how stable are labels
     from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
     shows how stable raters are under that one, and nothing else unless people labelled under it.
-    `groups` are units columns that say whom a unit is about: does
-    a grader fail one group (see `analysis.group_performance`)? `confidence` says which labels of a
-    grader that gives probabilities to keep (see `analysis.confidence_filter`).
+    `groups` are units columns that say whom a unit is about: does a grader fail one group (see
+    `analysis.group_performance`)? `confidence` says which labels of a grader that gives
+    probabilities to keep (see `analysis.confidence_filter`).
 
-    `rubric_hashes` names, by rubric, the versions whose ratings count; `source` is what messages
-    call the ratings. With `verify` the point estimates are held against scikit-learn, krippendorff
-    and statsmodels, which costs the time to load them (see `analysis.verification`).
+    `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
+    rubric, the versions whose ratings count; `usage` says what graders did and cost (see
+    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
+    are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
+    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
+    differ by unit, by rater, or otherwise?
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -138,11 +158,9 @@ def analyse(
     """
     from threadpoolctl import threadpool_limits
 
-    if resamples < 1 or not 0 < margin < 2:
-        raise InputError(
-            f"resamples is {resamples} and margin is {margin}; "
-            "resamples must be 1 or more and the margin between 0 and 2"
-        )
+    rule = rule or DecisionRule()
+    if resamples < 1:
+        raise InputError(f"resamples is {resamples}; it must be 1 or more")
     if not 0 <= epsilon < 1:
         raise InputError(f"epsilon is {epsilon}; it must lie between 0 and 1")
     request = _Request(
@@ -158,12 +176,15 @@ def analyse(
         resamples=resamples,
         seed=seed,
         method=interval_method,
+        bias=bias or BiasSettings(),
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
     parts: list[ResultRows] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []
+    components: dict[str, VarianceComponents] = {}
+    disagreements: list[Disagreement] = []
     verification = Verification() if verify else None
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -188,20 +209,39 @@ def analyse(
                     f"{name or 'the rubric'}: {len(labels.raters)} raters; "
                     f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
                 )
+            if why and (among := components_of(labels)) is not None:
+                components[name] = among
             rows = _rubric_rows(labels, request)
+            add_bias_rows(
+                rows,
+                replace(labels, slices=tuple(labels.columns(request.slices))),
+                own,
+                UnitFacts(readings.units, units),
+                units=units,
+                cluster=cluster,
+                settings=request.bias,
+                members=request.people,
+                resampled=request.resampled,
+            )
             _add_with_other_clusters(rows, readings, scale, request)
             if (own["draw"] > 0).any():
                 repeats = repeats_of(own, scale, units, cluster)
                 add_repeat_rows(rows, repeats, request.resampled)
             _add_reworded(rows, counted, scale, declared, request)
+            add_rater_rows(rows, own, readings, labels)
+            disagreements += add_disagreement_rows(rows, readings.units, labels)
+            add_usage_rows(rows, usage)
             if verification is not None:
                 for view in _views(labels):
                     verification += verify_estimates(rows, view)
+            add_price_rows(rows, labels, prices or {})
             parts.append(rows)
             noun = _cluster_noun(units, cluster, scale)
             if not reworded_here:  # another wording is not judged by itself
-                verdicts += judge_graders(rows, labels, margin=margin, cluster_noun=noun)
-    return Analysis(ResultRows.frame(parts), verdicts, notes, verification)
+                verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
+    return Analysis(
+        ResultRows.frame(parts), verdicts, notes, verification, rule, components, disagreements
+    )
 
 
 @dataclass(frozen=True)
@@ -220,6 +260,8 @@ class _Request:
     resamples: int
     seed: int
     method: IntervalMethod
+    bias: BiasSettings
+    _latest: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -227,9 +269,13 @@ class _Request:
         return tuple(dict.fromkeys((*self.slices, *self.groups, *self.variants)))
 
     def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
-        """Resamples of clusters that stand in the data so often."""
-        rng = np.random.default_rng(self.seed)
-        return Resamples(frequency, self.resamples, rng, self.method)
+        """Resamples of clusters that stand in the data so often; the latest are kept."""
+        key = frequency.tobytes()
+        if key not in self._latest:
+            self._latest.clear()
+            rng = np.random.default_rng(self.seed)
+            self._latest[key] = Resamples(frequency, self.resamples, rng, self.method)
+        return self._latest[key]
 
 
 def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:

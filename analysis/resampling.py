@@ -23,7 +23,7 @@ import numpy.typing as npt
 from analysis.intervals import INTERVAL_METHODS, Interval, IntervalMethod, interval
 from rubrics.errors import InputError
 
-__all__ = ["Interval", "IntervalMethod", "Resamples", "interval"]
+__all__ = ["Interval", "IntervalMethod", "Numbers", "Resamples", "interval"]
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -11,7 +11,15 @@ from analysis.resampling import Interval
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RESULTS_COLUMNS", "RESULTS_KEY", "ResultRow", "ResultRows", "from_to", "join_notes"]
+__all__ = [
+    "RESULTS_COLUMNS",
+    "RESULTS_KEY",
+    "ResultRow",
+    "ResultRows",
+    "from_to",
+    "join_notes",
+    "key_of",
+]
 
 RESULTS_COLUMNS = (
     "rubric",
@@ -46,6 +54,12 @@ class ResultRow(TypedDict):
     low: float
     high: float
     note: str
+
+
+def key_of(row: ResultRow) -> tuple[str, ...]:
+    """What a row is unique by."""
+    cells: Mapping[str, object] = row
+    return tuple(str(cells[name]) for name in RESULTS_KEY)
 
 
 def join_notes(*notes: str) -> str:

@@ -24,9 +24,10 @@ class Scale:
 
     `categories` stand in their order; `affirmative` are those that count as a positive verdict
     (none: there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds`
-    holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known. `unclear`
-    categories say that nothing can be told, `collapse` are coarser categories of the others, and
-    `variant_of` names the rubric that this one words differently.
+    holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known; `favours`
+    says which categories favour side "a" or "b" of a pair. `unclear` categories say that nothing
+    can be told, `collapse` are coarser categories of the others, and `variant_of` names the rubric
+    that this one words differently.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -39,6 +40,7 @@ class Scale:
     threshold: float = 0.5
     thresholds: Mapping[str, float] = field(default_factory=dict)
     unit: Literal["pair", "response", ""] = ""
+    favours: Mapping[str, str] = field(default_factory=dict)
     unclear: frozenset[str] = frozenset()
     collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variant_of: str = ""
@@ -64,6 +66,12 @@ class Scale:
                 f"{self._title}: affirmative names {sorted(unknown)[0]!r}, "
                 f"which is none of the categories {', '.join(self.categories)}"
             )
+        for category, side in self.favours.items():
+            if category not in self.categories or side not in ("a", "b"):
+                raise InputError(
+                    f"{self._title}: {category!r} is said to favour side {side!r}; it must be one "
+                    f"of {', '.join(self.categories)}, and the side a or b"
+                )
         for grader, threshold in {"": self.threshold, **self.thresholds}.items():
             if not 0 <= threshold <= 1:
                 of_whom = f" of {grader}" if grader else ""
@@ -83,6 +91,7 @@ class Scale:
             threshold=rubric.threshold,
             thresholds=dict(thresholds or {}),
             unit=rubric.unit,
+            favours={option.key: option.favours for option in rubric.options if option.favours},
             unclear=frozenset(rubric.unclear),
             collapse={each.name: each.options for each in rubric.collapse},
             variant_of=rubric.variant_of,

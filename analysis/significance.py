@@ -91,6 +91,20 @@ def mcnemar_mid_p(b: int, c: int) -> float:
     return float(2.0 * bdtr(min(b, c), n, 0.5) - seen)
 
 
+def bootstrap_p(values: Array) -> float:
+    """Two-sided p of no difference: how often resamples stray as far from the data as 0 does.
+
+    `values` (rows,) are the data first, then the resamples; NaN where a tenth of them or more is
+    undefined. Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null
+    hypothesis.
+    """
+    drawn = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
+        return np.nan
+    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
+    return float((1 + strayed.sum()) / (1 + len(drawn)))
+
+
 class Homogeneity(NamedTuple):
     """A chi square statistic, its degrees of freedom and its p."""
 
@@ -128,16 +142,3 @@ def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
         return Homogeneity(np.nan, len(used), np.nan)
     statistic = float(gap @ np.linalg.solve(covariance, gap))
     return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
-
-
-def bootstrap_p(values: Array) -> float:
-    """Two-sided p of no difference, from replicates (rows,), row 0 the data: how often resamples
-    stray as far from the data as 0 does.
-
-    Davison & Hinkley 1997, section 4.4: the resamples, centred, stand for the null hypothesis.
-    """
-    drawn = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or len(drawn) < 0.9 * (len(values) - 1) or len(drawn) == 0:
-        return np.nan
-    strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
-    return float((1 + strayed.sum()) / (1 + len(drawn)))

@@ -1,11 +1,13 @@
 """May a grader stand in for people? Decided from bounds of intervals, never from an estimate.
 
-- *may stand in*: the lower bound of `human_ceiling_difference` lies above minus the margin, the
-  lower bound of its mean kappa with humans beats both baselines, it scored at least 98% of what it
-  was asked, and at least 30 clusters were labelled.
-- *do not use*: the upper bound of the difference lies below minus the margin, or the upper bound of
-  its kappa does not beat a baseline.
-- *cannot tell*: neither; with what would help.
+- *may stand in*: it meets the rule (`analysis.decision_rule`) as it stands.
+- *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
+  was not chosen on.
+- *only with correction*: it falls short of people, errs to one side, or moves with the wording, but
+  carries clear information: rates may be corrected by a sample that people labelled, single labels
+  may not be trusted.
+- *do not use*: it is clearly below people and no better than a baseline.
+- *cannot tell*: none of these; with what would help.
 """
 
 from __future__ import annotations
@@ -14,46 +16,71 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from analysis import verdict_words as words
+from analysis.bias import Finding, flagged
 from analysis.ceiling import BASELINES, CEILING
 from analysis.coverage import COVERAGE
+from analysis.decision_rule import DecisionRule
 from analysis.encoding import BINARY, LabelMatrix
 from analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from analysis.sample_growth import Bound, clusters_to_decide
 
-__all__ = ["MIN_COVERAGE", "Verdict", "judge_graders"]
+__all__ = ["JUDGEMENTS", "Judgement", "Verdict", "judge_graders"]
 
-MIN_COVERAGE = 0.98
-MIN_DECIDING_CLUSTERS = 30
-"""With fewer clusters a bootstrap interval is too narrow to recommend anything on."""
-_REALISTIC = 20
-"""Beyond so many times the present sample, "label more" is no advice."""
+Judgement = Literal[
+    "may_stand_in",
+    "may_stand_in_at_threshold",
+    "only_with_correction",
+    "cannot_tell",
+    "do_not_use",
+]
+JUDGEMENTS: tuple[Judgement, ...] = (
+    "may_stand_in",
+    "may_stand_in_at_threshold",
+    "only_with_correction",
+    "cannot_tell",
+    "do_not_use",
+)
+"""All verdicts, the best first."""
 
-Judgement = Literal["may_stand_in", "do_not_use", "cannot_tell"]
+CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
+STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
+TUNED_FOR = "kappa"
+_BINARY_ALL = "all" + BINARY
 
 
 class Verdict(TypedDict):
-    """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on."""
+    """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
+
+    `more_clusters` says how many more clusters would decide it, 0 where that is no advice.
+    """
 
     rubric: str
     grader: str
     verdict: Judgement
     sentence: str
     evidence: list[list[str]]
+    more_clusters: int
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
     """The rows that a verdict rests on. `noun` is what a cluster is called."""
 
     rubric: str
     grader: str
     n_humans: int
-    margin: float
+    rule: DecisionRule
     noun: str
     difference: ResultRow | None
     kappa: ResultRow | None
     binary: ResultRow | None
     baselines: tuple[ResultRow, ...]
     coverage: ResultRow | None
+    held_out: ResultRow | None
+    recommended: ResultRow | None
+    biases: tuple[Finding, ...]
+    moving: ResultRow | None
 
     @property
     def to_beat(self) -> float:
@@ -61,207 +88,196 @@ class _Case:
         return max((row["estimate"] for row in self.baselines), default=math.nan)
 
     @property
+    def has_faults(self) -> bool:
+        """Whether it errs to one side, or its label moves with the wording."""
+        return bool(self.biases) or self.moving is not None
+
+    @property
+    def share_scored(self) -> float:
+        """The share of what it was asked that the grader scored."""
+        return self.coverage["estimate"] if self.coverage else 0.0
+
+    @property
     def evidence(self) -> list[list[str]]:
         """The keys of the rows."""
-        rows = (self.difference, self.kappa, self.binary, self.coverage, *self.baselines)
+        rows = (
+            self.difference,
+            self.kappa,
+            self.binary,
+            self.coverage,
+            self.held_out,
+            self.recommended,
+            *self.baselines,
+            *(each.row for each in self.biases),
+            self.moving,
+        )
         keyed = [dict(row) for row in rows if row is not None]
         return [[str(row[name]) for name in RESULTS_KEY] for row in keyed]
 
-    @property
-    def place(self) -> str:
-        """Where the verdict holds."""
-        return f" on {self.rubric}" if self.rubric else ""
-
 
 def judge_graders(
-    rows: ResultRows, labels: LabelMatrix, *, margin: float, cluster_noun: str
+    rows: ResultRows, labels: LabelMatrix, *, rule: DecisionRule, cluster_noun: str
 ) -> list[Verdict]:
     """One verdict per grader of a rubric, read off its results rows."""
     return [
-        _judge(_case(rows, labels, labels.raters[model], margin, cluster_noun))
+        _judge(_case(rows, labels, labels.raters[model], rule, cluster_noun))
         for model in labels.models
     ]
 
 
-def _case(rows: ResultRows, labels: LabelMatrix, grader: str, margin: float, noun: str) -> _Case:
+def _case(
+    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionRule, noun: str
+) -> Case:
     """The categories decide; the binary verdict where a grader has no categories."""
     level, subset = labels.scale.level, "all"
     categories = rows.get(CEILING, "humans", grader, "all")
-    binary = rows.get(CEILING, "humans", grader, "all" + BINARY)
+    binary = rows.get(CEILING, "humans", grader, _BINARY_ALL)
     if binary and (categories is None or categories["n_units"] == 0):
-        level, subset, categories, binary = "nominal", "all" + BINARY, binary, None
+        level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    return _Case(
+    held_out, recommended = _tuned(rows, grader, rule)
+    return Case(
         rubric=labels.scale.name,
         grader=grader,
         n_humans=len(labels.humans),
-        margin=margin,
+        rule=rule,
         noun=noun,
         difference=categories,
         kappa=rows.get(kappa, "humans", grader, subset),
         binary=binary,
         baselines=tuple(row for row in baselines if row is not None),
         coverage=rows.get(COVERAGE, "", grader),
+        held_out=held_out,
+        recommended=recommended,
+        biases=tuple(flagged(rows, grader, rule.bias_bound)),
+        moving=_moving(rows, grader, rule),
     )
 
 
-def _judge(case: _Case) -> Verdict:
-    against, missing = _reasons_against(case), _missing(case)
-    judgement: Judgement
-    if against:
-        judgement = "do_not_use"
-        sentence = f"Do not use {case.grader} in place of people{case.place}: "
-        sentence += f"{' and '.join(against)}."
-    elif missing:
-        judgement = "cannot_tell"
-        sentence = f"Whether {case.grader} may stand in for people{case.place} cannot be told: "
-        sentence += f"{'; '.join(missing)}."
-    else:
-        judgement = "may_stand_in"
-        sentence = f"{case.grader} may stand in for people{case.place}: "
-        sentence += f"{_reasons_for(case)}."
-        sentence += _binary_caveat(case)
+def _tuned(
+    rows: ResultRows, grader: str, rule: DecisionRule
+) -> tuple[ResultRow | None, ResultRow | None]:
+    """The ceiling difference with thresholds chosen on other units, and the threshold recommended:
+    where one is, and verdicts at it meet the rule and beat the baselines.
+    """
+    recommended = rows.get(RECOMMENDED, "humans", grader, _BINARY_ALL, TUNED_FOR)
+    held_out = rows.get(CEILING_HELD_OUT, "humans", grader, _BINARY_ALL, TUNED_FOR)
+    at_default = rows.get(CEILING, "humans", grader, _BINARY_ALL)
+    kappa = rows.get("cohen_kappa", "humans", grader, _BINARY_ALL)
+    if recommended is None or held_out is None or at_default is None or kappa is None:
+        return None, None
+    baselines = [rows.get("cohen_kappa", "humans", name, _BINARY_ALL) for name in BASELINES]
+    to_beat = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
+    people = kappa["estimate"] - at_default["estimate"]
+    passes = held_out["low"] > -rule.margin and people + held_out["low"] > to_beat
+    tuned = recommended["note"].startswith("tuned")
+    return (held_out, recommended) if tuned and passes else (None, None)
+
+
+def _moving(rows: ResultRows, grader: str, rule: DecisionRule) -> ResultRow | None:
+    """The grader's stability from wording to wording of the rubric, where it is clearly too low."""
+    row = rows.get(STABILITY, grader, "", "all", REWORDED)
+    return row if row is not None and row["high"] < rule.min_stability else None
+
+
+def _judge(case: Case) -> Verdict:
+    judgement, sentence, more = _decide(case)
     return Verdict(
         rubric=case.rubric,
         grader=case.grader,
         verdict=judgement,
-        sentence=sentence + _not_known(case),
+        sentence=sentence + words.not_known(case),
         evidence=case.evidence,
+        more_clusters=more,
     )
 
 
-def _reasons_for(case: _Case) -> str:
-    rows = [row for row in (case.difference, case.kappa) if row is not None]
-    difference, kappa = rows
-    return (
-        f"{_difference_text(difference, case.noun)}, within the margin of {case.margin:g}; "
-        f"{_kappa_text(kappa)}, above both baselines"
-    )
+def _decide(case: Case) -> tuple[Judgement, str, int]:
+    reasons, more = _missing(case)
+    against = _reasons_against(case)
+    if not reasons and not against and not case.has_faults:
+        return "may_stand_in", words.may_stand_in(case), 0
+    if (at := _at_threshold(case)) and not case.has_faults:
+        return "may_stand_in_at_threshold", words.at_threshold(case, at), 0
+    if (against or (case.has_faults and not reasons)) and _is_informative(case):
+        return "only_with_correction", words.only_with_correction(case, against), 0
+    if against:
+        return "do_not_use", words.do_not_use(case, against), 0
+    return "cannot_tell", words.cannot_tell(case, reasons), more
 
 
-def _reasons_against(case: _Case) -> list[str]:
+def _at_threshold(case: Case) -> ResultRow | None:
+    """The recommended threshold, where verdicts at it meet all of the rule."""
+    row, rule = case.held_out, case.rule
+    if row is None or case.n_humans < 2:
+        return None
+    enough = row["n_clusters"] >= rule.min_clusters and case.share_scored >= rule.min_coverage
+    return case.recommended if enough else None
+
+
+def _is_informative(case: Case) -> bool:
+    """Whether its labels say enough for rates to be corrected: clearly more than a baseline's, and
+    a good part of what one person's labels say of another's.
+    """
+    kappa, apart = case.kappa, case.difference
+    if kappa is None or apart is None or math.isnan(case.to_beat):
+        return False
+    people = kappa["estimate"] - apart["estimate"]
+    least = max(case.to_beat, case.rule.min_information * people)
+    return kappa["n_clusters"] >= case.rule.min_clusters and kappa["low"] > least
+
+
+def _reasons_against(case: Case) -> list[str]:
     reasons = []
-    if case.difference and case.difference["high"] < -case.margin:
-        text = _difference_text(case.difference, case.noun)
-        reasons.append(f"{text}, below the margin of {case.margin:g}")
+    if case.difference and case.difference["high"] < -case.rule.margin:
+        text = words.difference(case.difference, case.noun)
+        reasons.append(f"{text}, below the margin of {case.rule.margin:g}")
     if case.kappa and case.kappa["high"] <= case.to_beat:
-        text = _kappa_text(case.kappa, case.noun)
+        text = words.kappa(case.kappa, case.noun)
         reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
     return reasons
 
 
-def _missing(case: _Case) -> list[str]:
-    """Why the grader has not passed, in plain words; nothing where it has."""
+def _missing(case: Case) -> tuple[list[str], int]:
+    """Why the grader has not passed, in plain words, and how many more clusters would decide."""
+    difference, kappa, rule = case.difference, case.kappa, case.rule
+    impossible = _impossible(case)
+    if impossible or difference is None or kappa is None:
+        return [impossible], 0
+    missing = []
+    if difference["low"] <= -rule.margin:
+        text = words.difference(difference, case.noun)
+        missing.append(f"{text}, and the margin is {rule.margin:g}")
+    if kappa["low"] <= case.to_beat:
+        missing.append(f"{words.kappa(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
+    undecided = (Bound.of(difference, -rule.margin), Bound.of(kappa, case.to_beat))
+    more = clusters_to_decide(
+        difference["n_clusters"], undecided if missing else (), rule.min_clusters
+    )
+    missing += words.advice(difference["n_clusters"], more, case.noun, undecided=bool(missing))
+    if case.share_scored < rule.min_coverage:
+        missing.append(
+            f"it scored {case.share_scored:.1%} of what it was asked, and "
+            f"{rule.min_coverage:.0%} is needed"
+        )
+    return missing, more or 0
+
+
+def _impossible(case: Case) -> str:
+    """Why nothing can be said at all, if so."""
     difference, kappa = case.difference, case.kappa
     if case.n_humans == 0:
-        return ["no person has labelled"]
+        return "no person has labelled"
     if difference is None or kappa is None:
-        return ["it labelled no unit that a person labelled"]
+        return "it labelled no unit that a person labelled"
     if case.n_humans < 2:
-        return ["only one person labelled, so how well people agree with each other is not known"]
+        return "only one person labelled, so how well people agree with each other is not known"
     if math.isnan(difference["estimate"]):
-        return [f"the comparison with people is undefined ({_first_reason(difference)})"]
+        return f"the comparison with people is undefined ({words.first_reason(difference)})"
     if math.isnan(case.to_beat):
-        return ["the baselines are undefined, because people used one category only"]
+        return "the baselines are undefined, because people used one category only"
     if math.isnan(difference["low"]) or math.isnan(kappa["low"]):
         row = difference if math.isnan(difference["low"]) else kappa
-        return [f"there is no interval ({_first_reason(row)})"]
-    missing = []
-    if difference["low"] <= -case.margin:
-        text = _difference_text(difference, case.noun)
-        missing.append(f"{text}, and the margin is {case.margin:g}")
-    if kappa["low"] <= case.to_beat:
-        missing.append(f"{_kappa_text(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
-    missing += _advice(
-        difference["n_clusters"],
-        ((difference, -case.margin), (kappa, case.to_beat)) if missing else (),
-        case.noun,
-    )
-    share = case.coverage["estimate"] if case.coverage else 0.0
-    if share < MIN_COVERAGE:
-        missing.append(
-            f"it scored {share:.1%} of what it was asked, and {MIN_COVERAGE:.0%} is needed"
-        )
-    return missing
-
-
-def _advice(clusters: int, undecided: tuple[tuple[ResultRow, float], ...], noun: str) -> list[str]:
-    """How many more clusters would decide, if anything is undecided or they are too few."""
-    wanted = clusters * (_growth(undecided) - 1.0) if undecided else 0.0
-    if wanted > _REALISTIC * clusters:
-        return [f"no realistic number of {noun}s would decide it if the estimate stays"]
-    more = math.ceil(max(wanted, MIN_DECIDING_CLUSTERS - clusters))
-    if more <= 0:
-        return []
-    nouns = noun if more == 1 else f"{noun}s"
-    if undecided:
-        return [f"label about {more} more {nouns} to decide, if the estimate stays"]
-    return [f"{clusters} {noun}s are too few to recommend on; label {more} more {nouns}"]
-
-
-def _growth(bounds: tuple[tuple[ResultRow, float], ...]) -> float:
-    """By what factor the sample must grow until the intervals clear their bounds.
-
-    Intervals narrow with the root of the number of clusters. To pass, all must clear; where an
-    estimate lies on the wrong side, one that settles it is enough.
-    """
-    passing, failing = [1.0], []
-    for row, bound in bounds:
-        above = row["estimate"] - bound
-        if above > 0:
-            passing.append(((row["estimate"] - row["low"]) / above) ** 2)
-        elif above < 0:
-            failing.append(((row["high"] - row["estimate"]) / above) ** 2)
-        else:
-            failing.append(math.inf)
-    return min(failing) if failing else max(passing)
-
-
-def _binary_caveat(case: _Case) -> str:
-    """What a pass on the categories leaves open: a verdict at the threshold that falls short."""
-    if case.binary is None or case.binary["low"] > -case.margin:
-        return ""
-    return f" On the binary verdict this is not shown: {_difference_text(case.binary, case.noun)}."
-
-
-def _difference_text(row: ResultRow, noun: str) -> str:
-    apart = row["estimate"]
-    away = f"{abs(apart):.2f} {'above' if apart > 0 else 'below'}"
-    return (
-        f"its kappa with people is {away} theirs with each other "
-        f"(95% interval {_signed(row['low'])} to {_signed(row['high'])}; {_sample(row, noun)})"
-    )
-
-
-def _kappa_text(row: ResultRow, noun: str = "") -> str:
-    sample = f"; {_sample(row, noun)}" if noun else ""
-    return (
-        f"its mean kappa with people is {_signed(row['estimate'])} "
-        f"(95% interval {_signed(row['low'])} to {_signed(row['high'])}{sample})"
-    )
-
-
-def _signed(number: float) -> str:
-    """Two decimals, and no minus before a zero."""
-    return f"{number:z.2f}"
-
-
-def _sample(row: ResultRow, noun: str) -> str:
-    units = f"{row['n_units']} units"
-    return units if noun == "unit" else f"{units} in {row['n_clusters']} {noun}s"
-
-
-def _not_known(case: _Case) -> str:
-    """What no interval here covers."""
-    if case.n_humans < 2:
-        return ""
-    people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
-    return (
-        f" Not known: whether this holds beside other people than these {people}, "
-        "and in every part of the sample."
-    )
-
-
-def _first_reason(row: ResultRow) -> str:
-    return row["note"].split(";")[0].replace("_", " ") or "undefined"
+        return f"there is no interval ({words.first_reason(row)})"
+    return ""

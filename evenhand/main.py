@@ -7,13 +7,30 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from evenhand import __version__, demo_verb, rating_verbs, report_verbs, rubric_verbs, study_verbs
+from evenhand import (
+    __version__,
+    decision_verbs,
+    demo_verb,
+    planning_verb,
+    rating_verbs,
+    report_verbs,
+    rubric_verbs,
+    study_verbs,
+)
 
 __all__ = ["main"]
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
 
-FAMILIES = (demo_verb, study_verbs, rating_verbs, report_verbs, rubric_verbs)
+FAMILIES = (
+    demo_verb,
+    study_verbs,
+    rating_verbs,
+    report_verbs,
+    decision_verbs,
+    planning_verb,
+    rubric_verbs,
+)
 
 
 class _Parser(argparse.ArgumentParser):

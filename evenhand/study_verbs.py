@@ -179,7 +179,7 @@ def _export(arguments: argparse.Namespace) -> None:
             write_table(ratings, arguments.out)
             console().print(f"{len(ratings)} ratings -> {arguments.out}")
         if arguments.units is not None:
-            units = study.units("sample")
+            units = study.units_with_lengths("sample")
             write_table(units, arguments.units)
             console().print(f"{len(units)} units of the sample -> {arguments.units}")
         if arguments.remarks is not None:

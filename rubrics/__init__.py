@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rubrics.cues import LexicalCues, PolarityWords
 from rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.model import Option, Rubric
+from rubrics.model import Option, Published, Rubric
 from rubrics.parsing import RubricParser
 from rubrics.rendering import Block, PeopleText, PromptText
 
@@ -15,6 +15,7 @@ __all__ = [
     "PeopleText",
     "PolarityWords",
     "PromptText",
+    "Published",
     "Rubric",
     "RubricParser",
     "dump_rubric",

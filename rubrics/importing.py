@@ -204,8 +204,12 @@ def _question(instructions: str) -> str:
 def _swap_sides(fields: dict[str, Any], remarks: list[str]) -> None:
     by_key = {option["key"]: option for option in fields["options"]}
     if fields["unit"] == "pair" and {"A", "B"} <= set(by_key):
-        by_key["A"]["swapped"], by_key["B"]["swapped"] = "B", "A"
-        remarks.append("options A and B change places when the sides do; edit `swapped` if not")
+        by_key["A"] |= {"swapped": "B", "favours": "a"}
+        by_key["B"] |= {"swapped": "A", "favours": "b"}
+        remarks.append(
+            "options A and B change places when the sides do, and favour one each; edit `swapped` "
+            "and `favours` if not"
+        )
 
 
 def _settle_affirmative(

@@ -22,7 +22,7 @@ from rubrics.rendering import (
     render_for_prompt,
 )
 
-__all__ = ["Option", "Rubric"]
+__all__ = ["Option", "Published", "Rubric"]
 
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -41,6 +41,8 @@ class Option(_Texts):
     examples: tuple[str, ...] = ()
     swapped: str = ""
     """What this choice is called once the two sides are exchanged; the same key if empty."""
+    favours: Literal["a", "b", ""] = ""
+    """The side of the pair that this choice finds better served; empty: neither."""
 
     @field_validator("key")
     @classmethod
@@ -55,6 +57,18 @@ class Coarser(_Texts):
 
     name: str = Field(min_length=1)
     options: tuple[str, ...] = Field(min_length=1)
+
+
+class Published(_Texts):
+    """What others published of raters on this rubric, as printed. Raters never see it."""
+
+    raters: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    agreement: str = ""
+    """Per-sample agreement on the binary verdict."""
+    kappa: str = ""
+    rho: str = ""
+    """Correlation of the subjects' overall scores."""
 
 
 class Rubric(_Texts):
@@ -79,6 +93,7 @@ class Rubric(_Texts):
     variant_of: str = ""
     """The rubric that this one words differently: grades under both show how stable a grader is."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
+    published: tuple[Published, ...] = ()
 
     @field_validator("name")
     @classmethod
@@ -151,6 +166,14 @@ class Rubric(_Texts):
                 raise ValueError(f"`swapped` of option {key!r} must name an option that names it")
             if self.unit == "response" and other != key:
                 raise ValueError("`swapped` belongs to rubrics on pairs; a response has one side")
+        exchanged = {"a": "b", "b": "a", "": ""}
+        favours = {option.key: option.favours for option in self.options}
+        for key, side in favours.items():
+            if favours[swaps[key]] != exchanged[side]:
+                raise ValueError(
+                    f"option {key!r} favours {side!r}, so its `swapped` must name one that favours "
+                    f"{exchanged[side]!r}"
+                )
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -161,12 +184,14 @@ class Rubric(_Texts):
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
-        Level, affirmative and unclear options, coarser categories, threshold and lexical cues stay
-        outside: they change how labels are read, not what a rater was asked.
+        Level, affirmative and unclear options, coarser categories, favoured sides, threshold,
+        lexical cues and published figures stay outside: they change how labels are read, not what a
+        rater was asked.
         """
         seen = self.model_dump(
             mode="json",
             include={"title", "unit", "question", "instructions", "variables", "options"},
+            exclude={"options": {"__all__": {"favours"}}},
         )
         text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -17,6 +17,7 @@ __all__ = [
     "FILE_NAME",
     "AnalysisSettings",
     "AnnotationSettings",
+    "DecisionSettings",
     "SampleSettings",
     "StudyConfig",
     "change_config",
@@ -79,6 +80,24 @@ class AnalysisSettings(_Section):
     """The agreement with people that a chosen cut is to reach."""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
+    leanings: dict[str, tuple[str, ...]] = {}
+    """Two leanings and the groups of each, to tell directions from the first to the second."""
+    families: dict[str, tuple[str, ...]] = {}
+    """Parts of models' names by family, beside the usual ones."""
+
+
+class DecisionSettings(_Section):
+    """When a grader may stand in for people, beside `analysis.margin`."""
+
+    min_coverage: float = Field(default=0.98, ge=0, le=1)
+    """The share of what it was asked that a grader must have scored."""
+    min_clusters: int = Field(default=30, ge=5)
+    bias_bound: float = Field(default=0.1, ge=0)
+    """No audited bias may lie wholly beyond it."""
+    min_stability: float = Field(default=0.8, ge=-1, le=1)
+    """Kappa from wording to wording of a rubric, below which a label moves with the wording."""
+    min_information: float = Field(default=0.5, gt=0, le=1)
+    """To be used with correction: its kappa with people, as a share of their own."""
 
 
 class StudyConfig(_Section):
@@ -90,6 +109,7 @@ class StudyConfig(_Section):
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
     analysis: AnalysisSettings = AnalysisSettings()
+    decision: DecisionSettings = DecisionSettings()
     thresholds: dict[str, dict[str, float]] = {}
     """rubric -> grader -> threshold, where it is not the rubric's own."""
     same_text: dict[str, tuple[str, ...]] = {}
@@ -133,8 +153,9 @@ def new_config_text(config: StudyConfig) -> str:
     document["annotation"] = annotation
     analysis = tomlkit.table()
     analysis.add(tomlkit.comment("a grader may lie this much kappa below people's own agreement"))
-    analysis.update(values["analysis"])
+    analysis.update({key: value for key, value in values["analysis"].items() if value != {}})
     document["analysis"] = analysis
+    document["decision"] = values["decision"]
     return tomlkit.dumps(document)
 
 

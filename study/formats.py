@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rubrics.errors import InputError
+from study.spreadsheets import guarded_frame, unguarded_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +43,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
         raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
     suffix = path.suffix.casefold()
     if suffix == ".csv":
-        return _read_csv(path)
+        return unguarded_frame(_read_csv(path), path.read_bytes())
     if suffix in (".jsonl", ".ndjson"):
         return _read_jsonl(path)
     if suffix in (".parquet", ".pq"):
@@ -51,13 +52,17 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
+    """Write a table as CSV, JSONL or Parquet by extension, whole or not at all.
+
+    In a CSV no cell is run as a formula by a spreadsheet; `read_table` gives the texts again.
+    """
     from study.files import atomic_write
 
     path = Path(path)
     suffix = path.suffix.casefold()
     if suffix == ".csv":
-        content = frame.to_csv(index=False, lineterminator="\n").encode()
+        # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
+        content = guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
     elif suffix in (".jsonl", ".ndjson"):
         content = _jsonl(frame).encode()
     elif suffix in (".parquet", ".pq"):

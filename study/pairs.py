@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rubrics.errors import InputError
+from study.lengths import LENGTH_COLUMNS
 from study.tables import FIRST_ROW, read_table
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ __all__ = [
     "sides_of",
 ]
 
-RESERVED = ("sample_position", "unit_id", "cluster_id", "subject", "side", "response")
+RESERVED = (
+    *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
+    *LENGTH_COLUMNS,
+)
 """Columns that the units of a study have of their own."""
 PAIR_ID = re.compile(r"[^\s|]{1,64}")
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")

@@ -259,9 +259,9 @@ class Store:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 
     def grade_totals(self) -> pd.DataFrame:
-        """What every grader did and cost: `rater_id, rubric, attempts, labelled, unscored` (of the
-        latest attempts), `cost_usd` (all attempts; NaN where no price is known) and
-        `cached_share` of the input tokens.
+        """What every grader did and cost: `rater_id, rubric, attempts, units`, `labelled` and
+        `unscored` (of the latest attempts), `cost_usd` (all attempts; NaN where no price is known)
+        and `cached_share` of the input tokens.
         """
         from study.totals import grade_totals
 
@@ -287,7 +287,7 @@ class Store:
         rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = [
-            "" if row["probabilities"] is None else json.dumps(row["probabilities"]) for row in rows
+            "" if given is None else json.dumps(given) for given in frame["probabilities"]
         ]
         counts = [
             digest in ("", *accepted.get(rubric, ()))
@@ -345,7 +345,7 @@ def _response_rows(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
     return connection.execute(sa.select(responses).order_by(*order)).all()
 
 
-def _latest(connection: sa.Connection, table: sa.Table) -> list[dict[str, Any]]:
+def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
     """The latest event of every key under every text, in the order in which they came."""
     key = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
     last = sa.select(sa.func.max(table.c.event_id)).group_by(*(table.c[name] for name in key))
@@ -354,7 +354,7 @@ def _latest(connection: sa.Connection, table: sa.Table) -> list[dict[str, Any]]:
         .where(table.c.event_id.in_(last))
         .order_by(table.c.event_id)
     )
-    return [dict(row._mapping) for row in connection.execute(query)]
+    return [tuple(row) for row in connection.execute(query)]
 
 
 def rater_kinds(connection: sa.Connection) -> dict[str, str]:

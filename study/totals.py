@@ -31,6 +31,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
             grades.c.rater_id,
             grades.c.rubric,
             sa.func.count().label("attempts"),
+            sa.func.count(sa.distinct(grades.c.unit_id)).label("units"),
             _count_where(sa.and_(current, grades.c.label != "")).label("labelled"),
             _count_where(sa.and_(current, grades.c.label == "")).label("unscored"),
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
@@ -44,7 +45,16 @@ def grade_totals(store: Store) -> pd.DataFrame:
         rows = [dict(row._mapping) for row in connection.execute(query)]
     for row in rows:
         row["cached_share"] = row.pop("cached") / (row.pop("input") or float("nan"))
-    columns = ["rater_id", "rubric", "attempts", "labelled", "unscored", "cost_usd", "cached_share"]
+    columns = [
+        "rater_id",
+        "rubric",
+        "attempts",
+        "units",
+        "labelled",
+        "unscored",
+        "cost_usd",
+        "cached_share",
+    ]
     return pd.DataFrame(rows, columns=columns).astype({"cost_usd": "float64"})
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rubrics import Rubric, load_rubric
 from rubrics.errors import InputError
 from study.config import StudyConfig, read_config
+from study.lengths import with_response_words
 from study.store import Store
 from study.units import parse_unit_id, presented_values, units_table
 
@@ -52,6 +53,10 @@ class Study:
         if scope == "sample":
             pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
         return units_table(pairs, self.store.responses().drop_duplicates(["pair_id", "subject"]))
+
+    def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
+        """The same with the responses' numbers of words."""
+        return with_response_words(self.units(scope), self.store.responses())
 
     def check_labelled_subjects(self) -> None:
         """Raises InputError where study.toml lets people label a subject without responses."""

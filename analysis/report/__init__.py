@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from analysis.report.context import ReportContext
 from analysis.report.text import render_table_text
-from analysis.report.writing import write_report
+from analysis.report.writing import prepare_drawing, write_report
 
-__all__ = ["ReportContext", "render_table_text", "write_report"]
+__all__ = ["ReportContext", "prepare_drawing", "render_table_text", "write_report"]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from analysis.ceiling import BASELINES, CEILING
 from analysis.report.blocks import Block, Paragraph, Section, Table
+from analysis.report.charts.forest import forest
+from analysis.report.charts.grids import confusions, heat_map
+from analysis.report.charts.slices import slice_plot
 from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY, Figure
+from analysis.report.figures import ALL, ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import GROUPS, READINGS, Source, rater_title
 
@@ -19,6 +22,10 @@ _PAIR_PANEL = (
     "gwet_ac1",
     "gwet_ac2",
     "brennan_prediger",
+)
+_ABOUT_SLICES = (
+    "Among many parts some differ by chance: the p beside a difference is corrected for all parts "
+    "and graders that were looked at together. Parts of few units have wide intervals, or none."
 )
 _INDICES = ("prevalence_index", "bias_index")
 _GROUP_PANEL = ("observed_agreement", "fleiss_kappa", *_PAIR_PANEL[1:])
@@ -34,16 +41,16 @@ _CEILING_PANEL = (
 def ceiling_section(source: Source) -> Section:
     """Graders and baselines beside people."""
 
-    def tables(rubric: str) -> list[Block]:
-        return [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
+    def drawn(rubric: str) -> list[Block]:
+        tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
+        return [*(forest(source, rubric, tuple(tables)) or tables)]
 
-    blocks = source.per_rubric(tables)
+    blocks = source.per_rubric(drawn)
     if blocks:
         about = (
             "A grader is set beside what people reach with each other. The difference is taken on "
             "the units that the grader labelled too, in the same resamples; below 0 the grader "
-            "agrees with people less than they agree with each other (in the drawing, left of the "
-            "upright line). A baseline ignores what it "
+            "agrees with people less than they agree with each other. A baseline ignores what it "
             "grades: one always gives people's most frequent category, one draws at random at "
             "people's shares."
         )
@@ -64,7 +71,6 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
         source.caption(rubric, f"agreement with people, {READINGS[subset]}"),
         "Who with people",
         _labels(statistics),
-        drawn=entry_for(CEILING).label,
     )
     draft.add(GROUPS["humans"], source.row(rubric, statistics, ("humans", ""), subset))
     for grader in graders:
@@ -76,19 +82,26 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
 
 
 def pairs_section(source: Source) -> Section:
-    """Every two raters, and groups of raters."""
+    """Every two raters, groups of raters, and parts of the sample."""
 
-    def tables(rubric: str) -> list[Block]:
-        out: list[Block] = []
+    def drawn(rubric: str) -> list[Block]:
+        pairs, groups, missing = [], [], []
         for subset in READINGS:
-            pairs = _pairs_table(source, rubric, subset)
-            groups = _groups_table(source, rubric, subset)
-            if groups and not pairs:
-                out.append(Paragraph(_why_no_pairs(source, rubric, subset)))
-            out += [*pairs, *groups]
-        return [*out, *_on_pairs_of_responses(source, rubric)]
+            pairs += _pairs_table(source, rubric, subset)
+            of_groups = _groups_table(source, rubric, subset)
+            if of_groups and not source.pairs(rubric, "observed_agreement", subset):
+                missing.append(Paragraph(_why_no_pairs(source, rubric, subset)))
+            groups += of_groups
+        return [
+            *(heat_map(source, rubric, tuple(pairs)) or pairs),
+            *confusions(source, rubric),
+            *missing,
+            *groups,
+            *_on_pairs_of_responses(source, rubric),
+            *_slices(source, rubric),
+        ]
 
-    blocks = source.per_rubric(tables)
+    blocks = source.per_rubric(drawn)
     if not blocks:
         blocks = [Paragraph("Nothing to compare: no unit was labelled by two raters.")]
     return Section("per-sample-agreement", "Per-sample agreement", tuple(blocks))
@@ -136,6 +149,29 @@ def _on_pairs_of_responses(source: Source, rubric: str) -> list[Table]:
             row: list[Figure | None] = source.row(rubric, statistics, figure.raters, ALL_BINARY)
             draft.add(figure.raters[1], row)
     return draft.finish()
+
+
+def _slices(source: Source, rubric: str) -> list[Block]:
+    """Where graders agree with people more, or less, than elsewhere, by each column asked for."""
+    statistics = ["observed_agreement", source.kappa(rubric, ALL), CEILING, "slice_difference"]
+    out: list[Block] = []
+    for column, figures in source.figures.slices(rubric, "slice_difference").items():
+        draft = TableDraft(
+            source.caption(rubric, f"agreement with people by {column}"),
+            column,
+            _labels(statistics),
+        )
+        for grader in dict.fromkeys(figure.raters[1] for figure in figures):
+            draft.group(f"People · {grader}")
+            for figure in figures:
+                if figure.raters[1] == grader:
+                    row = source.row(rubric, statistics, figure.raters, figure.subset)
+                    draft.add(figure.subset.removeprefix(f"{column}="), row)
+        tables = draft.finish()
+        out += slice_plot(source, rubric, column, tuple(tables)) or tables
+    if out:
+        out.append(Paragraph(_ABOUT_SLICES))
+    return out
 
 
 def _why_no_pairs(source: Source, rubric: str, subset: str) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = [
     "Block",
     "Card",
     "Cards",
+    "Case",
+    "Cases",
     "Cell",
+    "Chart",
     "Definitions",
     "Heading",
     "Items",
+    "Overview",
     "Paragraph",
     "Row",
     "Section",
@@ -35,7 +40,8 @@ class Whisker:
 class Cell:
     """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`.
 
-    `key` and `line` name the results row that the numbers were read off.
+    `key` and `line` name the results row that the numbers were read off; a figure that others
+    `published` has its source instead.
     """
 
     text: str = ""
@@ -45,6 +51,7 @@ class Cell:
     key: tuple[str, ...] = ()
     line: int = 0
     whisker: Whisker | None = None
+    published: str = ""
 
     @property
     def plain(self) -> str:
@@ -54,7 +61,8 @@ class Cell:
         '0.87 [0.81, 0.92] (a)'
         """
         marks = f"({self.marks})" if self.marks else ""
-        return " ".join(part for part in (self.text, self.interval, self.aside, marks) if part)
+        aside = "(published)" if self.published else self.aside
+        return " ".join(part for part in (self.text, self.interval, aside, marks) if part)
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,26 @@ class Table:
     rows: tuple[Row, ...]
     footnotes: tuple[tuple[str, str], ...] = ()
     kind: Literal["table"] = "table"
+
+    @property
+    def data(self) -> tuple[Table, ...]:
+        """Itself: what a picture has beside it, a table is."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture: `spec` is Vega-Lite, `alt` says in words what it shows, `note` what it leaves out.
+
+    `data` are the tables that hold its numbers, each cell with its results row.
+    """
+
+    caption: str
+    alt: str
+    spec: Mapping[str, Any]
+    data: tuple[Table, ...] = ()
+    note: str = ""
+    kind: Literal["chart"] = "chart"
 
 
 @dataclass(frozen=True)
@@ -128,7 +156,8 @@ class Definitions:
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict: its code, the word for it, of whom, the sentence and the figures it rests on."""
+    """A verdict: its code, the word for it, of whom, the sentence, and the figures it rests on,
+    foremost the grader's `difference` to people."""
 
     verdict: str
     word: str
@@ -136,18 +165,56 @@ class Card:
     rubric: str
     grader: str
     sentence: str
+    difference: Cell | None
     evidence: tuple[tuple[str, Cell], ...]
 
 
 @dataclass(frozen=True)
+class Overview:
+    """The verdicts at a glance: a row for each grader, a cell for each rubric (or None)."""
+
+    caption: str
+    rubrics: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Card | None, ...]], ...]
+    kind: Literal["overview"] = "overview"
+
+
+@dataclass(frozen=True)
 class Cards:
-    """The verdicts."""
+    """The verdicts, each with its sentence and evidence."""
 
     cards: tuple[Card, ...]
     kind: Literal["cards"] = "cards"
 
 
-Block = Table | Heading | Paragraph | Items | Definitions | Cards
+@dataclass(frozen=True)
+class Case:
+    """A unit to read: what the grader and each person said, and the texts they saw.
+
+    `name` is what the label stands for; `people` are (rater, label, its name, reason); `texts` are
+    (what it is, text).
+    """
+
+    unit: str
+    grader: str
+    label: str
+    name: str
+    people: tuple[tuple[str, str, str, str], ...]
+    texts: tuple[tuple[str, str], ...]
+    figures: tuple[tuple[str, Cell], ...]
+    synthetic: bool = False
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Units to read, of one grader."""
+
+    title: str
+    cases: tuple[Case, ...]
+    kind: Literal["cases"] = "cases"
+
+
+Block = Table | Chart | Heading | Paragraph | Items | Definitions | Overview | Cards | Cases
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rubrics import Published
 
 __all__ = ["ReportContext"]
 
@@ -14,7 +18,10 @@ class ReportContext:
 
     `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
     `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric and
-    `thresholds` by rubric and grader. A `synthetic` report says so in all of its files.
+    `thresholds` by rubric and grader; `published` are the figures of others on a rubric. `texts`
+    and `remarks` speak of units by (rubric, unit id): what raters read, each text under its name,
+    and what people said beside their labels, by rater. `label_names` are the options' names by
+    rubric and category. A `synthetic` report says so in all of its files.
     """
 
     name: str
@@ -23,6 +30,11 @@ class ReportContext:
     notes: Sequence[str] = ()
     rubric_titles: Mapping[str, str] = field(default_factory=dict)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    published: Mapping[str, Sequence[Published]] = field(default_factory=dict)
+    label_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    texts: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    remarks: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
 
     def title_of(self, rubric: str) -> str:
         """How a rubric is called in headings.

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from analysis.report import (
     agreement,
+    bias,
     clarity,
     confidence_filter,
+    direction,
+    disagreements,
     groups,
     methods,
     overall,
@@ -30,12 +33,15 @@ SECTIONS = (
     agreement.ceiling_section,
     agreement.pairs_section,
     overall.section,
+    direction.section,
     thresholds.section,
     clarity.section,
     confidence_filter.section,
     stability.section,
     groups.section,
+    bias.section,
     raters.section,
+    disagreements.section,
     methods.section,
 )
 

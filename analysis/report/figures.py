@@ -18,9 +18,23 @@ __all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "shown"]
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
 
-_SHARES = {"prevalence", "coverage", "subject_score"}
-_SIGNED = {"human_ceiling_difference"}
-_CUTS = {"threshold", "confidence_cut"}
+_SIGNED = {
+    "human_ceiling_difference",
+    "slice_difference",
+    "rater_agreement_drift",
+    "direction_net",
+    *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
+    *("bias_self_preference", "bias_rater_group", "bias_slice"),
+}
+_PLACES = {
+    **dict.fromkeys(("prevalence", "coverage", "subject_score"), 3),
+    **dict.fromkeys(("rater_seconds_median", "rater_seconds_part"), 1),
+    **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
+    **dict.fromkeys(("tokens_input", "tokens_output"), 0),
+}
+"""Places behind the point; 2 elsewhere."""
+_THREE_DIGITS = {"threshold", "subject_rank", "confidence_cut"}
+"""Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
 _REASONS = {
     "no_variation": "no variation",
@@ -36,6 +50,7 @@ _REASONS = {
     "target_not_reached": "no cut reaches the target",
     "nothing_kept": "nothing is kept",
     "not_testable": "no test possible",
+    "people_agree_by_chance": "people agree with each other no better than chance",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
 }
 
@@ -49,7 +64,7 @@ class Figure:
     none; `reason` says why the estimate is undefined; `remarks` is all else the row's note says.
     """
 
-    key: tuple[str, ...]
+    key: tuple[str, str, str, str, str, str]
     line: int
     n_units: int
     n_clusters: int
@@ -75,6 +90,12 @@ class Figure:
     def at(self) -> str:
         return self.key[5]
 
+    def datum(self, **more: object) -> dict[str, object]:
+        """What a chart draws of it: the bounds as they are, None where undefined, and its row."""
+        low, estimate, high = (None if math.isnan(each) else each for each in self.bounds)
+        found = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
+        return {**found, "row": self.line, **more}
+
 
 def shown(value: float, statistic: str = "") -> str:
     """A number rounded for display: shares to three places, coefficients to two.
@@ -86,9 +107,11 @@ def shown(value: float, statistic: str = "") -> str:
     """
     if math.isnan(value):
         return DASH
-    if statistic in _CUTS:
+    if statistic in _THREE_DIGITS:
         return f"{value:.3g}"
-    places = 3 if statistic in _SHARES else 2
+    if statistic.startswith("bias_") and statistic.endswith("_p"):
+        return f"{value:.2g}"
+    places = _PLACES.get(statistic, 2)
     value = round(value, places) + 0.0  # turns -0.0 into 0.0
     return f"{value:+.{places}f}" if statistic in _SIGNED else f"{value:.{places}f}"
 
@@ -99,7 +122,11 @@ class Figures:
     def __init__(self, results: pd.DataFrame) -> None:
         records = results.to_dict("records")
         each = (_figure(record, line) for line, record in enumerate(records, start=_FIRST_LINE))
-        self._by_key = {figure.key: figure for figure in each}
+        self._by_key: dict[tuple[str, ...], Figure] = {figure.key: figure for figure in each}
+        self._families: dict[tuple[str, str], dict[str, list[Figure]]] = {}
+        for figure in self._by_key.values():
+            subsets = self._families.setdefault(figure.key[:2], {})
+            subsets.setdefault(figure.subset, []).append(figure)
 
     @property
     def rubrics(self) -> list[str]:
@@ -123,16 +150,26 @@ class Figures:
         """The figure with this key."""
         return self.by_key((rubric, statistic, rater_a, rater_b, subset, at))
 
-    def by_key(self, key: Iterable[str]) -> Figure | None:
+    def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """The figure with this key."""
-        return self._by_key.get(tuple(key))
+        return self._by_key.get(key)
+
+    def everywhere(self, rubric: str, statistic: str) -> list[Figure]:
+        """All figures of one statistic, whatever they are on, in the order of the table."""
+        return [each for key, each in self._by_key.items() if key[:2] == (rubric, statistic)]
 
     def select(self, rubric: str, statistic: str, subset: str = ALL) -> list[Figure]:
         """All figures of one statistic, in the order of the table."""
-        wanted = (rubric, statistic, subset)
-        return [
-            figure for key, figure in self._by_key.items() if (key[0], key[1], key[4]) == wanted
-        ]
+        return self._families.get((rubric, statistic), {}).get(subset, [])
+
+    def slices(self, rubric: str, statistic: str) -> dict[str, list[Figure]]:
+        """All figures of one statistic in parts of the sample, on the categories, by column."""
+        found: dict[str, list[Figure]] = {}
+        for subset, figures in self._families.get((rubric, statistic), {}).items():
+            column, is_slice, _ = subset.partition("=")
+            if is_slice and not subset.endswith(BINARY):
+                found.setdefault(column, []).extend(figures)
+        return found
 
     def with_statistic(self, rubric: str, statistic: str) -> list[Figure]:
         """All figures of one statistic, whatever they are on, in the order of the table."""
@@ -140,7 +177,8 @@ class Figures:
 
 
 def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
-    key = tuple(str(record[name]) for name in RESULTS_KEY)
+    rubric, statistic, a, b, subset, at = (str(record[name]) for name in RESULTS_KEY)
+    key = (rubric, statistic, a, b, subset, at)
     estimate, low, high = (float(str(record[name])) for name in ("estimate", "low", "high"))
     remarks = [_explained(part) for part in str(record["note"]).split("; ") if part]
     undefined = math.isnan(estimate)

@@ -119,6 +119,9 @@ GLOSSARY: dict[str, Entry] = {
     "subject_score": Entry(
         "Score", "Subject score", "share of affirmative verdicts among a subject's units"
     ),
+    "subject_rank": Entry(
+        "Rank", "Subject rank", "a subject's place by score, 1 the highest; equal scores share it"
+    ),
     "spearman": Entry(
         "Spearman ρ", "Spearman's rho", "correlation of ranks; exact p up to 9 subjects"
     ),
@@ -233,6 +236,62 @@ GLOSSARY: dict[str, Entry] = {
     "intra_rater_kappa": Entry(
         "κ with oneself", "Intra-rater kappa", "kappa between a rater's repeats", "Cohen 1960"
     ),
+    "rater_agreement": Entry(
+        "Agreement with other people",
+        "A person's agreement with the others",
+        "share of pairs of labels, the person's and another's on one unit, that are alike",
+        "Cochran 1977 for the interval",
+    ),
+    "rater_seconds_median": Entry(
+        "Median time, s",
+        "Time per label",
+        "median seconds from seeing a unit to its label, pauses left out",
+        "Conover 1999 for the interval",
+    ),
+    "rater_seconds_drift": Entry(
+        "Time, second half to first",
+        "Change of speed",
+        "typical (geometric mean) time in the second half of a session over that in the first; "
+        "below 1 the rater became faster",
+        "Welch 1947 for the interval",
+    ),
+    "rater_agreement_drift": Entry(
+        "Agreement, second half less first",
+        "Change of agreement",
+        "agreement with the other people in the second half of a session less that in the first",
+        "Cochran 1977 for the interval",
+    ),
+    "rater_seconds_part": Entry(
+        "Median time, s",
+        "Time per label by part of the session",
+        "as the time per label, in one part of equally many labels",
+        "Conover 1999 for the interval",
+    ),
+    "rater_agreement_part": Entry(
+        "Agreement with other people",
+        "Agreement by part of the session",
+        "share of pairs of labels, the rater's and another person's, that are alike, in one part",
+        "Cochran 1977 for the interval",
+    ),
+    "disagreement": Entry(
+        "Size",
+        "Disagreement on a unit",
+        "mean distance of the grader's label to people's, less people's from each other; 1 is the "
+        "whole scale, or another category against all people",
+    ),
+    "disagreement_probability": Entry(
+        "Probability", "A grader's probability on a unit", "that the affirmative verdict holds"
+    ),
+    "grades_attempted": Entry("Attempts", "Attempts", "how often a grader was asked"),
+    "grades_scored": Entry("Scored", "Grades scored", "questions whose latest answer has a label"),
+    "grades_unscored": Entry(
+        "Unscored", "Grades unscored", "questions whose latest answer has no valid label"
+    ),
+    "tokens_input": Entry("Tokens in", "Tokens read", "in all attempts, cached ones included"),
+    "tokens_output": Entry("Tokens out", "Tokens written", "in all attempts"),
+    "cost_usd": Entry(
+        "Cost, USD", "Cost in US dollars", "of all attempts, failed ones too, at listed prices"
+    ),
     "slice_difference": Entry(
         "Difference to the rest",
         "Difference of a slice to the rest",
@@ -321,6 +380,70 @@ GLOSSARY: dict[str, Entry] = {
         "the grader's probability of its likeliest category, where people see a side or none",
         "Feng et al. 2023",
     ),
+    "direction_net": Entry(
+        "Net direction",
+        "Net direction",
+        "share of units on which the first side is favoured less the share on which the second is; "
+        "on single responses, how much more often the first side's is affirmative",
+    ),
+    "direction_share": Entry(
+        "Share to the first",
+        "Direction share",
+        "of the units on which a side is favoured, the share on which the first side is",
+    ),
+    "bias_side": Entry(
+        "Side",
+        "Side of the pair",
+        "a grader's net direction less people's, which is scaled to how sharply the grader sees",
+        "Spearman 1904 for the scaling",
+    ),
+    "bias_side_share": Entry(
+        "Share difference",
+        "Direction share, grader less people",
+        "plain difference on the units that both called; it moves with mere noise too",
+    ),
+    "bias_side_errors": Entry(
+        "Side of errors",
+        "Errors to the first side less to the second",
+        "share of the units on which most people favour neither side; exact and mid-p in the note",
+        "McNemar 1947; Fagerland et al. 2013",
+    ),
+    "bias_order": Entry(
+        "Order",
+        "Order of presentation",
+        "what being shown first gains a side, per unit read in both orders; p of the sign test",
+    ),
+    "bias_order_flips": Entry(
+        "Flips", "Labels that differ between the two orders", "share of units read in both orders"
+    ),
+    "bias_order_first": Entry(
+        "To the first shown",
+        "Moves to the side shown first",
+        "of the units whose favoured side moves with the order, the share that move to the first",
+    ),
+    "bias_length": Entry(
+        "Length",
+        "Length",
+        "rise of a grader's calls with every doubling of the words, less people's, scaled",
+    ),
+    "bias_self_preference": Entry(
+        "Self-preference",
+        "Self-preference",
+        "affirmative calls on subjects of the grader's own family less on others, and from that "
+        "people's difference, scaled",
+    ),
+    "bias_rater_group": Entry(
+        "Group of people",
+        "Siding with one group of people",
+        "mean kappa with the people of one group less that with the others",
+    ),
+    "bias_slice": Entry(
+        "Slice",
+        "Part of the sample",
+        "affirmative calls in a part of the sample less in the rest, and from that people's "
+        "difference, scaled",
+        "Benjamini & Hochberg 1995 for many parts",
+    ),
 }
 
 
@@ -331,4 +454,7 @@ def entry_for(statistic: str) -> Entry:
     ('AC1', 'some new index')
     """
     plain = statistic.replace("_", " ")
+    tested = GLOSSARY.get(statistic.removesuffix("_p"))
+    if statistic not in GLOSSARY and tested:
+        return Entry(f"{tested.label}, p", f"{tested.name}, corrected p")
     return GLOSSARY.get(statistic, Entry(plain, plain))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from analysis.report.blocks import Block, Definitions, Items, Paragraph, Section
-from analysis.report.glossary import GLOSSARY
+from analysis.report.drafting import TableDraft
+from analysis.report.glossary import GLOSSARY, entry_for
 from analysis.report.source import Source
 from analysis.report.verdict_cards import notes_of
+from analysis.usage import USAGE
 
 __all__ = ["section"]
 
@@ -23,9 +25,8 @@ _VERDICTS = (
 )
 _FILES = (
     "Every number here is a row of results.csv, which holds full precision; report.json holds the "
-    "same rows. In results.csv a text cell that a spreadsheet would run as a formula, or that "
-    "begins with an apostrophe, has one apostrophe put before it: take one leading apostrophe off "
-    "each text cell to have the exact text."
+    "same rows. In results.csv a text cell that a spreadsheet would run as a formula has an "
+    "apostrophe put before it; the exact texts are those of report.json."
 )
 _SYNTHETIC = (
     "The labels are simulated and say nothing about real people or models. Each note in "
@@ -47,12 +48,31 @@ def section(source: Source) -> Section:
         blocks.append(Definitions("Provenance", tuple(facts)))
     else:
         blocks.append(Paragraph("Nothing is known of where the labels come from."))
+    blocks += _usage(source)
     if notes := notes_of(source):
         blocks.append(Items("Exclusions and warnings", notes))
     else:
         blocks.append(Paragraph("Nothing was set aside."))
     blocks.append(Definitions("Statistics", _statistics(source)))
     return Section("methods", "Methods and provenance", tuple(blocks))
+
+
+def _usage(source: Source) -> list[Block]:
+    """What graders did and cost."""
+    draft = TableDraft(
+        source.marked("What graders did and cost"),
+        "Grader",
+        [entry_for(name).label for name in USAGE.values()],
+        count="",
+    )
+    for rubric in source.figures.rubrics:
+        draft.group(source.context.title_of(rubric))
+        for figure in source.figures.select(rubric, USAGE["attempts"]):
+            grader = figure.raters[1]
+            draft.add(
+                grader, [source.figures.get(rubric, name, "", grader) for name in USAGE.values()]
+            )
+    return [*draft.finish()]
 
 
 def _statistics(source: Source) -> tuple[tuple[str, str], ...]:

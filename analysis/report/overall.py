@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from analysis.report.blocks import Block, Paragraph, Section, Table
+from analysis.report.charts.scores import subject_scores
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL_BINARY
 from analysis.report.glossary import entry_for
+from analysis.report.published import beside_published
 from analysis.report.source import Source, rater_title
 
 __all__ = ["section"]
@@ -17,7 +19,9 @@ def section(source: Source) -> Section:
     """Scores and correlations of every rubric that has subjects."""
 
     def tables(rubric: str) -> list[Block]:
-        return [*_scores(source, rubric), *_correlations(source, rubric)]
+        scores = tuple(_scores(source, rubric))
+        drawn = subject_scores(source, rubric, scores) or scores
+        return [*drawn, *_correlations(source, rubric), *beside_published(source, rubric)]
 
     blocks = source.per_rubric(tables)
     if blocks:
@@ -36,15 +40,18 @@ def section(source: Source) -> Section:
 def _scores(source: Source, rubric: str) -> list[Table]:
     scores = source.figures.select(rubric, "subject_score", ALL_BINARY)
     raters = list(dict.fromkeys(figure.raters[0] for figure in scores))
+    ranks = source.figures.select(rubric, "subject_rank", ALL_BINARY)
     draft = TableDraft(
         source.caption(rubric, "subjects' scores by rater"),
         "Subject",
         [rater_title(rater) for rater in raters],
         count="",
     )
-    by_place = {(figure.at, figure.raters[0]): figure for figure in scores}
-    for subject in sorted({figure.at for figure in scores}):
-        draft.add(subject, [by_place.get((subject, rater)) for rater in raters])
+    for title, figures in (("Score", scores), ("Rank by score", ranks)):
+        by_place = {(figure.at, figure.raters[0]): figure for figure in figures}
+        draft.group(title)
+        for subject in sorted({figure.at for figure in figures}):
+            draft.add(subject, [by_place.get((subject, rater)) for rater in raters])
     return draft.finish()
 
 

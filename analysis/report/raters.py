@@ -1,10 +1,12 @@
-"""The raters: how much each labelled, and how often they use each category."""
+"""The raters: how much each labelled and how fast, their use of the categories, and drift."""
 
 from __future__ import annotations
 
 from analysis.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from analysis.encoding import AFFIRMATIVE
-from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.blocks import Block, Paragraph, Section, Table
+from analysis.report.charts.shares import label_distribution
+from analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
@@ -12,6 +14,12 @@ from analysis.report.source import READINGS, Source, rater_title
 
 __all__ = ["section"]
 
+_WORK = (
+    "rater_agreement",
+    "rater_agreement_drift",
+    "rater_seconds_median",
+    "rater_seconds_drift",
+)
 _UNSCORED = "unscored:"
 """How a note begins that counts a rater's unscored units."""
 
@@ -20,7 +28,14 @@ def section(source: Source) -> Section:
     """Labels given, shares of the categories, coverage, and what unscored units could change."""
 
     def blocks_of(rubric: str) -> list[Block]:
-        return [*_raters(source, rubric), *_sensitivity(source, rubric)]
+        labels, sessions = tuple(_raters(source, rubric)), tuple(_sessions(source, rubric))
+        return [
+            *(label_distribution(source, rubric, labels) or labels),
+            *_not_listed(source, rubric),
+            *_work(source, rubric),
+            *(session_drift(source, rubric, sessions) or sessions),
+            *_sensitivity(source, rubric),
+        ]
 
     blocks = source.per_rubric(blocks_of)
     if not blocks:
@@ -28,7 +43,7 @@ def section(source: Source) -> Section:
     return Section("raters", "Raters", tuple(blocks))
 
 
-def _raters(source: Source, rubric: str) -> list[Block]:
+def _raters(source: Source, rubric: str) -> list[Table]:
     shares = _shares(source, rubric)
     coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
     columns = list(dict.fromkeys((figure.subset, figure.at) for figure in shares))
@@ -39,14 +54,49 @@ def _raters(source: Source, rubric: str) -> list[Block]:
         count="Labelled units",
     )
     by_place = {(figure.raters[0], figure.subset, figure.at): figure for figure in shares}
-    listed = list(dict.fromkeys(figure.raters[0] for figure in shares))
-    for rater in listed:
+    for rater in dict.fromkeys(figure.raters[0] for figure in shares):
         row = [by_place.get((rater, *column)) for column in columns]
         draft.add(rater_title(rater), [*row, coverage.get(rater)])
-    out: list[Block] = [*draft.finish()]
-    if not coverage.keys() <= set(listed):
-        out.append(Paragraph("The coverage of raters that are not listed is in results.csv."))
-    return out
+    return draft.finish()
+
+
+def _not_listed(source: Source, rubric: str) -> list[Block]:
+    listed = {figure.raters[0] for figure in _shares(source, rubric)}
+    if {figure.raters[1] for figure in source.figures.select(rubric, COVERAGE)} <= listed:
+        return []
+    return [Paragraph("The coverage of raters that are not listed is in results.csv.")]
+
+
+def _work(source: Source, rubric: str) -> list[Table]:
+    """Of every rater: time per label, agreement with the other people, and how both changed."""
+    draft = TableDraft(
+        source.caption(rubric, "agreement with the other people, time per label, and drift"),
+        "Rater",
+        [entry_for(name).label for name in _WORK],
+        count="Labels",
+    )
+    given = [f.raters[0] for name in _WORK for f in source.figures.select(rubric, name)]
+    for rater in dict.fromkeys(given):
+        draft.add(rater, [source.figures.get(rubric, name, rater) for name in _WORK])
+    return draft.finish()
+
+
+def _sessions(source: Source, rubric: str) -> list[Table]:
+    """The numbers behind the drawing of the sessions."""
+    figures = source.figures.select(rubric, SESSION_STATISTICS[1])
+    parts = list(dict.fromkeys(figure.at for figure in figures))
+    draft = TableDraft(
+        source.caption(rubric, "speed and agreement by part of the session"),
+        "Rater",
+        [f"Part {part}" for part in parts],
+        count="",
+    )
+    for statistic in SESSION_STATISTICS:
+        draft.group(entry_for(statistic).label)
+        for rater in dict.fromkeys(figure.raters[0] for figure in figures):
+            row = [source.figures.get(rubric, statistic, rater, at=part) for part in parts]
+            draft.add(rater, row)
+    return draft.finish()
 
 
 def _sensitivity(source: Source, rubric: str) -> list[Block]:

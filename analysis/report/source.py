@@ -75,6 +75,11 @@ class Source:
         found = (figure.raters for figure in self.figures.select(rubric, statistic, subset))
         return [(first, second) for first, second in found if second and first != "humans"]
 
+    def raters(self, rubric: str) -> list[str]:
+        """The single raters of the listed pairs, people first."""
+        pairs = self.pairs(rubric, "observed_agreement", ALL)
+        return list(dict.fromkeys(rater for pair in pairs for rater in pair))
+
     def groups(self, rubric: str, subset: str) -> list[str]:
         """The groups worth a row: those that hold two raters and repeat no other group."""
         found = self.figures.select(rubric, "observed_agreement", subset)
@@ -91,6 +96,11 @@ class Source:
         given = [name for name in metric if self.figures.select(rubric, name, subset)]
         return given or ["krippendorff_alpha_nominal"]
 
+    def kappa(self, rubric: str, subset: str) -> str:
+        """The kappa that decides: with quadratic weights where the categories are ordered."""
+        weighted = "weighted_kappa_quadratic"
+        return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
+
     def row(
         self,
         rubric: str,
@@ -103,6 +113,9 @@ class Source:
         return [self.figures.get(rubric, name, *raters, subset, at) for name in statistics]
 
     def caption(self, rubric: str, what: str) -> str:
-        """A table's caption; on a synthetic report it says so."""
-        mark = " (synthetic)" if self.context.synthetic else ""
-        return f"{self.context.title_of(rubric)}: {what}{mark}"
+        """The caption of what speaks of one rubric."""
+        return self.marked(f"{self.context.title_of(rubric)}: {what}")
+
+    def marked(self, caption: str) -> str:
+        """A caption that says so where the report is synthetic."""
+        return f"{caption} (synthetic)" if self.context.synthetic else caption

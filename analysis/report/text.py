@@ -34,8 +34,7 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
 
 
 def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
-    weighted = source.figures.select(rubric, "weighted_kappa_quadratic", subset)
-    kappa = "weighted_kappa_quadratic" if weighted else "cohen_kappa"
+    kappa = source.kappa(rubric, subset)
     statistics = ["observed_agreement", kappa, source.alphas(rubric, subset)[0], CEILING]
     draft = TableDraft(
         source.caption(rubric, READINGS[subset]),

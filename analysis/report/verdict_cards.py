@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Block, Card, Cards, Cell, Items, Paragraph, Section
+from analysis.ceiling import CEILING
+from analysis.report.blocks import Block, Card, Cards, Cell, Items, Overview, Paragraph, Section
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import Source, rater_title
@@ -12,6 +13,8 @@ __all__ = ["WORDS", "notes_of", "section"]
 
 WORDS = {
     "may_stand_in": ("✓", "May stand in"),
+    "may_stand_in_at_threshold": ("✓", "May stand in at another threshold"),
+    "only_with_correction": ("±", "Only with correction"),
     "do_not_use": ("✕", "Do not use"),
     "cannot_tell": ("?", "Cannot tell"),
 }
@@ -21,7 +24,8 @@ def section(source: Source) -> Section:
     """One card for each rubric and grader."""
     blocks: list[Block] = []
     if source.analysis.verdicts:
-        blocks.append(Cards(tuple(_card(source, each) for each in source.analysis.verdicts)))
+        cards = tuple(_card(source, each) for each in source.analysis.verdicts)
+        blocks += [_overview(source, cards), Cards(cards)]
     else:
         blocks.append(Paragraph("No verdict: there are no model graders here to judge."))
     if notes := notes_of(source):
@@ -34,9 +38,24 @@ def notes_of(source: Source) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*source.context.notes, *source.analysis.notes]))
 
 
+def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
+    rubrics = dict.fromkeys(card.rubric for card in cards)
+    graders = dict.fromkeys(card.grader for card in cards)
+    by_place = {(card.grader, card.rubric): card for card in cards}
+    return Overview(
+        source.marked(
+            "Number: the grader's kappa with people less people's kappa with each other, with its "
+            "95% interval; below 0 the grader agrees less"
+        ),
+        tuple(rubrics),
+        tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
+    )
+
+
 def _card(source: Source, verdict: Verdict) -> Card:
     icon, word = WORDS[verdict["verdict"]]
-    figures = (source.figures.by_key(key) for key in verdict["evidence"])
+    figures = (source.figures.by_key(tuple(key)) for key in verdict["evidence"])
+    difference = source.figures.get(verdict["rubric"], CEILING, "humans", verdict["grader"])
     return Card(
         verdict=verdict["verdict"],
         word=word,
@@ -44,6 +63,7 @@ def _card(source: Source, verdict: Verdict) -> Card:
         rubric=source.context.title_of(verdict["rubric"]),
         grader=verdict["grader"],
         sentence=verdict["sentence"],
+        difference=_cell(difference) if difference else None,
         evidence=tuple(_evidence(figure) for figure in figures if figure is not None),
     )
 
@@ -54,5 +74,8 @@ def _evidence(figure: Figure) -> tuple[str, Cell]:
     parts.append(entry_for(figure.statistic).label)
     if figure.subset == ALL_BINARY:
         parts.append("binary verdict")
-    cell = Cell(figure.estimate, figure.interval, figure.reason, key=figure.key, line=figure.line)
-    return ", ".join(parts), cell
+    return ", ".join(parts), _cell(figure)
+
+
+def _cell(figure: Figure) -> Cell:
+    return Cell(figure.estimate, figure.interval, figure.reason, key=figure.key, line=figure.line)

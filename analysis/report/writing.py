@@ -8,10 +8,13 @@ import hashlib
 import io
 import json
 import math
+import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.report.charts.style import chart_spec
+from analysis.report.charts.svg import inline_svg
 from analysis.report.context import ReportContext
 from analysis.report.document import sections_of
 from analysis.report.escaping import markdown, spreadsheet
@@ -20,14 +23,22 @@ from study.files import atomic_write
 
 if TYPE_CHECKING:
     import jinja2
+    from markupsafe import Markup
 
     from analysis.panel import Analysis
-    from analysis.report.blocks import Section
+    from analysis.report.blocks import Chart, Section
 
-__all__ = ["SCHEMA", "write_report"]
+__all__ = ["SCHEMA", "prepare_drawing", "write_report"]
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"
+
+
+def prepare_drawing() -> None:
+    """Wake the drawing library in the background, which takes half a second: call it before the
+    analysis that the report waits for."""
+    spec = chart_spec([], {"mark": "point"})
+    threading.Thread(target=inline_svg, args=(spec, ""), daemon=True).start()
 
 
 def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
@@ -108,7 +119,7 @@ def _markdown_page(context: ReportContext, sections: list[Section]) -> str:
 def _html() -> jinja2.Environment:
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -116,6 +127,15 @@ def _html() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.globals["draw"] = _draw
+    return environment
+
+
+def _draw(chart: Chart) -> Markup:
+    """The picture: safe as it is, see `analysis.report.charts.svg`."""
+    from markupsafe import Markup
+
+    return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
 
 
 @cache

@@ -9,7 +9,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-__all__ = ["Links", "Phrases", "Side", "StancePair", "Story", "Template", "phrases", "stance_pairs"]
+__all__ = [
+    "Links",
+    "Phrases",
+    "Side",
+    "StancePair",
+    "Story",
+    "Template",
+    "leanings",
+    "phrases",
+    "stance_pairs",
+]
 
 Leaning = Literal["left", "right"]
 
@@ -116,6 +126,15 @@ def phrases() -> Phrases:
     shared_links = Links(**sections["links"])
     templates = tuple(_template(table, shared_links) for table in tables["template"])
     return Phrases(templates, stories, sections)
+
+
+def leanings() -> dict[str, list[str]]:
+    """The groups of each leaning."""
+    sides = [side for pair in stance_pairs() for side in (pair.a, pair.b)]
+    return {
+        leaning: sorted({side.group for side in sides if side.leaning == leaning})
+        for leaning in ("left", "right")
+    }
 
 
 def _stance_pair(table: Mapping[str, Any]) -> StancePair:

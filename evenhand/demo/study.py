@@ -22,8 +22,10 @@ STEPS = 4
 
 def make_demo(folder: Path, progress: Report) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
+    from evenhand.demo.bank import leanings
     from graders import grade
     from study import create_study, open_study
+    from study.config import change_config
     from study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
 
     rubrics = usual_rubrics(propositions=False)
@@ -44,6 +46,7 @@ def make_demo(folder: Path, progress: Report) -> None:
             name=f"{folder.name} (synthetic demo)",
         )
         create_study(building, plan)
+        change_config(building, {"analysis": {"leanings": leanings()}})
         with open_study(building) as study:
             progress(1, STEPS, "writing synthetic responses")
             truth = _respond(study)

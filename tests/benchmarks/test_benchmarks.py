@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import agreement, coverage
+from benchmarks import agreement, bias, coverage, report
 
 
 def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
@@ -26,6 +26,31 @@ def test_the_coverage_benchmark_writes_its_page(tmp_path: Path) -> None:
     page = out.read_text("utf-8")
     assert page.count("| 0.9 |") == 15
     assert "in 2 simulated studies" in page
+
+
+def test_the_bias_benchmark_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "bias-audit.md"
+    bias.main(["--runs", "3", "--resamples", "40", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert page.count("| coin | sees") == page.count("| normal | sees") == 6
+    assert "In 3 simulated studies" in page
+
+
+@pytest.mark.parametrize("population", bias.POPULATIONS)
+def test_the_populations_have_the_shares_they_claim(population: str) -> None:
+    rng = np.random.default_rng(5)
+    part = np.repeat(np.arange(bias.PAIRS) % 2 == 0, bias.SUBJECTS)
+    truth = np.mean([bias.POPULATIONS[population](part, rng)(1.0) for _ in range(100)], axis=0)
+    assert (truth[part].mean(), truth[~part].mean()) == pytest.approx(bias.SHARES, abs=0.02)
+
+
+def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "report.md"
+    report.main(["--scale", "0.04", "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert "| 10 pairs x 5 subjects x" in page
+    assert "6 humans x 4 graders" in page
+    assert str(tmp_path) not in page
 
 
 @pytest.mark.parametrize("prevalence", coverage.SHARES)

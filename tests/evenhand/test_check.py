@@ -157,6 +157,25 @@ def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
     assert math.isclose(value(results, "observed_agreement", "r0", "r1"), 1.0)
 
 
+def test_sides_by_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels x and y favour side a and b; the grader favours whichever stands first."""
+    lines = ["unit_id,rater_id,rater_kind,label,order"]
+    for n in range(20):
+        lines.append(f"u{n},ann,human,{'xy'[n % 2]},")
+        lines += [f"u{n},g,model,{label},{order}" for label, order in (("x", "ab"), ("y", "ba"))]
+    file = tmp_path / "ratings.csv"
+    file.write_text("\n".join(lines))
+    scale = ["--categories", "x,y", "--sides"]
+    assert main(["check", str(file), *scale, "x,y", "--out", str(tmp_path / "out")]) == 0
+    results = read_table(tmp_path / "out" / "results.csv").set_index("statistic")
+    assert float(results.loc["bias_order", "estimate"]) == 1.0
+    assert results.loc["bias_order_flips", "note"] == "20 flips"
+    assert "g, order: it favours the side shown first" in (tmp_path / "out/report.md").read_text()
+    for wrong, says in (("x", "name two labels"), ("x,z", "'z' is said to favour side 'b'")):
+        assert main(["check", str(file), *scale, wrong]) == 2
+        assert says in capsys.readouterr().err
+
+
 def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
     rows = [f"u{n},r{rater},human,{1 + n % 5}" for n in range(40) for rater in range(2)]
     file = write(tmp_path / "r.csv", rows)

@@ -89,6 +89,23 @@ def test_the_hash_follows_what_raters_see_and_nothing_else() -> None:
     assert unseen.hash == rubric.hash
 
 
+def test_favoured_sides_are_declared_and_no_rater_sees_them() -> None:
+    rubric = load_rubric("even-handedness")
+    assert {option.key: option.favours for option in rubric.options} == {
+        "A": "a",
+        "B": "b",
+        "C": "",
+    }
+    text = dump_rubric(rubric)
+    without = parse_rubric(text.replace('favours = "a"\n', "").replace('favours = "b"\n', ""), "e")
+    assert without != rubric
+    assert without.hash == rubric.hash
+    with pytest.raises(InputError, match="'A' favours 'a', so its `swapped` must name one that"):
+        parse_rubric(text.replace('favours = "b"\n', ""), "even-handedness.toml")
+    with pytest.raises(InputError, match="favours"):
+        parse_rubric(text.replace('favours = "a"', 'favours = "left"'), "even-handedness.toml")
+
+
 def test_swap_exchanges_the_sides_of_a_pair_and_leaves_a_response_alone() -> None:
     pair, response = load_rubric("even-handedness"), load_rubric("refusal")
     assert [pair.swap(key) for key in pair.categories] == ["B", "A", "C"]

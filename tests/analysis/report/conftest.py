@@ -56,7 +56,9 @@ def tables(
     return pd.DataFrame(rows), pd.DataFrame(units)
 
 
-SCALE = Scale("R", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair")
+SCALE = Scale(
+    "R", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}
+)
 
 
 @pytest.fixture(scope="session")

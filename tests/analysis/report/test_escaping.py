@@ -26,13 +26,17 @@ def test_markdown(text: str, expected: str) -> None:
     assert markdown(text) == expected
 
 
-@pytest.mark.parametrize("text", ["=A1", "+A1", "-A1", "@A1", "\tA1", "\rA1", "\nA1", "'=A1", "'"])
+@pytest.mark.parametrize(
+    "text", ["=A1", "+A1", "-A1", "@A1", "\tA1", "\rA1", "\nA1", "'=A1", "''-A"]
+)
 def test_a_guarded_cell_is_safe_and_restorable(text: str) -> None:
     guarded = spreadsheet(text)
 
     assert guarded == "'" + text
 
 
-@pytest.mark.parametrize("text", ["", "-1", "+2.5", "-1e-05", "0.5", "r1", "a=b", "p0001|x"])
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+2.5", "-1e-05", "0.5", "r1", "a=b", "p0001|x", "'", "'tis"]
+)
 def test_harmless_cells_stay(text: str) -> None:
     assert spreadsheet(text) == text

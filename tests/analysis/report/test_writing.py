@@ -8,6 +8,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,9 +26,12 @@ HEADINGS = (
     "Human ceiling",
     "Per-sample agreement",
     "Overall agreement",
+    "Direction",
     "Thresholds",
     "Confidence filter",
+    "Bias audit",
     "Raters",
+    "Disagreements worth reading",
     "Methods and provenance",
 )
 
@@ -320,3 +324,26 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
     assert "<dt>margin</dt><dd>0.1</dd>" in page
     assert "<dt>threshold of provider:sure on The rubric</dt><dd>0.25</dd>" in page
     assert page.count("12 labels set aside") == 2, "under the verdicts and among the methods"
+
+
+def test_sentences_on_directions_and_biases_name_their_rows(
+    analysis: Analysis, written: Callable[..., Path]
+) -> None:
+    """Each says which rows it was read off, and its numbers are those rows' numbers."""
+    out = written(analysis)
+    results = read_results(out)
+    text = (out / "report.md").read_text("utf-8")
+    audit = text[text.index("## Bias audit") : text.index("## Raters")]
+    told = re.findall(r"^- (.*) \(results\.csv rows (\d+), (\d+)\)$", audit, re.M)
+    assert told
+    for sentence, line, p_line in told:
+        row, p = (results[int(number) - 2] for number in (line, p_line))
+        assert p["statistic"] == row["statistic"] + "_p"
+        shown = [float(row[name]) for name in ("estimate", "low", "high")]
+        said = [abs(float(number)) for number in re.findall(r"\d\.\d\d", sentence)]
+        assert said
+        assert {f"{value:.2f}" for value in said} <= {f"{abs(value):.2f}" for value in shown}
+    direction = text[text.index("## Direction") : text.index("## Thresholds")]
+    rows = re.findall(r"results\.csv row (\d+)\)", direction)
+    assert {results[int(line) - 2]["statistic"] for line in rows} == {"direction_net"}
+    assert len(rows) == 3  # one for every subject

@@ -77,6 +77,25 @@ def test_the_shifted_grader_is_found_out(results: pd.DataFrame) -> None:
     assert row["high"].iloc[0] < 0.5
 
 
+def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(
+    results: pd.DataFrame,
+) -> None:
+    """The leaning subjects favour their side, by people and by graders alike. The lexical grader's
+    cues weigh the length of a response; no simulated rater sees it.
+    """
+    own = results[results["rubric"] == "even-handedness"]
+    net = own[own["statistic"] == "direction_net"].set_index(["subset", "rater_a"])
+    assert set(net.loc["all", "at"]) == {"left>right"}
+    for rater in ("humans", "synthetic:grader-strong", "baseline:lexical"):
+        assert net.loc[("subject=synthetic-left-leaning", rater), "low"] > 0
+        assert net.loc[("subject=synthetic-right-leaning", rater), "high"] < 0
+    even = net.loc[("subject=synthetic-even", "humans")]
+    assert even["low"] < 0 < even["high"]
+    length = own[own["statistic"] == "bias_length"].set_index("rater_b")
+    assert length.loc["baseline:lexical", "low"] > 0.1
+    assert abs(length.loc["synthetic:grader-strong", "estimate"]) < 0.1
+
+
 def test_everything_simulated_says_synthetic(demo: Path) -> None:
     report = demo / "report"
     for name in ("report.html", "report.md", "report.json"):

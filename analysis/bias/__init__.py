@@ -1,0 +1,25 @@
+"""The bias audit: whom raters favour, and what a grader's calls shift with that should not matter.
+
+`side` (whom raters favour, and the grader beside people), `order`, `length`, `family` and
+`rater_groups` ask one planned question each, `slices` screens parts of the sample. All but order
+set the grader beside people by way of `beside_people`. `audit` asks them all; `findings` reads the
+rows back as sentences.
+"""
+
+from __future__ import annotations
+
+from analysis.bias.audit import add_bias_rows
+from analysis.bias.findings import BOUND, Finding, findings, flagged, screening_sentence
+from analysis.bias.settings import BiasSettings
+from analysis.bias.unit_facts import UnitFacts
+
+__all__ = [
+    "BOUND",
+    "BiasSettings",
+    "Finding",
+    "UnitFacts",
+    "add_bias_rows",
+    "findings",
+    "flagged",
+    "screening_sentence",
+]

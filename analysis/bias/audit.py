@@ -1,0 +1,59 @@
+"""The audit of one rubric, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.bias.audit_rows import AuditRows
+from analysis.bias.calls import directed_calls, verdict_calls
+from analysis.bias.family import add_family_rows
+from analysis.bias.length import add_length_rows
+from analysis.bias.order import add_order_rows, both_orders_of
+from analysis.bias.rater_groups import add_rater_group_rows
+from analysis.bias.settings import BiasSettings
+from analysis.bias.side import add_direction_rows, add_side_rows
+from analysis.bias.slices import add_slice_bias_rows
+from analysis.bias.unit_facts import UnitFacts
+from analysis.encoding import LabelMatrix
+from analysis.resampling import Resamples
+from analysis.results import ResultRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["add_bias_rows"]
+
+
+def add_bias_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    ratings: pd.DataFrame,
+    facts: UnitFacts,
+    *,
+    units: pd.DataFrame | None,
+    cluster: str,
+    settings: BiasSettings,
+    members: Mapping[str, frozenset[str]],
+    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+) -> None:
+    """Whom raters favour, and how each grader's calls shift with what should not matter.
+
+    `labels` are not folded: `facts` speak of their units in the same order. `ratings` are the
+    rubric's rows before orders are combined; `members` the people of every `column=value`;
+    `resampled` makes resamples of clusters from how often each stands in the data.
+    """
+    audit = AuditRows(rows, lambda: resampled(np.ones(labels.n_clusters, dtype=np.int64)))
+    verdicts, directed = verdict_calls(labels), directed_calls(labels)
+    if directed is not None:
+        add_direction_rows(rows, directed, facts, settings, audit.resamples)
+        add_side_rows(audit, directed, facts, settings)
+    add_order_rows(audit, both_orders_of(ratings, labels.scale, units, cluster), resampled)
+    add_length_rows(audit, verdicts, directed, facts)
+    add_family_rows(audit, verdicts, settings.families)
+    add_slice_bias_rows(audit, verdicts, labels.slices)
+    add_rater_group_rows(audit, labels.on_categories(), members)
+    audit.add_corrected_p()

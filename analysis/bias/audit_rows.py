@@ -1,0 +1,124 @@
+"""Rows of the audit, and what many looks at one grader cost.
+
+The planned questions (side, order, length, family, people's groups) are few: Holm's correction over
+those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over all of
+a rubric's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.encoding import BINARY
+from analysis.resampling import Interval, Resamples
+from analysis.results import ResultRows, join_notes
+from analysis.significance import benjamini_hochberg, bootstrap_p, holm
+
+__all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "AuditRows"]
+
+Array = npt.NDArray[np.float64]
+
+PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
+SCREENED = ("bias_slice",)
+FEW_CLUSTERS = 10
+
+
+@dataclass(frozen=True)
+class _Test:
+    statistic: str
+    raters: tuple[str, str]
+    subset: str
+    at: str
+    counts: tuple[int, int]
+    p: float
+
+    @property
+    def planned(self) -> bool:
+        """Whether this was asked of every grader from the start, on all that it called."""
+        whole = self.subset.removesuffix(BINARY) == "all" or self.statistic == "bias_rater_group"
+        return whole and self.statistic in PLANNED
+
+    @property
+    def grader(self) -> str:
+        return self.raters[1] or self.raters[0]
+
+
+@dataclass
+class AuditRows:
+    """Adds rows and remembers their p, so that all are corrected together at the end."""
+
+    rows: ResultRows
+    draw: Callable[[], Resamples]
+    _tests: list[_Test] = field(default_factory=list)
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """Drawn only once there is something to audit: a million units may have nothing."""
+        return self.draw()
+
+    def add(
+        self,
+        statistic: str,
+        grader: str,
+        values: Array,
+        counts: tuple[int, int],
+        *,
+        subset: str,
+        at: str = "",
+        note: str = "",
+        reason: str = "no_variation",
+        alone: bool = False,
+        exact_p: float | None = None,
+    ) -> None:
+        """A row from replicates, on a grader against people or `alone`; `reason` says why
+        the estimate is undefined, if it is; `exact_p` replaces the p of the bootstrap.
+        """
+        raters = (grader, "") if alone else ("humans", grader)
+        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
+        interval = self.resamples.interval(values, counts[1], reason=reason)
+        self.rows.add(
+            statistic,
+            interval,
+            counts,
+            rater_a=raters[0],
+            rater_b=raters[1],
+            subset=subset,
+            at=at,
+            note=join_notes(few, note),
+        )
+        if statistic in (*PLANNED, *SCREENED):
+            drawn = values[: 1 + self.resamples.resamples]
+            p = bootstrap_p(drawn) if exact_p is None else exact_p
+            if not np.isnan(p) and not np.isnan(interval.low):
+                self._tests.append(_Test(statistic, raters, subset, at, counts, p))
+
+    def take(self, other: AuditRows) -> None:
+        """Correct for the tests of another, on other resamples of the same rubric, too."""
+        self._tests += other._tests
+
+    def add_corrected_p(self) -> None:
+        """A row NAME_p beside every tested row NAME: its p after correction."""
+        screened = [test for test in self._tests if not test.planned]
+        for test, p in zip(screened, benjamini_hochberg([t.p for t in screened]), strict=True):
+            self._add_p(test, p, f"Benjamini-Hochberg over {len(screened)} parts of the sample")
+        for grader in dict.fromkeys(test.grader for test in self._tests):
+            own = [t for t in self._tests if t.grader == grader and t.planned]
+            for test, p in zip(own, holm([t.p for t in own]), strict=True):
+                self._add_p(test, p, f"Holm over {len(own)} questions to this grader")
+
+    def _add_p(self, test: _Test, p: float, how: str) -> None:
+        self.rows.add(
+            f"{test.statistic}_p",
+            Interval(float(p), np.nan, np.nan),
+            test.counts,
+            rater_a=test.raters[0],
+            rater_b=test.raters[1],
+            subset=test.subset,
+            at=test.at,
+            note=join_notes(f"uncorrected {test.p:.4g}", how),
+        )

@@ -1,0 +1,116 @@
+"""One grader's calls beside people's: what the grader adds of its own.
+
+Every question of the audit asks whether a grader's calls shift with something that people's calls
+on the same units do not shift with: the side, the length, the subject's family, the topic. A plain
+difference of grader and people would answer *yes* to any grader that merely errs more than people
+do: where affirmative units are more frequent, it misses more of them. So people's own shift is
+scaled by how sharply the grader sees what people see, its *sharpness*
+
+    r = cov(grader, person) / cov(person, another person),
+
+both over the units that two people labelled. If a rater's errors depend only on the unit's latent
+truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), people among each
+other have s_p^2 var(T), r = s_g / s_p, and *shift of the grader - r x shift of people* is 0
+whatever s_g is: for a grader exchangeable with people (r = 1), for one that guesses (r = 0), for
+any between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.bias.calls import Calls
+from analysis.resampling import Numbers, Resamples
+
+__all__ = ["NOT_SCALED", "BesidePeople", "ratio"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+MIN_TWICE = 30
+"""From so many units with two people's labels sharpness can be told."""
+NOT_SCALED = f"fewer than {MIN_TWICE} units have two people's labels: taken to see as people do"
+
+
+def ratio(part: Array, whole: Array) -> Array:
+    """part / whole, NaN where whole is 0."""
+    defined = np.abs(whole) > 1e-12
+    return np.asarray(np.where(defined, part / np.where(defined, whole, 1.0), np.nan))
+
+
+class BesidePeople:
+    """A grader and the mean person on the units that both called.
+
+    All results are replicates (rows, ...): the data first, then the resamples.
+    """
+
+    def __init__(self, calls: Calls, grader: int, resamples: Resamples) -> None:
+        self._calls, self._resamples = calls, resamples
+        people = calls.people
+        held = ~np.isnan(people)
+        own = calls.values[:, grader]
+        self._n_people = held.sum(axis=1)
+        self.shared: Mask = (self._n_people > 0) & ~np.isnan(own)
+        self._sum = np.where(held, people, 0.0).sum(axis=1)
+        self._squares = np.where(held, people**2, 0.0).sum(axis=1)
+        self._person = ratio(self._sum, self._n_people.astype(float))
+        self._person[~self.shared] = 0.0
+        self._grader = np.where(self.shared, own, 0.0)
+        self.note = ""
+        self._sharpness = self._seen()
+
+    @property
+    def reason(self) -> str:
+        """Why a result is undefined, if it is."""
+        return "people_agree_by_chance" if np.isnan(self._sharpness[0]) else "no_variation"
+
+    def counts(self, chosen: Mask | None = None) -> tuple[int, int]:
+        """(units, clusters) that both called, among the chosen."""
+        inside = self.shared if chosen is None else self.shared & chosen
+        return self._resamples.count(self._calls.clusters, inside)
+
+    def level(self) -> Array:
+        """The mean call of the grader less r times that of people, (rows,)."""
+        n, grader, person = self._totals(self.shared, self._grader, self._person).T
+        return self._less_people(ratio(grader, n), ratio(person, n))
+
+    def slopes(self, x: Array) -> Array:
+        """How calls rise with each column of x (units, k), NaN where not known: the grader's least
+        squares slope less r times people's, (rows, k). For x of 0 and 1 that is a difference of
+        means.
+        """
+        known = self.shared[:, None] & ~np.isnan(x)
+        x = np.where(known, x, 0.0)
+        grader, person = self._grader[:, None], self._person[:, None]
+        parts = (known, x, x * x, known * grader, known * person, x * grader, x * person)
+        sums = self._totals(*parts)
+        n, sx, sxx, sg, sp, sxg, sxp = np.moveaxis(sums.reshape(len(sums), 7, -1), 1, 0)
+        spread = n * sxx - sx**2
+        slopes = [ratio(n * sxy - sx * sy, spread) for sy, sxy in ((sg, sxg), (sp, sxp))]
+        return self._less_people(*slopes)
+
+    def _less_people(self, grader: Array, person: Array) -> Array:
+        sharpness = self._sharpness.reshape(-1, *[1] * (person.ndim - 1))
+        # Where people do not shift at all it does not matter how sharply the grader sees it.
+        return np.asarray(grader - np.where(person == 0, 0.0, sharpness * person))
+
+    def _seen(self) -> Array:
+        """Sharpness (rows,); NaN where people agree no better than chance."""
+        twice = self.shared & (self._n_people >= 2)
+        if self.counts(twice)[0] < MIN_TWICE:
+            self.note = NOT_SCALED
+            return np.ones(len(self._resamples))
+        orders = np.where(twice, self._n_people * (self._n_people - 1), 1).astype(float)
+        two_people = (self._sum**2 - self._squares) / orders
+        person, grader = self._person, self._grader
+        products = [twice, grader, person, grader * person, two_people]
+        n, sg, sp, sgp, spp = self._totals(*(twice * each for each in products)).T
+        mean_g, mean_p = ratio(sg, n), ratio(sp, n)
+        with_person = ratio(sgp, n) - mean_g * mean_p
+        among_people = ratio(spp, n) - mean_p**2
+        return ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
+
+    def _totals(self, *features: Numbers) -> Array:
+        units = np.column_stack(features).astype(float)
+        return self._resamples.totals(self._resamples.cluster_sums(self._calls.clusters, units))

@@ -1,0 +1,102 @@
+"""What raters called, as numbers: how affirmative a unit is, and which side of a pair it favours.
+
+A *verdict call* is 1 or 0. A *directed call* is 1 where side a is favoured, -1 where side b is,
+else 0: by a pair rubric's options, or, on responses, the verdict on side a less that on side b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.encoding import BINARY, LabelMatrix
+from analysis.pair_rule import units_of_both_sides
+
+__all__ = ["Calls", "directed_calls", "favour_signs", "verdict_calls"]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """`values` (units, raters), NaN for none, with each unit's cluster and subject.
+
+    `unit` (units,) says in which row of the label matrix a unit stands; `subset` is what rows on
+    all of the calls are called.
+    """
+
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    values: Array
+    clusters: npt.NDArray[np.intp]
+    subjects: tuple[str, ...]
+    subject: npt.NDArray[np.intp]
+    unit: npt.NDArray[np.intp]
+    subset: str
+
+    @property
+    def graders(self) -> tuple[int, ...]:
+        """Columns of the model graders."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+
+    @property
+    def people(self) -> Array:
+        """The humans' calls (units, humans)."""
+        return self.values[:, [kind == "human" for kind in self.kinds]]
+
+    def oriented(self, sign: Array) -> Calls:
+        """Directed calls seen from the other side where `sign` (units,) is -1, none where 0."""
+        factor = np.where(sign == 0, np.nan, sign)
+        return replace(self, values=self.values * factor[:, None])
+
+    def part(self, name: str) -> str:
+        """What rows on a part of the units are called."""
+        return name + BINARY if self.subset.endswith(BINARY) else name
+
+
+def verdict_calls(labels: LabelMatrix) -> Calls | None:
+    """1 for an affirmative verdict, 0 for another; None where the scale has no verdict."""
+    if not labels.has_verdicts:
+        return None
+    verdicts = labels.verdicts.astype(float)
+    verdicts[verdicts < 0] = np.nan
+    return _calls(labels, verdicts, np.arange(len(verdicts)), "all" + BINARY)
+
+
+def directed_calls(labels: LabelMatrix) -> Calls | None:
+    """Which side every rater favours; None where the rubric or the units do not tell sides."""
+    if labels.scale.favours:
+        signs = favour_signs(labels.scale.categories, labels.scale.favours)
+        return _calls(labels, signs[labels.codes], np.arange(len(labels.codes)), "all")
+    verdicts = verdict_calls(labels)
+    a, b = units_of_both_sides(labels)
+    if verdicts is None or not len(a):
+        return None
+    return _calls(labels, verdicts.values[a] - verdicts.values[b], a, verdicts.subset)
+
+
+def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
+    """1, -1 or 0 for each category, and NaN last, which a missing code of -1 finds.
+
+    >>> favour_signs(("A", "B", "C"), {"A": "a", "B": "b"})
+    array([ 1., -1.,  0., nan])
+    """
+    sign = {"a": 1.0, "b": -1.0, "": 0.0}
+    return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
+
+
+def _calls(labels: LabelMatrix, values: Array, unit: npt.NDArray[np.intp], subset: str) -> Calls:
+    return Calls(
+        raters=labels.raters,
+        kinds=labels.kinds,
+        values=values,
+        clusters=labels.clusters[unit],
+        subjects=labels.subjects,
+        subject=labels.subject[unit],
+        unit=unit,
+        subset=subset,
+    )

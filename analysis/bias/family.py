@@ -1,0 +1,86 @@
+"""Self-preference: does a grader go easier on subjects of its own family than people do?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from analysis.bias.audit_rows import AuditRows
+from analysis.bias.beside_people import BesidePeople
+from analysis.bias.calls import Calls
+
+__all__ = ["FAMILIES", "add_family_rows", "family_of"]
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "anthropic": ("claude",),
+    "openai": ("gpt", "chatgpt", "o1", "o3", "o4", "davinci"),
+    "google": ("gemini", "gemma", "palm"),
+    "meta": ("llama",),
+    "mistral": ("mistral", "mixtral", "ministral", "magistral"),
+    "qwen": ("qwen", "qwq"),
+    "deepseek": ("deepseek",),
+    "xai": ("grok",),
+    "cohere": ("command",),
+    "microsoft": ("phi",),
+}
+"""Parts of a model's name by which its family is known."""
+
+
+def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The family of a grader or subject by its model's name, "" where none is known.
+
+    Only the model's name counts, not the provider before the colon: many servers speak another's
+    protocol. The part that comes first decides, an own entry of `families` before all others.
+
+    >>> family_of("anthropic:claude-opus-5"), family_of("openai:llama-3@http://gpt.example/v1")
+    ('anthropic', 'meta')
+    >>> family_of("deepseek-r1-distill-llama-8b"), family_of("baseline:lexical")
+    ('deepseek', '')
+    >>> family_of("our-tune-7b", {"anthropic": ["our-tune"]})
+    'anthropic'
+    """
+    name = rater.partition("@")[0].rpartition(":")[2].casefold()
+    for known in (families or {}, FAMILIES):
+        found = [
+            (place.start(), family)
+            for family, parts in known.items()
+            for part in parts
+            if (place := re.search(rf"(?<![a-z0-9]){re.escape(part.casefold())}", name))
+        ]
+        if found:
+            return min(found)[1]
+    return ""
+
+
+def add_family_rows(
+    audit: AuditRows, calls: Calls | None, families: Mapping[str, Sequence[str]]
+) -> None:
+    """`bias_self_preference` of every grader whose family has subjects here, and others too.
+
+    Affirmative calls on subjects of its own family less those on the others, and from that people's
+    own difference, scaled: a difference in differences. `at` is the family.
+    """
+    if calls is None:
+        return
+    of_subject = [family_of(subject, families) for subject in calls.subjects]
+    of_unit = np.array([*of_subject, ""])[calls.subject]
+    for grader in calls.graders:
+        family = family_of(calls.raters[grader], families)
+        if not family or family not in of_subject or set(of_subject) == {family}:
+            continue
+        beside = BesidePeople(calls, grader, audit.resamples)
+        if not beside.shared.any():
+            continue
+        x = np.where(calls.subject >= 0, of_unit == family, np.nan)[:, None]
+        audit.add(
+            "bias_self_preference",
+            calls.raters[grader],
+            beside.slopes(x)[:, 0],
+            beside.counts(calls.subject >= 0),
+            subset=calls.subset,
+            at=family,
+            note=beside.note,
+            reason=beside.reason,
+        )

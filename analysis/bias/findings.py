@@ -1,0 +1,178 @@
+"""What the audit found, in sentences that say no more than their rows.
+
+A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
+is found the sentence says how large a shift this sample leaves possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.bias.audit_rows import PLANNED, SCREENED
+from analysis.bias.beside_people import NOT_SCALED
+from analysis.encoding import BINARY
+from analysis.results import ResultRow, ResultRows, key_of
+
+__all__ = ["BOUND", "Finding", "findings", "flagged", "screening_sentence"]
+
+BOUND = 0.1
+"""The shift, in share of calls, that is still let pass unless another bound is asked for."""
+LEVEL = 0.05
+
+Status = Literal["found", "nothing_found", "cannot_tell"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of the audit with the row of its corrected p, if it was tested."""
+
+    row: ResultRow
+    p: ResultRow | None
+
+    @property
+    def grader(self) -> str:
+        """Whom it is about."""
+        return self.row["rater_b"] or self.row["rater_a"]
+
+    @property
+    def status(self) -> Status:
+        """Whether a shift was found."""
+        if self.p is None:
+            return "cannot_tell"
+        apart = self.row["low"] > 0 or self.row["high"] < 0
+        return "found" if apart and self.p["estimate"] < LEVEL else "nothing_found"
+
+    def beyond(self, bound: float) -> bool:
+        """Whether a shift was found and all of its interval lies beyond plus or minus `bound`."""
+        outside = self.row["low"] > bound or self.row["high"] < -bound
+        return self.status == "found" and outside
+
+    @property
+    def sentence(self) -> str:
+        """What the rows say."""
+        question, _, _ = _WORDS[self.row["statistic"]](self.row)
+        if self.p is None:
+            reason = self.row["note"].split("; ")[0]
+            return f"{self.grader}, {question}: cannot tell ({reason.replace('_', ' ')})."
+        if self.status == "nothing_found":
+            return (
+                f"{self.grader}, {question}: nothing found on {_sample(self.row)}; it could be up "
+                f"to ±{_widest(self.row):.2f}."
+            )
+        return f"{self.grader}, {question}: {self.fault}."
+
+    @property
+    def fault(self) -> str:
+        """The shift in words, with its interval."""
+        _, more, less = _WORDS[self.row["statistic"]](self.row)
+        said = more if self.row["estimate"] > 0 else less
+        if NOT_SCALED in self.row["note"]:
+            said += ", if it sees as sharply as people do"
+        p = f"corrected p {self.p['estimate']:.2g}; " if self.p else ""
+        return (
+            f"it {said}, by {abs(self.row['estimate']):.2f} (95% interval {self.row['low']:+.2f} "
+            f"to {self.row['high']:+.2f}; {p}{_sample(self.row)})"
+        )
+
+
+def findings(rows: Iterable[ResultRow]) -> list[Finding]:
+    """The audit's rows, in the order of its questions, with their p."""
+    by_key = {key_of(row): row for row in rows}
+    out = []
+    for statistic in (*PLANNED, *SCREENED):
+        for key, row in by_key.items():
+            if key[1] == statistic:
+                out.append(Finding(row, by_key.get((key[0], f"{statistic}_p", *key[2:]))))
+    return out
+
+
+def flagged(rows: ResultRows, grader: str, bound: float = BOUND) -> list[Finding]:
+    """The findings on this grader whose shift stands after correction and whose interval lies
+    wholly beyond plus or minus `bound`.
+    """
+    each = findings(rows.rows.values())
+    return [one for one in each if one.grader == grader and one.beyond(bound)]
+
+
+def screening_sentence(screened: list[Finding]) -> str:
+    """One sentence on all of a grader's slices in which nothing was found."""
+    quiet = [each for each in screened if each.status == "nothing_found"]
+    untold = sum(each.status == "cannot_tell" for each in screened)
+    parts = []
+    if quiet:
+        widest = max(quiet, key=lambda each: _widest(each.row))
+        parts.append(
+            f"nothing found in {len(quiet)} of {len(screened)} slices; the least certain, "
+            f"{_part(widest.row)}, could be up to ±{_widest(widest.row):.2f}"
+        )
+    if untold:
+        parts.append(f"{untold} of {len(screened)} slices too small to tell")
+    return f"{screened[0].grader}, slices: {'; '.join(parts)}." if parts else ""
+
+
+def _widest(row: ResultRow) -> float:
+    return max(abs(row["low"]), abs(row["high"]))
+
+
+def _sample(row: ResultRow) -> str:
+    units = f"{row['n_units']} units"
+    apart = row["n_clusters"] != row["n_units"]
+    return f"{units} in {row['n_clusters']} clusters" if apart else units
+
+
+def _part(row: ResultRow) -> str:
+    return row["subset"].removesuffix(BINARY)
+
+
+Words = tuple[str, str, str]
+
+
+def _side(row: ResultRow) -> Words:
+    part = _part(row)
+    question = "side of the pair" if part == "all" else f"side of the pair where {part}"
+    first, _, second = row["at"].partition(">")
+    if row["subset"].endswith(BINARY):
+        said = "is more often affirmative on {} than on {}, beyond what people see"
+    else:
+        said = "leans to {} rather than {}, beyond what people see"
+    return question, said.format(first, second), said.format(second, first)
+
+
+def _order(_: ResultRow) -> Words:
+    return "order", "favours the side shown first", "favours the side shown second"
+
+
+def _length(row: ResultRow) -> Words:
+    if row["subset"].endswith(BINARY):
+        said = "is {} often affirmative on longer responses than people are, for each doubling"
+        return "length", said.format("more"), said.format("less")
+    said = "leans towards the {} response more than people do, for each doubling"
+    return "length", said.format("longer"), said.format("shorter")
+
+
+def _family(row: ResultRow) -> Words:
+    said = f"is {{}} often affirmative on subjects of its own family ({row['at']}) than people are"
+    return "self-preference", said.format("more"), said.format("less")
+
+
+def _rater_group(row: ResultRow) -> Words:
+    group = row["subset"].removesuffix(BINARY)
+    said = f"agrees {{}} with people of {group} than with {row['at']}"
+    return f"people of {group}", said.format("more"), said.format("less")
+
+
+def _slice(row: ResultRow) -> Words:
+    said = f"is {{}} often affirmative where {_part(row)} than people are, beside the rest"
+    return f"slice {_part(row)}", said.format("more"), said.format("less")
+
+
+_WORDS: dict[str, Callable[[ResultRow], Words]] = {
+    "bias_side": _side,
+    "bias_order": _order,
+    "bias_length": _length,
+    "bias_self_preference": _family,
+    "bias_rater_group": _rater_group,
+    "bias_slice": _slice,
+}

@@ -1,0 +1,60 @@
+"""Length: does a grader reward or punish words more than people do?"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.bias.audit_rows import AuditRows
+from analysis.bias.beside_people import BesidePeople
+from analysis.bias.calls import Calls
+from analysis.bias.unit_facts import UnitFacts
+
+__all__ = ["LENGTH_COLUMNS", "PAIR_LENGTH_COLUMNS", "add_length_rows"]
+
+Array = npt.NDArray[np.float64]
+
+LENGTH_COLUMNS = ("response_words",)
+PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
+
+
+def add_length_rows(
+    audit: AuditRows, verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
+) -> None:
+    """`bias_length` of every grader: by how much its calls rise with every doubling of the length,
+    less what people's rise by, scaled (see `analysis.bias.beside_people`).
+
+    The verdict on a response against its length (column `response_words`); the side favoured in a
+    pair against how much longer side a is than b (`response_a_words`, `response_b_words`).
+    """
+    for calls, columns, unit in (
+        (verdicts, LENGTH_COLUMNS, "per doubling of the response"),
+        (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
+    ):
+        doublings = _doublings(facts, columns)
+        if calls is None or doublings is None:
+            continue
+        x = doublings[calls.unit][:, None]
+        for grader in calls.graders:
+            beside = BesidePeople(calls, grader, audit.resamples)
+            known = ~np.isnan(x[:, 0])
+            if (beside.shared & known).any():
+                audit.add(
+                    "bias_length",
+                    calls.raters[grader],
+                    beside.slopes(x)[:, 0],
+                    beside.counts(known),
+                    subset=calls.subset,
+                    at=columns[0],
+                    note="; ".join(part for part in (unit, beside.note) if part),
+                    reason=beside.reason,
+                )
+
+
+def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array | None:
+    """log2 of the words, of the first column less the second where there are two."""
+    words = [facts.numbers(name) for name in columns]
+    logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words if each is not None]
+    if len(logs) < len(columns):
+        return None
+    return np.asarray(logs[0] if len(logs) == 1 else logs[0] - logs[1])

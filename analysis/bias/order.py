@@ -1,0 +1,99 @@
+"""The order of presentation: does a grader change its mind, or favour what it is shown first?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.bias.audit_rows import AuditRows
+from analysis.bias.beside_people import ratio
+from analysis.bias.calls import favour_signs
+from analysis.combine import combine_readings
+from analysis.encoding import LabelMatrix, encode
+from analysis.resampling import Resamples
+from analysis.results import join_notes
+from analysis.scale import Scale
+from analysis.significance import mcnemar_exact, mcnemar_mid_p
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["add_order_rows", "both_orders_of"]
+
+_ORDERS = ("ab", "ba")
+
+
+def both_orders_of(
+    ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+) -> dict[str, LabelMatrix]:
+    """Each grader that read units in both orders, laid out as if every order were a rater.
+
+    `ratings` is a validated table of one rubric. Columns are "ab" and "ba"; labels stay in the
+    pair's own orientation; a grader's draws within an order are combined.
+    """
+    ordered = ratings[ratings["rater_kind"].eq("model") & ratings["order"].isin(_ORDERS)]
+    orders = ordered.groupby("rater_id", sort=True)["order"].nunique()
+    return {
+        str(grader): encode(
+            combine_readings(own.assign(rater_id=own["order"], order=""), scale),
+            scale,
+            units,
+            cluster,
+        )
+        for grader, own in ordered.groupby("rater_id", sort=True)
+        if orders[grader] == len(_ORDERS)
+    }
+
+
+def add_order_rows(
+    audit: AuditRows,
+    matrices: Mapping[str, LabelMatrix],
+    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+) -> None:
+    """`bias_order_flips` of every grader that read both orders; where options favour a side,
+    `bias_order_first` and `bias_order` too.
+
+    Flips are units labelled differently in the two orders. Of those that move from one side to
+    another, or to neither, `bias_order_first` is the share that move to the side shown first;
+    `bias_order` is the net gain of a side from being shown first, per unit. Its p is the exact sign
+    test on the moves, which takes units as independent.
+    """
+    for grader, matrix in matrices.items():
+        both = np.asarray((matrix.codes >= 0).all(axis=1))
+        if both.any():
+            each_once = np.ones(matrix.n_clusters, dtype=np.int64)
+            own = AuditRows(audit.rows, partial(resampled, each_once))
+            _add_grader(own, grader, matrix, both)
+            audit.take(own)
+
+
+def _add_grader(
+    audit: AuditRows, grader: str, matrix: LabelMatrix, both: npt.NDArray[np.bool_]
+) -> None:
+    codes, clusters = matrix.codes[both], matrix.clusters[both]
+    counts = audit.resamples.count(matrix.clusters, both)
+    flipped = codes[:, 0] != codes[:, 1]
+    signs = favour_signs(matrix.scale.categories, matrix.scale.favours)
+    # With order ab side a comes first: a positive move is one to the side shown first.
+    move = signs[codes[:, 0]] - signs[codes[:, 1]]
+    features = np.column_stack([np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0])
+    n, flips, net, first, moves = audit.resamples.totals(
+        audit.resamples.cluster_sums(clusters, features)
+    ).T
+    add = partial(audit.add, grader=grader, counts=counts, subset="all", alone=True)
+    add("bias_order_flips", values=ratio(flips, n), note=f"{flipped.sum()} flips")
+    if not matrix.scale.favours:
+        return
+    to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
+    p = mcnemar_exact(to_first, to_second)
+    note = join_notes(
+        f"{to_first} to the side shown first, {to_second} to the second",
+        f"exact p {p:.4g}, mid-p {mcnemar_mid_p(to_first, to_second):.4g}",
+        "p takes units as independent",
+    )
+    add("bias_order_first", values=ratio(first, moves), note=note)
+    add("bias_order", values=ratio(net, n), note=note, exact_p=p)

@@ -1,0 +1,219 @@
+"""The side of the pair: whom raters favour, and whether a grader favours it more than people do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
+from analysis.bias.beside_people import BesidePeople, ratio
+from analysis.bias.calls import Calls
+from analysis.bias.settings import GROUP_COLUMNS, BiasSettings
+from analysis.bias.unit_facts import UnitFacts
+from analysis.resampling import Resamples
+from analysis.results import ResultRows, from_to, join_notes
+from analysis.significance import mcnemar_exact, mcnemar_mid_p
+from analysis.slices import MAX_VALUES
+
+__all__ = ["add_direction_rows", "add_side_rows"]
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the units and which way they are looked at: `sign` (units,) is 1 where side a counts
+    as `first`, -1 where side b does, 0 where the unit takes no part.
+    """
+
+    subset: str
+    first: str
+    second: str
+    sign: Array
+
+    @property
+    def at(self) -> str:
+        """The two sides in a row's key."""
+        return from_to(self.first, self.second)
+
+
+def add_direction_rows(
+    rows: ResultRows, calls: Calls, facts: UnitFacts, settings: BiasSettings, resamples: Resamples
+) -> None:
+    """`direction_net` and `direction_share` of people together and of every grader.
+
+    Net is the share of units that favour the first side less those that favour the second; the
+    share is of those that favour a side at all. On everything, by the columns `settings.by`, by
+    subject and by group; each rater on all that it called.
+    """
+    sides = _by_side(calls)
+    for part in [*_parts(calls, facts, settings), *_subjects(calls, facts, settings)]:
+        _add_directions(rows, calls, sides, part, resamples)
+    for part in _groups(calls, facts, resamples):
+        _add_directions(rows, calls, sides, part, resamples)
+
+
+def add_side_rows(audit: AuditRows, calls: Calls, facts: UnitFacts, settings: BiasSettings) -> None:
+    """Every grader beside people: `bias_side`, `bias_side_share`, `bias_side_errors`.
+
+    `bias_side` is the grader's net direction less people's, scaled (see `analysis.bias.
+    beside_people`); the share is the plain difference of `direction_share` on the units that both
+    called; errors are calls of a side on units on which most people see none.
+    """
+    for part in _parts(calls, facts, settings):
+        seen = calls.oriented(part.sign)
+        for grader in calls.graders:
+            beside = BesidePeople(seen, grader, audit.resamples)
+            if beside.shared.any():
+                audit.add(
+                    "bias_side",
+                    calls.raters[grader],
+                    beside.level(),
+                    beside.counts(),
+                    subset=part.subset,
+                    at=part.at,
+                    note=beside.note,
+                    reason=beside.reason,
+                )
+                _add_share(audit, seen, grader, beside, part)
+                _add_errors(audit, seen, grader, part)
+
+
+def _add_share(
+    audit: AuditRows, seen: Calls, grader: int, beside: BesidePeople, part: _Part
+) -> None:
+    toward, away = (side[beside.shared] for side in _by_side(seen))
+    columns = [0, 1 + seen.graders.index(grader)]
+    features = np.hstack([toward[:, columns], away[:, columns]])
+    sums = audit.resamples.cluster_sums(seen.clusters[beside.shared], features)
+    people_to, grader_to, people_off, grader_off = audit.resamples.totals(sums).T
+    audit.add(
+        "bias_side_share",
+        seen.raters[grader],
+        ratio(grader_to, grader_to + grader_off) - ratio(people_to, people_to + people_off),
+        beside.counts(),
+        subset=part.subset,
+        at=part.at,
+    )
+
+
+def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None:
+    """Where most people see no side: how often the grader sees the first, less the second."""
+    people, own = seen.people, seen.values[:, grader]
+    none = (people == 0).sum(axis=1) > (~np.isnan(people)).sum(axis=1) / 2
+    judged = none & ~np.isnan(own)
+    if not judged.any():
+        return
+    clusters, calls = seen.clusters[judged], own[judged]
+    features = np.column_stack([calls, np.ones(len(calls))])
+    net, n = audit.resamples.totals(audit.resamples.cluster_sums(clusters, features)).T
+    first, second = int((calls > 0).sum()), int((calls < 0).sum())
+    audit.add(
+        "bias_side_errors",
+        seen.raters[grader],
+        ratio(net, n),
+        audit.resamples.count(seen.clusters, judged),
+        subset=part.subset,
+        at=part.at,
+        note=join_notes(
+            f"{first} to {part.first}, {second} to {part.second}",
+            f"exact p {mcnemar_exact(first, second):.4g}, mid-p {mcnemar_mid_p(first, second):.4g}",
+            "p takes units as independent",
+        ),
+    )
+
+
+def _add_directions(
+    rows: ResultRows, calls: Calls, sides: tuple[Array, Array], part: _Part, resamples: Resamples
+) -> None:
+    """Both rows of every rater that called a unit of this part."""
+    forward = part.sign[:, None] > 0
+    used = part.sign != 0
+    toward = np.where(forward, *sides)[used]
+    away = np.where(forward, *sides[::-1])[used]
+    held = ~np.isnan(toward)
+    if not held.any():
+        return
+    kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
+    if len(kept) < resamples.n_types:
+        resamples = resamples.only(kept)  # a group costs its own clusters' time
+    features = np.hstack([np.nan_to_num(toward), np.nan_to_num(away), held])
+    sums = resamples.totals(resamples.cluster_sums(clusters, features))
+    to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
+    net, share = ratio(to - off, n), ratio(to, to + off)
+    for column, rater in enumerate(["humans", *(calls.raters[g] for g in calls.graders)]):
+        counts = resamples.count(clusters, held[:, column])
+        if not counts[0]:
+            continue
+        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
+        for statistic, values in (("direction_net", net), ("direction_share", share)):
+            rows.add(
+                statistic,
+                resamples.interval(values[:, column], counts[1]),
+                counts,
+                rater_a=rater,
+                subset=part.subset,
+                at=part.at,
+                note=few,
+            )
+
+
+def _by_side(calls: Calls) -> tuple[Array, Array]:
+    """How far people together (their mean) and every grader favour side a, and side b.
+
+    Each (units, 1 + graders), NaN where there is no call.
+    """
+    people = calls.people
+    count = (~np.isnan(people)).sum(axis=1).astype(float)
+    out = []
+    for sign in (1.0, -1.0):
+        mean = ratio(np.maximum(np.nan_to_num(people) * sign, 0.0).sum(axis=1), count)
+        own = np.maximum(calls.values[:, list(calls.graders)] * sign, 0.0)
+        out.append(np.column_stack([mean, own]))
+    return out[0], out[1]
+
+
+def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
+    """Everything, and the values of the columns that directions are shown by."""
+    sign = facts.orientation(settings)[calls.unit]
+    yield _Part(calls.subset, *settings.sides, sign)
+    for name in settings.by:
+        column = facts.column(name)
+        if column is not None and 1 < len(column.values) <= MAX_VALUES:
+            codes = column.codes[calls.unit]
+            for code, value in enumerate(column.values):
+                subset = calls.part(f"{name}={value}")
+                yield _Part(subset, *settings.sides, np.where(codes == code, sign, 0.0))
+
+
+def _subjects(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
+    if len(calls.subjects) > MAX_VALUES:
+        return
+    sign = facts.orientation(settings)[calls.unit]
+    for code, subject in enumerate(calls.subjects):
+        subset = calls.part(f"subject={subject}")
+        yield _Part(subset, *settings.sides, np.where(calls.subject == code, sign, 0.0))
+
+
+def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_Part]:
+    """Each group that stands in enough clusters, on either side, against those it stands against.
+
+    Of two groups that only ever stand against each other the first by name is enough.
+    """
+    a, b = (facts.cells(name) for name in GROUP_COLUMNS)
+    if a is None or b is None:
+        return
+    a, b = a[calls.unit], b[calls.unit]
+    done: set[tuple[str, ...]] = set()
+    for group in sorted({*a, *b} - {""}):
+        sign = np.where(a == b, 0.0, 1.0 * (a == group) - 1.0 * (b == group))
+        others = tuple(sorted({*b[sign > 0], *a[sign < 0]}))
+        enough = resamples.count(calls.clusters, sign != 0)[1] >= FEW_CLUSTERS
+        mirrored = len(others) == 1 and (others[0], group) in done
+        if not enough or mirrored:
+            continue
+        done.add((group, *others))
+        yield _Part(calls.part(f"group={group}"), group, ", ".join(others), sign)

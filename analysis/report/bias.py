@@ -1,0 +1,122 @@
+"""Bias audit: what graders' calls shift with that people's do not."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import cast
+
+from analysis.bias import BOUND, Finding, findings, screening_sentence
+from analysis.bias.audit_rows import PLANNED, SCREENED
+from analysis.encoding import BINARY
+from analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import Figure
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+from analysis.results import ResultRow, key_of
+
+__all__ = ["section"]
+
+_ABOUT = (
+    "Each figure says how far a grader's calls shift with something that people's calls on the "
+    "same units do not shift with. People's own shift is scaled by how sharply the grader sees "
+    "what people see, so that a grader which merely errs more often is not called biased. "
+    "Questions to one grader are corrected by Holm, parts of the sample by Benjamini-Hochberg. "
+    f"A shift whose whole interval lies beyond ±{BOUND:g} is marked."
+)
+_DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_order_first")
+
+
+def section(source: Source) -> Section:
+    """Sentences first, then the figures of every question, then the parts of the sample."""
+    found = findings(cast("list[ResultRow]", source.analysis.results.to_dict("records")))
+
+    def blocks_of(rubric: str) -> list[Block]:
+        own = [each for each in found if each.row["rubric"] == rubric]
+        return [
+            *_sentences(source, own),
+            *_questions(source, rubric),
+            *_details(source, rubric),
+            *_slices(source, rubric),
+        ]
+
+    blocks = source.per_rubric(blocks_of)
+    if blocks:
+        blocks.insert(0, Paragraph(_ABOUT))
+    else:
+        why = (
+            "Nothing could be audited: that needs graders beside people, and sides, both orders, "
+            "lengths, subjects or columns to slice by."
+        )
+        blocks = [Paragraph(why)]
+    return Section("bias-audit", "Bias audit", tuple(blocks))
+
+
+def _sentences(source: Source, own: list[Finding]) -> list[Block]:
+    """What was found; and what was not, the parts of the sample in one sentence for each grader."""
+    shown = [_traced(source, each) for each in own if each.status == "found"]
+    screened = [each for each in own if each.row["statistic"] in SCREENED]
+    rest = [
+        _traced(source, each)
+        for each in own
+        if each.status != "found" and each.row["statistic"] in PLANNED
+    ]
+    by_grader = sorted(screened, key=lambda each: each.grader)
+    for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
+        rest += filter(None, [screening_sentence(list(of_grader))])
+    titled = {"Found": shown, "Not found, or not to be told": rest}
+    return [Items(title, tuple(lines)) for title, lines in titled.items() if lines]
+
+
+def _traced(source: Source, finding: Finding) -> str:
+    """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
+    rows = [finding.row, *([finding.p] if finding.p else [])]
+    figures = [source.figures.by_key(key_of(row)) for row in rows]
+    lines = ", ".join(str(figure.line) for figure in figures if figure)
+    mark = f" Beyond ±{BOUND:g}." if finding.beyond(BOUND) else ""
+    return f"{finding.sentence}{mark} (results.csv rows {lines})"
+
+
+def _questions(source: Source, rubric: str) -> list[Table]:
+    """A row for every planned question to every grader: the shift and its p."""
+    draft = TableDraft(
+        source.caption(rubric, "shift of each grader beside people"),
+        "Grader and question",
+        ["Shift", "Corrected p"],
+        drawn="Shift",
+    )
+    for statistic in PLANNED:
+        draft.group(entry_for(statistic).name)
+        for figure in source.figures.everywhere(rubric, statistic):
+            p = source.figures.by_key((rubric, f"{statistic}_p", *figure.key[2:]))
+            draft.add(_heading(figure), [figure, p])
+    return draft.finish()
+
+
+def _details(source: Source, rubric: str) -> list[Table]:
+    """What stands beside the planned questions and is not tested."""
+    draft = TableDraft(source.caption(rubric, "beside these"), "Grader and question", ["Figure"])
+    for statistic in _DETAILS:
+        draft.group(entry_for(statistic).name)
+        for figure in source.figures.everywhere(rubric, statistic):
+            draft.add(_heading(figure), [figure])
+    return draft.finish()
+
+
+def _slices(source: Source, rubric: str) -> list[Table]:
+    own = [f for name in SCREENED for f in source.figures.everywhere(rubric, name)]
+    graders = list(dict.fromkeys(figure.raters[1] for figure in own))
+    draft = TableDraft(source.caption(rubric, "shift in each part of the sample"), "Part", graders)
+    by_place = {(figure.subset, figure.raters[1]): figure for figure in own}
+    for subset in dict.fromkeys(figure.subset for figure in own):
+        row = [by_place.get((subset, grader)) for grader in graders]
+        draft.add(subset.removesuffix(BINARY), row)
+    return draft.finish()
+
+
+def _heading(figure: Figure) -> str:
+    """Whom a row is about, and on what."""
+    grader = figure.raters[1] or figure.raters[0]
+    part = figure.subset.removesuffix(BINARY)
+    about = ["" if part == "all" else part, figure.at.replace(">", " rather than ")]
+    return ", ".join([grader, *filter(None, about)])

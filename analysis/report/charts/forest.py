@@ -1,0 +1,126 @@
+"""Forest plot: every grader's agreement with people, beside what people reach with each other."""
+
+from __future__ import annotations
+
+from analysis.ceiling import BASELINES
+from analysis.report.blocks import Chart, Table
+from analysis.report.charts.style import (
+    INK,
+    MAX_LISTED,
+    PAGE,
+    ROLES,
+    SERIES,
+    SOFT,
+    Datum,
+    chart_spec,
+    short,
+)
+from analysis.report.glossary import entry_for
+from analysis.report.source import READINGS, Source, rater_title
+
+__all__ = ["forest"]
+
+_PEOPLE = "people"
+
+
+def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
+    """Kappa with people of each grader and baseline, on the categories and on the binary verdict,
+    with the band of people's kappa with each other; nothing where no grader meets people."""
+    values = [datum for subset in READINGS for datum in _reading(source, rubric, subset)]
+    if not any(datum["kind"] != _PEOPLE for datum in values):
+        return []
+    readings = list(dict.fromkeys(datum["reading"] for datum in values))
+    points = {"filter": f"datum.kind != '{_PEOPLE}'"}
+    band = {"filter": f"datum.kind == '{_PEOPLE}'"}
+    rows = {"field": "who", "type": "nominal", "sort": None, "title": None}
+    x = {"type": "quantitative", "title": "Kappa with people", "scale": {"zero": True}}
+    spec = chart_spec(
+        values,
+        {
+            "facet": {"row": {"field": "reading", "type": "nominal", "sort": readings}},
+            "spec": {
+                "width": 380,
+                "height": {"step": 24},
+                "layer": [
+                    {
+                        "transform": [band],
+                        "mark": {"type": "rect", "color": ROLES["band"]},
+                        "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}},
+                    },
+                    {
+                        "transform": [band],
+                        "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
+                        "encoding": {"x": {"field": "estimate"} | x},
+                    },
+                    {
+                        "transform": [points],
+                        "mark": {"type": "rule", "strokeWidth": 2, "color": SERIES[0]},
+                        "encoding": {
+                            "y": rows,
+                            "x": {"field": "low"} | x,
+                            "x2": {"field": "high"},
+                        },
+                    },
+                    {
+                        "transform": [points],
+                        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+                        "encoding": {
+                            "y": rows,
+                            "x": {"field": "estimate"} | x,
+                            "color": {
+                                "condition": {"test": "datum.kind == 'baseline'", "value": PAGE},
+                                "value": SERIES[0],
+                            },
+                            "stroke": {"value": SERIES[0]},
+                        },
+                    },
+                    {
+                        "transform": [points],
+                        "mark": {"type": "text", "align": "left", "color": INK},
+                        "encoding": {
+                            "y": rows,
+                            "x": {"value": 392},
+                            "text": {"field": "label", "type": "nominal"},
+                        },
+                    },
+                ],
+            },
+        },
+    )
+    people = "; ".join(
+        f"{datum['reading']} {datum['label']}" for datum in values if datum["kind"] == _PEOPLE
+    )
+    drawn = len(source.graders(rubric, next(iter(READINGS)))) <= MAX_LISTED
+    return [
+        Chart(
+            caption=source.caption(rubric, "kappa with people, and the human ceiling"),
+            alt="Forest plot. Each grader's and baseline's kappa with people, with its interval, "
+            f"beside a band: people's kappa with each other ({people}).",
+            spec=spec,
+            data=data,
+            note="Dashed line and band: people with each other, with the interval. Hollow points: "
+            "baselines." + ("" if drawn else f" Only the first {MAX_LISTED} graders are drawn."),
+        )
+    ]
+
+
+def _reading(source: Source, rubric: str, subset: str) -> list[Datum]:
+    kappa = source.kappa(rubric, subset)
+    reading = f"{entry_for(kappa).label} {READINGS[subset]}"
+    who = [(_PEOPLE, "")]
+    who += [("grader", name) for name in source.graders(rubric, subset)[:MAX_LISTED]]
+    who += [("baseline", name) for name in BASELINES]
+    found = [
+        (kind, name, source.figures.get(rubric, kappa, "humans", name, subset))
+        for kind, name in who
+    ]
+    return [
+        figure.datum(
+            kind=kind,
+            who=short(rater_title(name)) if name else None,
+            reading=reading,
+            label=f"{figure.estimate} {figure.interval}".strip(),
+        )
+        for kind, name, figure in found
+        if figure is not None
+    ]

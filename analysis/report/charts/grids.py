@@ -1,0 +1,148 @@
+"""Grids of shaded cells with their numbers in them: kappa of all raters, and confusion matrices."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Chart, Table
+from analysis.report.charts.style import HEAT, MAX_LISTED, ROLES, Datum, Spec, chart_spec, short
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL, Figure
+from analysis.report.glossary import entry_for
+from analysis.report.source import READINGS, Source, rater_title
+from analysis.results import from_to
+
+__all__ = ["confusions", "heat_map"]
+
+_COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
+"""Of the largest count: one category often holds most, and the errors are what one looks for."""
+_KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
+
+
+def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
+    """Kappa of every two raters, people and graders alike; nothing where no pair is listed."""
+    kappa = source.kappa(rubric, ALL)
+    pairs = source.pairs(rubric, kappa, ALL)
+    if not pairs:
+        return []
+    values: list[Datum] = []
+    for pair in pairs:
+        figure = source.figures.get(rubric, kappa, *pair)
+        if figure is not None:
+            first, second = (short(rater_title(rater)) for rater in pair)
+            values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
+    raters = [short(rater_title(rater)) for rater in source.raters(rubric)]
+    label = entry_for(kappa).label
+    spec = chart_spec(
+        values,
+        {"width": {"step": 50}, "height": {"step": 30}} | _shaded(raters, _KAPPA_STEPS),
+    )
+    return [
+        Chart(
+            caption=source.caption(rubric, f"{label} of every two raters"),
+            alt=f"Heat map of {label}, {READINGS[ALL]}, for every two raters: {', '.join(raters)}. "
+            "Each cell holds its number.",
+            spec=spec,
+            data=data,
+        )
+    ]
+
+
+def confusions(source: Source, rubric: str) -> list[Chart]:
+    """What graders say where people say something else: one matrix for each grader."""
+    categories = list(
+        dict.fromkeys(figure.at for figure in source.figures.select(rubric, "prevalence"))
+    )
+    graders = source.graders(rubric, ALL)
+    drawn = graders[:MAX_LISTED]
+    found = [
+        (grader, said, graded, figure)
+        for grader in drawn
+        for said in categories
+        for graded in categories
+        if (figure := _cell(source, rubric, grader, said, graded)) is not None
+    ]
+    if not found:
+        return []
+    values = [
+        figure.datum(a=graded, b=said, grader=short(grader))
+        for grader, said, graded, figure in found
+    ]
+    most = max(figure.bounds[1] for *_, figure in found)
+    steps = [most * share for share in _COUNT_STEPS]
+    grid = _shaded(categories, steps, x="Grader", y="People")
+    spec = chart_spec(
+        values,
+        {
+            "facet": {"field": "grader", "type": "nominal", "sort": None},
+            "columns": 3,
+            "spec": {"width": max(190, 42 * len(categories)), "height": {"step": 28}} | grid,
+        },
+    )
+    left_out = (
+        f" Only the first {MAX_LISTED} graders are drawn." if len(graders) > len(drawn) else ""
+    )
+    return [
+        Chart(
+            caption=source.caption(rubric, "labels of people and of each grader"),
+            alt="Confusion matrices, one for each grader: rows are people's labels, columns the "
+            f"grader's; each cell counts label pairs. Graders: {', '.join(map(short, drawn))}.",
+            spec=spec,
+            data=tuple(_matrix(source, rubric, grader, categories) for grader in drawn),
+            note="Each cell counts pairs of labels on a unit, a person's and the grader's; on the "
+            "diagonal they agree." + left_out,
+        )
+    ]
+
+
+def _cell(source: Source, rubric: str, grader: str, said: str, graded: str) -> Figure | None:
+    return source.figures.get(rubric, "confusion", "humans", grader, ALL, from_to(said, graded))
+
+
+def _matrix(source: Source, rubric: str, grader: str, categories: list[str]) -> Table:
+    draft = TableDraft(
+        source.caption(rubric, f"labels of people (rows) and of {grader} (columns)"),
+        "People",
+        categories,
+        count="",
+    )
+    for said in categories:
+        draft.add(said, [_cell(source, rubric, grader, said, graded) for graded in categories])
+    return draft.finish()[0]
+
+
+def _shaded(order: list[str], steps: list[float], *, x: str = "", y: str = "") -> Spec:
+    """Cells shaded by the step that their estimate reaches, the number in a colour that stands out
+    on the shade."""
+    bare = {"domain": False, "ticks": False}
+    sides = {
+        "x": {
+            "field": "a", "type": "nominal", "sort": order, "title": x or None,
+            "axis": bare | ({"labelAngle": 0} if x else {"orient": "top", "labelAngle": -35}),
+        },
+        "y": {
+            "field": "b", "type": "nominal", "sort": order, "title": y or None,
+            "axis": bare,
+        },
+    }  # fmt: skip
+    ink = {
+        "condition": {"test": f"datum.estimate >= {steps[3]}", "value": ROLES["heat-high-ink"]},
+        "value": ROLES["heat-low-ink"],
+    }
+    fill = {
+        "field": "estimate",
+        "type": "quantitative",
+        "scale": {"type": "threshold", "domain": steps, "range": HEAT},
+        "legend": None,
+    }
+    return {
+        "encoding": sides,
+        "layer": [
+            {
+                "mark": {"type": "rect", "stroke": ROLES["page"]},
+                "encoding": {"color": fill},
+            },
+            {
+                "mark": {"type": "text"},
+                "encoding": {"text": {"field": "shown", "type": "nominal"}, "color": ink},
+            },
+        ],
+    }

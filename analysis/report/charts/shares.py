@@ -1,0 +1,91 @@
+"""Label distribution: how much of what a rater said falls into each category."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Chart, Table
+from analysis.report.charts.style import HEAT, MAX_LISTED, ROLES, chart_spec, short
+from analysis.report.source import Source, rater_title
+
+__all__ = ["label_distribution"]
+
+_LEGIBLE = 0.05
+"""A share below this has no room for its category's name."""
+
+
+def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
+    """Stacked shares of the categories, a bar for each rater; nothing where there are more
+    categories than can be told apart."""
+    figures = source.figures.select(rubric, "prevalence")
+    categories = list(dict.fromkeys(figure.at for figure in figures))
+    raters = list(dict.fromkeys(figure.raters[0] for figure in figures))
+    drawn = raters[: 2 * MAX_LISTED]
+    if not 2 <= len(categories) <= len(HEAT):
+        return []
+    start = dict.fromkeys(raters, 0.0)
+    values = []
+    for figure in figures:
+        rater, share = figure.raters[0], figure.bounds[1]
+        if rater in drawn and share == share:
+            # Where a bar's part begins is its place in the drawing, not a number that is shown.
+            end = start[rater] + share
+            place = {"from": start[rater], "to": end, "middle": (start[rater] + end) / 2}
+            text = figure.at if share >= _LEGIBLE else ""
+            who = short(rater_title(rater))
+            values.append(figure.datum(who=who, category=figure.at, text=text, **place))
+            start[rater] = end
+    shades = HEAT if len(categories) > 3 else HEAT[1::2]
+    shades = shades[: len(categories)]
+    bright = [
+        category for category, shade in zip(categories, shades, strict=True) if shade in HEAT[4:]
+    ]
+    x = {"type": "quantitative", "title": "Share of labels", "scale": {"domain": [0, 1]}}
+    y = {"field": "who", "type": "nominal", "sort": None, "title": None}
+    spec = chart_spec(
+        values,
+        {
+            "width": 420,
+            "height": {"step": 24},
+            "encoding": {"y": y},
+            "layer": [
+                {
+                    "mark": {"type": "bar", "stroke": ROLES["page"], "height": {"band": 0.85}},
+                    "encoding": {
+                        "x": {"field": "from", "axis": {"format": ".0%"}} | x,
+                        "x2": {"field": "to"},
+                        "color": {
+                            "field": "category",
+                            "type": "nominal",
+                            "sort": None,
+                            "title": "Category",
+                            "scale": {"domain": categories, "range": shades},
+                            "legend": {"symbolType": "square", "columns": len(categories)},
+                        },
+                    },
+                },
+                {
+                    "mark": {"type": "text"},
+                    "encoding": {
+                        "x": {"field": "middle"} | x,
+                        "text": {"field": "text", "type": "nominal"},
+                        "color": {
+                            "condition": {
+                                "test": {"field": "category", "oneOf": bright},
+                                "value": ROLES["heat-high-ink"],
+                            },
+                            "value": ROLES["heat-low-ink"],
+                        },
+                    },
+                },
+            ],
+        },
+    )  # fmt: skip
+    return [
+        Chart(
+            caption=source.caption(rubric, "how each rater uses the categories"),
+            alt="Stacked bars: for every rater, and for people and graders pooled, the share of "
+            f"labels in each of the categories {', '.join(categories)}.",
+            spec=spec,
+            data=data,
+            note=f"Only the first {len(drawn)} raters are drawn." if drawn != raters else "",
+        )
+    ]

@@ -1,0 +1,87 @@
+"""Slice plot: where a grader agrees with people more, or less, than in the rest of the sample."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Chart, Table
+from analysis.report.charts.style import SERIES, SHAPES, SOFT, chart_spec, short
+from analysis.report.source import Source
+
+__all__ = ["slice_plot"]
+
+_MOST_VALUES = 24
+
+
+def slice_plot(
+    source: Source, rubric: str, column: str, data: tuple[Table, ...] = ()
+) -> list[Chart]:
+    """`slice_difference` with its interval, for every value of a column and every grader."""
+    prefix = f"{column}="
+    figures = source.figures.slices(rubric, "slice_difference").get(column, [])
+    graders = list(dict.fromkeys(figure.raters[1] for figure in figures))
+    subsets = list(dict.fromkeys(figure.subset for figure in figures))
+    drawn, values_drawn = graders[: len(SHAPES)], subsets[:_MOST_VALUES]
+    values = [
+        figure.datum(
+            value=short(figure.subset.removeprefix(prefix)), grader=short(figure.raters[1])
+        )
+        for figure in figures
+        if figure.raters[1] in drawn and figure.subset in values_drawn
+    ]
+    if not values:
+        return []
+    names = [short(name) for name in drawn]
+    x = {"type": "quantitative", "title": "Agreement with people: here less in the rest"}
+    by_grader = {"field": "grader", "type": "nominal", "title": "Grader"}
+    place = {
+        "y": {
+            "field": "value",
+            "type": "nominal",
+            "sort": None,
+            "title": None,
+            "scale": {"paddingInner": 0.35},
+        },
+        "yOffset": {"field": "grader", "type": "nominal", "sort": names},
+        "color": by_grader | {"scale": {"domain": names, "range": SERIES}},
+    }
+    spec = chart_spec(
+        values,
+        {
+            "width": 420,
+            "height": {"step": 12, "for": "offset"},
+            "layer": [
+                {
+                    "data": {"values": [{"zero": 0}]},
+                    "mark": {"type": "rule", "color": SOFT},
+                    "encoding": {"x": {"field": "zero"} | x},
+                },
+                {
+                    "mark": {"type": "rule", "strokeWidth": 1.5},
+                    "encoding": place | {"x": {"field": "low"} | x, "x2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
+                    "encoding": place
+                    | {
+                        "x": {"field": "estimate"} | x,
+                        "shape": by_grader | {"scale": {"domain": names, "range": SHAPES}},
+                    },
+                },
+            ],
+        },
+    )  # fmt: skip
+    cut = len(drawn) < len(graders) or len(values_drawn) < len(subsets)
+    limits = f"Only the first {len(drawn)} graders and {len(values_drawn)} values are drawn."
+    return [
+        Chart(
+            caption=source.caption(
+                rubric, f"where graders agree with people more, or less, by {column}"
+            ),
+            alt=f"For every value of {column} and every grader, how much more or less the grader "
+            "agrees with people there than in the rest, with intervals. "
+            f"Graders: {', '.join(names)}.",
+            spec=spec,
+            data=data,
+            note="Right of the line: better agreement than in the rest of the sample. "
+            + (limits if cut else ""),
+        )
+    ]

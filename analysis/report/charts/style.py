@@ -1,0 +1,126 @@
+"""How all charts look: colours, type, and the frame that every spec shares.
+
+Colours are named by role. The page's style sheet gives each role its value for light, dark and
+print; the values here are the light ones, which a viewer without that style sheet shows. Series
+colours are of the palette of Okabe & Ito (2008), made for all kinds of colour vision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = [
+    "HEAT",
+    "INK",
+    "LETTERS",
+    "MAX_LISTED",
+    "PAGE",
+    "ROLES",
+    "SERIES",
+    "SHAPES",
+    "SOFT",
+    "Datum",
+    "Spec",
+    "chart_spec",
+    "short",
+]
+
+Spec = dict[str, Any]
+Datum = dict[str, Any]
+
+ROLES = {
+    "ink": "#1c2430",
+    "soft": "#566273",
+    "rule": "#d9dee5",
+    "page": "#fefefe",
+    "band": "#d6e4f2",
+    "series-1": "#0072b2",
+    "series-2": "#d55e00",
+    "series-3": "#009e73",
+    "series-4": "#cc79a7",
+    "series-5": "#e69f00",
+    "series-6": "#56b4e9",
+    "heat-1": "#f3f6fa",
+    "heat-2": "#dbe6f1",
+    "heat-3": "#b7cfe5",
+    "heat-4": "#86b1d6",
+    "heat-5": "#2f74b0",
+    "heat-6": "#11568f",
+    "heat-low-ink": "#1c2431",
+    "heat-high-ink": "#fffffe",
+}
+"""Every colour that a chart may use, by role."""
+INK, SOFT, PAGE = ROLES["ink"], ROLES["soft"], ROLES["page"]
+SERIES = [ROLES[f"series-{n}"] for n in range(1, 7)]
+SHAPES = ["circle", "square", "diamond", "triangle-up", "cross", "triangle-down"]
+"""A series has a shape as well as a colour: no chart speaks by colour alone."""
+HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
+MAX_LISTED = 12
+"""More raters, graders or subjects than this are not drawn: the caption says so."""
+
+LETTERS = 12
+"""Size of the letters, in pixels as Vega lays them out."""
+
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_LONGEST = 30
+_CONFIG = {
+    "aria": False,
+    "background": "transparent",
+    "padding": 4,
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "labelFontSize": LETTERS,
+        "labelLimit": 210,
+        "titleColor": SOFT,
+        "titleFontSize": LETTERS,
+        "titleFontWeight": "normal",
+        "domainColor": ROLES["rule"],
+        "tickColor": ROLES["rule"],
+        "gridColor": ROLES["rule"],
+    },
+    "legend": {
+        "labelColor": INK,
+        "labelFontSize": LETTERS,
+        "labelLimit": 210,
+        "titleColor": SOFT,
+        "titleFontSize": LETTERS,
+        "titleFontWeight": "normal",
+        "orient": "bottom",
+        "columns": 3,
+    },
+    "header": {
+        "labelColor": INK,
+        "labelFontSize": LETTERS + 1,
+        "labelFontWeight": "bold",
+        "labelLimit": 360,
+        "labelOrient": "top",
+        "labelAnchor": "start",
+        "labelAngle": 0,
+        "labelPadding": 4,
+        "title": None,
+    },
+    "text": {"color": INK, "fontSize": LETTERS},
+}
+
+
+def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
+    """A whole Vega-Lite spec: the shared frame, the data, and what is particular to the chart."""
+    return {
+        "$schema": _SCHEMA,
+        "config": _CONFIG,
+        "data": {"values": list(data)},
+        **content,
+    }
+
+
+def short(name: str) -> str:
+    """A name that fits beside an axis; its middle gives way, since ids differ at their ends.
+
+    >>> short("provider:a-model-with-quite-a-long-name-20260101@0f3a")
+    'provider:a-mode…-20260101@0f3a'
+    """
+    half = (_LONGEST - 1) // 2
+    return name if len(name) <= _LONGEST else f"{name[: half + 1]}…{name[-half:]}"

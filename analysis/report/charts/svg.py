@@ -1,0 +1,86 @@
+"""From a Vega-Lite spec to inline SVG that a page without scripts, styles or links may hold.
+
+What Vega draws is taken apart and put together again from a short list of elements and attributes:
+nothing else can come through, whatever a rater is called. Colours become CSS variables, so that one
+picture serves light, dark and print.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+from analysis.report.charts.style import ROLES, Spec
+
+__all__ = ["inline_svg"]
+
+_TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
+_ATTRIBUTES = {
+    "viewBox", "width", "height", "transform", "d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy",
+    "cx", "cy", "r", "text-anchor", "font-size", "font-weight", "font-style", "opacity", "fill",
+    "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray",
+    "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
+}  # fmt: skip
+_VARIABLES = {colour: f"var(--chart-{role})" for role, colour in ROLES.items()}
+_DEFAULTS = {("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal")}
+_SMALLER = 0.88
+"""Letters are drawn smaller than Vega laid them out: the reader's font may be wider than the one
+that Vega measured with, and nothing must be cut off."""
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
+
+
+def inline_svg(spec: Spec, alt: str) -> str:
+    """The picture as one `svg` element; `alt` says in words what it shows."""
+    import vl_convert
+
+    drawn = vl_convert.vegalite_to_svg(spec)
+    root = ElementTree.fromstring(drawn)  # noqa: S314 - written by Vega just now, no entities
+    width, height = root.get("width", "0"), root.get("height", "0")
+    inner = "".join(_element(child) for child in root)
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return f'<svg {size} role="img" aria-label={quoteattr(alt)}>{inner}</svg>'
+
+
+def _element(node: ElementTree.Element) -> str:
+    """A permitted element with what is permitted of it; empty groups and paths are left out."""
+    tag = node.tag.rpartition("}")[2]
+    if tag not in _TAGS or node.get("display") == "none":
+        return ""
+    if tag == "rect" and node.get("fill") == "transparent":
+        return ""
+    if tag == "path" and (node.get("d", "") in _EMPTY_PATHS or not _is_painted(node)):
+        return ""
+    inner = escape(node.text or "") if tag in ("text", "tspan") else ""
+    inner += "".join(_element(child) for child in node)
+    if tag in ("g", "text") and not inner:
+        return ""
+    attributes = _attributes(node)
+    if tag == "g" and not attributes:
+        return inner
+    return f"<{tag}{attributes}>{inner}</{tag}>" if inner else f"<{tag}{attributes}/>"
+
+
+def _is_painted(path: ElementTree.Element) -> bool:
+    """Vega draws backgrounds of groups that have neither fill nor line."""
+    return "background" not in path.get("class", "") or bool(path.get("fill") or path.get("stroke"))
+
+
+def _attributes(node: ElementTree.Element) -> str:
+    kept = [
+        f" {name}={quoteattr(_value(name, value))}"
+        for name, value in node.attrib.items()
+        if name in _ATTRIBUTES
+        and (name, value) not in _DEFAULTS
+        and (name, value) != ("transform", "translate(0,0)")
+    ]
+    return "".join(kept)
+
+
+def _value(name: str, value: str) -> str:
+    if name == "font-size":
+        return f"{float(value.removesuffix('px')) * _SMALLER:.1f}px"
+    if value in _VARIABLES:
+        return _VARIABLES[value]
+    return _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", value)

@@ -1,0 +1,74 @@
+"""Rater timing and drift: speed and agreement over a rater's session."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Chart, Table
+from analysis.report.charts.style import MAX_LISTED, SERIES, chart_spec, short
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+
+__all__ = ["SESSION_STATISTICS", "session_drift"]
+
+SESSION_STATISTICS = ("rater_seconds_part", "rater_agreement_part")
+
+
+def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
+    """Median time and agreement with other people by part of the session, a panel for each person;
+    nothing where the order of the labels is not known."""
+    figures = {name: source.figures.select(rubric, name) for name in SESSION_STATISTICS}
+    raters = list(dict.fromkeys(f.raters[0] for each in figures.values() for f in each))
+    drawn = raters[:MAX_LISTED]
+    if not drawn:
+        return []
+    values = [
+        figure.datum(rater=short(figure.raters[0]), part=int(figure.at), statistic=name)
+        for name, each in figures.items()
+        for figure in each
+        if figure.raters[0] in drawn
+    ]
+    panels = [_panel(name) for name in SESSION_STATISTICS if figures[name]]
+    spec = chart_spec(values, {"vconcat": panels})
+    left_out = f" Only the first {MAX_LISTED} people are drawn." if len(raters) > len(drawn) else ""
+    return [
+        Chart(
+            caption=source.caption(rubric, "speed and agreement over each person's session"),
+            alt="Small panels, one for each person: median seconds per label, and agreement with "
+            "the other people, from the first part of the session to the last, with intervals. "
+            f"People: {', '.join(map(short, drawn))}.",
+            spec=spec,
+            data=data,
+            note="A session is a person's labels on this rubric in the order given, in parts of "
+            "equally many labels." + left_out,
+        )
+    ]
+
+
+def _panel(statistic: str) -> dict[str, object]:
+    x = {
+        "field": "part", "type": "ordinal", "title": "Part of the session",
+        "axis": {"labelAngle": 0},
+    }  # fmt: skip
+    y = {
+        "type": "quantitative", "title": entry_for(statistic).label,
+        "scale": {"zero": statistic == SESSION_STATISTICS[0]},
+    }  # fmt: skip
+    return {
+        "transform": [{"filter": f"datum.statistic == '{statistic}'"}],
+        "facet": {"field": "rater", "type": "nominal", "sort": None},
+        "columns": 4,
+        "spec": {
+            "width": 150,
+            "height": 90,
+            "encoding": {"x": x},
+            "layer": [
+                {
+                    "mark": {"type": "rule", "color": SERIES[0], "opacity": 0.6},
+                    "encoding": {"y": {"field": "low"} | y, "y2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "line", "color": SERIES[0], "point": {"color": SERIES[0]}},
+                    "encoding": {"y": {"field": "estimate"} | y},
+                },
+            ],
+        },
+    }

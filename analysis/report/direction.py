@@ -1,0 +1,137 @@
+"""Direction: which side of the pairs is favoured, by people and by graders, for every subject."""
+
+from __future__ import annotations
+
+import math
+
+from analysis.encoding import BINARY
+from analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import Figure
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source, rater_title
+
+__all__ = ["section"]
+
+_NET, _SHARE = "direction_net", "direction_share"
+_ABOUT = (
+    "A pair has two sides. Net direction is the share of units on which a rater finds the first "
+    "side better served less the share on which it finds the second: 0 is even. On a rubric of "
+    "single responses it is how much more often the response to the first side is affirmative. "
+    "The share is of the units on which a side is favoured at all. What people say is the mean of "
+    "theirs."
+)
+_SIDE_A = (
+    "Side a is whichever prompt stands first in the pairs file. To tell left from right where "
+    "they change places, name the groups of each under [analysis.leanings] in study.toml."
+)
+_APART = ("subject", "group")
+"""Columns whose values have tables of their own."""
+
+
+def section(source: Source) -> Section:
+    """People beside graders: on everything, for every subject, for every group."""
+
+    def blocks_of(rubric: str) -> list[Block]:
+        figures = source.figures.everywhere(rubric, _NET)
+        return [
+            *_sentences(figures),
+            *_by_rater(source, rubric, figures, "subject"),
+            *_parts(source, rubric, figures),
+            *_by_rater(source, rubric, figures, "group"),
+        ]
+
+    blocks = source.per_rubric(blocks_of)
+    if blocks:
+        every = [f for rubric in source.figures.rubrics for f in _net(source, rubric)]
+        unnamed = any(figure.at == "side a>side b" for figure in every)
+        blocks[:0] = [Paragraph(_ABOUT), *([Paragraph(_SIDE_A)] if unnamed else [])]
+    else:
+        why = (
+            "No direction to tell: no rubric says which of its options favour a side, and no unit "
+            "is one side of a pair."
+        )
+        blocks = [Paragraph(why)]
+    return Section("direction", "Direction", tuple(blocks))
+
+
+def _net(source: Source, rubric: str) -> list[Figure]:
+    return source.figures.everywhere(rubric, _NET)
+
+
+def _sentences(figures: list[Figure]) -> list[Block]:
+    """One for every subject, by what people say; by the graders where no person labelled it."""
+    own = [figure for figure in figures if _part(figure.subset)[0] == "subject"]
+    people = [figure for figure in own if figure.raters[0] == "humans"]
+    said = tuple(_sentence(figure) for figure in people or own)
+    return [Items("Are the two sides treated alike?", said)] if said else []
+
+
+def _sentence(figure: Figure) -> str:
+    low, estimate, high = figure.bounds
+    first, _, second = figure.at.partition(">")
+    who = f"{_part(figure.subset)[1]}, by {rater_title(figure.raters[0]).lower()}"
+    numbers = " ".join(part for part in (f"net {figure.estimate}", figure.interval) if part)
+    numbers += f"; {figure.n_units} units; results.csv row {figure.line}"
+    if math.isnan(low):
+        return f"{who}: cannot tell ({numbers})."
+    if low <= 0 <= high:
+        widest = max(-low, high)
+        return f"{who}: no side shown to be favoured; it could be up to {widest:.2f} ({numbers})."
+    favoured, other = (first, second) if estimate > 0 else (second, first)
+    said = "more often affirmative on" if figure.subset.endswith(BINARY) else "favours"
+    return f"{who}: {said} {favoured} rather than {other} ({numbers})."
+
+
+def _by_rater(source: Source, rubric: str, figures: list[Figure], column: str) -> list[Table]:
+    """A row for every subject or group, a column for every rater."""
+    own = [figure for figure in figures if _part(figure.subset)[0] == column]
+    raters = list(dict.fromkeys(figure.raters[0] for figure in own))
+    draft = TableDraft(
+        source.caption(rubric, f"net direction for every {column}"),
+        column.title(),
+        [rater_title(name) for name in raters],
+    )
+    by_place = {(figure.subset, figure.at, figure.raters[0]): figure for figure in own}
+    for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in own):
+        value = f"{_part(subset)[1]}: " if column == "subject" else ""
+        draft.add(value + _sides(at), [by_place.get((subset, at, rater)) for rater in raters])
+    return draft.finish()
+
+
+def _parts(source: Source, rubric: str, figures: list[Figure]) -> list[Table]:
+    """Net and share of every rater, on everything and on the parts without tables of their own."""
+    draft = TableDraft(
+        source.caption(rubric, "which side is favoured"),
+        "Rater",
+        [entry_for(name).label for name in (_NET, _SHARE)],
+    )
+    own = [figure for figure in figures if _part(figure.subset)[0] not in _APART]
+    for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in own):
+        column, value = _part(subset)
+        draft.group(f"{_sides(at)}, where {column} = {value}" if value else _sides(at))
+        for figure in own:
+            if (figure.subset, figure.at) == (subset, at):
+                share = source.figures.get(rubric, _SHARE, *figure.raters, subset, at)
+                draft.add(rater_title(figure.raters[0]), [figure, share])
+    return draft.finish()
+
+
+def _part(subset: str) -> tuple[str, str]:
+    """Column and value of a subset.
+
+    >>> _part("subject=model-x|binary"), _part("all")
+    (('subject', 'model-x'), ('all', ''))
+    """
+    column, _, value = subset.removesuffix(BINARY).partition("=")
+    return column, value
+
+
+def _sides(at: str) -> str:
+    """The two sides of a row in words.
+
+    >>> _sides("left>right")
+    'left rather than right'
+    """
+    first, _, second = at.partition(">")
+    return f"{first} rather than {second}"

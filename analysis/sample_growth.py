@@ -1,0 +1,73 @@
+"""How many more clusters would decide a question, from the intervals that there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.results import ResultRow
+
+__all__ = ["Bound", "clusters_for_width", "clusters_to_decide"]
+
+REALISTIC = 20
+"""Beyond so many times the present sample, "label more" is no advice."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An estimate with its interval, and the value that the interval has to clear."""
+
+    low: float
+    estimate: float
+    high: float
+    bound: float
+
+    @classmethod
+    def of(cls, row: ResultRow, bound: float) -> Bound:
+        """Read off a results row."""
+        return cls(row["low"], row["estimate"], row["high"], bound)
+
+    @property
+    def growth(self) -> float:
+        """By what factor the sample must grow until the interval clears the bound.
+
+        Intervals narrow with the root of the number of clusters, if the estimate stays.
+
+        >>> Bound(0.0, 0.2, 0.4, 0.1).growth.__round__(9)
+        4.0
+        """
+        above = self.estimate - self.bound
+        if above == 0:
+            return math.inf
+        room = self.estimate - self.low if above > 0 else self.high - self.estimate
+        return (room / above) ** 2
+
+
+def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
+    """How many more clusters settle whether all bounds are cleared; None where no realistic number.
+
+    To pass, all must be cleared; where an estimate lies on the wrong side, one that settles it is
+    enough. `at_least` are needed in any case.
+
+    >>> clusters_to_decide(100, [Bound(0.0, 0.2, 0.4, 0.1)], 30)
+    300
+    """
+    passing = [each.growth for each in undecided if each.estimate > each.bound]
+    failing = [each.growth for each in undecided if each.estimate <= each.bound]
+    growth = max(min(failing) if failing else max(passing, default=1.0), 1.0)
+    if growth - 1.0 > REALISTIC:
+        return None
+    return math.ceil(max(clusters * (growth - 1.0) - 1e-9, at_least - clusters, 0))
+
+
+def clusters_for_width(clusters: int, low: float, high: float, wanted: float) -> int | None:
+    """How many more clusters narrow an interval to half a width of `wanted`; None if unrealistic.
+
+    >>> clusters_for_width(100, 0.2, 0.6, 0.1)
+    300
+    """
+    growth = ((high - low) / 2 / wanted) ** 2
+    if math.isnan(growth) or growth - 1.0 > REALISTIC:
+        return None
+    return math.ceil(max(clusters * (growth - 1.0) - 1e-9, 0))

@@ -1,0 +1,167 @@
+"""How long `evenhand report` takes, and how large the page is.
+
+`python benchmarks/report.py` writes docs/performance-report.md. The studies are the demo's, made
+larger: its pairs again and again, its synthetic responses, more synthetic annotators and graders.
+Each report is made by the command itself, in a process of its own; the time is the whole process,
+from start to exit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.documents import library_versions  # noqa: E402
+from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings  # noqa: E402
+from evenhand.demo.responses import demo_responses  # noqa: E402
+from rubrics import load_rubric, shipped_rubrics  # noqa: E402
+from study import create_study, open_study  # noqa: E402
+from study.creation import StudyPlan  # noqa: E402
+from study.exchange import import_ratings  # noqa: E402
+
+PAGE = ROOT / "docs" / "performance-report.md"
+SEED = 7
+_NUMBERED = r" \(\d+\)$"
+"""How a prompt ends that repeats one of the demo's."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A study to report on, and the bound that it must keep."""
+
+    pairs: int
+    rubrics: tuple[str, ...]
+    humans: int
+    graders: int
+    seconds: float
+    megabytes: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a report took: wall-clock and processor seconds, and the page's size in bytes."""
+
+    case: Case
+    units: int
+    ratings: int
+    wall: float
+    processor: float
+    size: int
+
+
+def cases() -> list[Case]:
+    """The two sizes that are promised."""
+    rubrics = tuple(shipped_rubrics())
+    one = next(name for name in rubrics if load_rubric(name).unit == "response")
+    return [Case(250, rubrics, 6, 4, 10, 5), Case(1000, (one,), 3, 2, 30, 5)]
+
+
+def build(folder: Path, case: Case) -> tuple[int, int]:
+    """Make the study; returns how many units were rated and how many ratings there are."""
+    rubrics = [load_rubric(name) for name in case.rubrics]
+    pairs = _pairs(folder.parent / f"{folder.name}.csv", case.pairs)
+    plan = StudyPlan(pairs=pairs, rubrics=rubrics, seed=SEED, synthetic=True)
+    create_study(folder, plan)
+    people = [_again(ANNOTATORS, n) for n in range(case.humans)]
+    models = [_again(GRADERS, n) for n in range(case.graders)]
+    with open_study(folder) as study:
+        known = study.store.pairs().replace(_NUMBERED, "", regex=True)
+        made = demo_responses(known, SEED)
+        study.store.add_responses(made.responses)
+        ratings = simulate_ratings([*people, *models], made.truth, study.rubrics, SEED)
+        import_ratings(study, ratings, "synthetic ratings")
+    return len(ratings[["rubric", "unit_id"]].drop_duplicates()), len(ratings)
+
+
+def _pairs(path: Path, wanted: int) -> Path:
+    """The demo's pairs, repeated with a number until there are so many."""
+    with (ROOT / "data" / "demo_pairs.csv").open(encoding="utf-8", newline="") as file:
+        known = list(csv.DictReader(file))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, list(known[0]))
+        table.writeheader()
+        for n in range(wanted):
+            row, again = known[n % len(known)], n // len(known)
+            prompts = {side: f"{row[side]} ({again})" for side in ("prompt_a", "prompt_b")}
+            row = row | (prompts if again else {})
+            table.writerow(row | ({"pair_id": f"p{n + 1:04}"} if "pair_id" in row else {}))
+    return path
+
+
+def _again(raters: Sequence, n: int):  # type: ignore[no-untyped-def, type-arg]
+    """The n-th rater, taking the demo's in turn under names of their own."""
+    rater = raters[n % len(raters)]
+    return replace(rater, rater_id=f"{rater.rater_id}-{n}")
+
+
+def measure(folder: Path, case: Case, units: int, ratings: int) -> Result:
+    """Run the command and weigh what it wrote."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "evenhand", "report", str(folder)],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    size = (folder / "report" / "report.html").stat().st_size
+    return Result(case, units, ratings, wall, used, size)
+
+
+def page(results: Sequence[Result]) -> str:
+    """The document."""
+    rows = [
+        f"| {r.case.pairs} pairs x 5 subjects x {len(r.case.rubrics)} rubrics x {r.case.humans} "
+        f"humans x {r.case.graders} graders | {r.units:,} | {r.ratings:,} | {r.wall:.1f} | "
+        f"{r.processor:.1f} | {r.case.seconds:g} | {r.size / 1e6:.1f} | {r.case.megabytes:g} |"
+        for r in results
+    ]
+    return f"""# How fast a report is
+
+`evenhand report` as a whole: start, reading the store, the analysis with 2,000 resamples, holding
+the estimates against other libraries, drawing the figures, writing the four files. One process;
+{os.cpu_count()} processors; {library_versions("pandas", "vl-convert-python")};
+{datetime.date.today():%Y-%m-%d}. All data are synthetic.
+
+| study | units | ratings | seconds | of processor time | at most | report.html, MB | at most |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+{chr(10).join(rows)}
+
+`python benchmarks/report.py` writes this page.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the studies (1)")
+    given = parser.parse_args(arguments)
+    results = []
+    with tempfile.TemporaryDirectory() as home:
+        for number, case in enumerate(cases()):
+            case = replace(case, pairs=max(5, round(case.pairs * given.scale)))
+            folder = Path(home) / f"study-{number}"
+            result = measure(folder, case, *build(folder, case))
+            print(f"{result.units:,} units: {result.wall:.1f} s, {result.processor:.1f} s CPU")
+            results.append(result)
+    given.out.write_text(page(results), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

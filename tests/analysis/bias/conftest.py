@@ -1,0 +1,168 @@
+"""Synthetic raters whose lean is known, since it was put there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Scale
+from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
+from analysis.combine import combine_readings
+from analysis.encoding import encode
+from analysis.resampling import Resamples
+from analysis.results import ResultRow, ResultRows
+from study.tables import validate_ratings
+
+PAIR = Scale(
+    "pair", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}
+)
+RESPONSE = Scale("response", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
+
+
+@dataclass
+class Sample:
+    """A synthetic study on pairs: what is true of each unit, and tables as they grow."""
+
+    rng: np.random.Generator
+    truth: np.ndarray
+    units: pd.DataFrame
+    rows: list[pd.DataFrame] = field(default_factory=list)
+
+    def rate(
+        self,
+        rater: str,
+        labels: np.ndarray,
+        kind: str = "model",
+        order: str = "",
+        scale: Scale = PAIR,
+    ) -> None:
+        table = {"unit_id": self.units["unit_id"], "rater_id": rater, "rater_kind": kind}
+        self.rows.append(
+            pd.DataFrame({**table, "label": labels, "order": order, "rubric": scale.name})
+        )
+
+    def see(self, sees: float) -> np.ndarray:
+        """Labels: the truth with probability `sees`, else any category."""
+        n = len(self.truth)
+        other = self.rng.choice(np.unique(self.truth), n)
+        return np.where(self.rng.random(n) < sees, self.truth, other)
+
+    def turned(
+        self, label: np.ndarray, old: str, new: str, share: np.ndarray | float
+    ) -> np.ndarray:
+        """Labels with such a share of `old` turned into `new`: a bias that is known."""
+        turned = (label == old) & (self.rng.random(len(label)) < share)
+        return np.where(turned, new, label)
+
+    @property
+    def ratings(self) -> pd.DataFrame:
+        return pd.concat(self.rows, ignore_index=True)
+
+
+MakeSample = Callable[..., Sample]
+
+
+@pytest.fixture
+def sample() -> MakeSample:
+    """sample(seed, pairs=120, subjects=4): pairs whose true label is A, B, C in 25, 10 and 65 of
+    100 units, and three people who see it in 8 of 10 units and else say anything.
+    """
+
+    def make(seed: int, pairs: int = 120, subjects: int = 4, people: int = 3) -> Sample:
+        names = [f"{'claude' if n % 2 else 'other'}-{n}" for n in range(subjects)]
+        rows = [
+            {"unit_id": f"p{p:04d}|{name}", "cluster_id": f"p{p:04d}", "subject": name}
+            for p in range(pairs)
+            for name in names
+        ]
+        return _with_people(seed, pd.DataFrame(rows), "ABC", (0.25, 0.1, 0.65), people)
+
+    return make
+
+
+@pytest.fixture
+def responses() -> MakeSample:
+    """The same for single responses to both sides: no or yes, yes in 30 of 100."""
+
+    def make(seed: int, pairs: int = 150, subjects: int = 2, people: int = 3) -> Sample:
+        rows = [
+            {
+                "unit_id": f"p{p:04d}|s{n}|{side}",
+                "cluster_id": f"p{p:04d}",
+                "subject": f"s{n}",
+                "side": side,
+            }
+            for p in range(pairs)
+            for n in range(subjects)
+            for side in "ab"
+        ]
+        return _with_people(seed, pd.DataFrame(rows), ("no", "yes"), (0.7, 0.3), people)
+
+    return make
+
+
+def _with_people(
+    seed: int, units: pd.DataFrame, categories: Sequence[str], shares: Sequence[float], people: int
+) -> Sample:
+    rng = np.random.default_rng(seed)
+    made = Sample(rng, rng.choice(list(categories), len(units), p=shares), units)
+    for person in range(people):
+        made.rate(f"h{person}", made.see(0.8), "human")
+    return made
+
+
+Audited = Callable[..., ResultRows]
+
+
+@pytest.fixture
+def audited() -> Audited:
+    """The audit's rows of a sample, without the rest of the analysis."""
+
+    def audit(
+        sample: Sample,
+        scale: Scale = PAIR,
+        *,
+        slices: Sequence[str] = (),
+        settings: BiasSettings | None = None,
+        members: Mapping[str, frozenset[str]] | None = None,
+        resamples: int = 300,
+    ) -> ResultRows:
+        ratings = validate_ratings(sample.ratings)
+        readings = combine_readings(ratings, scale)
+        rows = ResultRows(scale.name)
+        add_bias_rows(
+            rows,
+            encode(readings, scale, sample.units, "pair", slices),
+            ratings,
+            UnitFacts(readings.units, sample.units),
+            units=sample.units,
+            cluster="pair",
+            settings=settings or BiasSettings(),
+            members=members or {},
+            resampled=lambda frequency: Resamples(frequency, resamples, np.random.default_rng(1)),
+        )
+        return rows
+
+    return audit
+
+
+@pytest.fixture
+def row_of() -> Callable[..., ResultRow]:
+    """row_of(rows, statistic, rater, subset="all"): the one row about this rater."""
+
+    def find(rows: ResultRows, statistic: str, rater: str, subset: str = "all") -> ResultRow:
+        own = [
+            row
+            for row in rows.rows.values()
+            if row["statistic"] == statistic
+            and rater == (row["rater_b"] or row["rater_a"])
+            and row["subset"] == subset
+        ]
+        assert len(own) == 1, own
+        return own[0]
+
+    return find

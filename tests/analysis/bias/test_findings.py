@@ -1,0 +1,108 @@
+"""Sentences say no more than their rows, and only what is sure beyond the bound is flagged."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.bias import Finding, findings, flagged, screening_sentence
+from analysis.resampling import Interval
+from analysis.results import ResultRows
+
+
+def _rows(
+    *given: tuple[str, str, str, Interval, float | None], counts: tuple[int, int] = (400, 100)
+) -> ResultRows:
+    rows = ResultRows("")
+    for statistic, subset, at, interval, p in given:
+        place = {"rater_a": "humans", "rater_b": "g", "subset": subset, "at": at}
+        if statistic == "bias_order":
+            place |= {"rater_a": "g", "rater_b": ""}
+        rows.add(statistic, interval, counts, **place)
+        if p is not None:
+            rows.add(f"{statistic}_p", Interval(p, float("nan"), float("nan")), counts, **place)
+    return rows
+
+
+def _only(*given: tuple[str, str, str, Interval, float | None]) -> Finding:
+    [found] = findings(_rows(*given).rows.values())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("statistic", "subset", "at", "sentence"),
+    [
+        ("bias_side", "all", "left>right", "side of the pair: it leans to left rather than right"),
+        (
+            "bias_side",
+            "partisan=True|binary",
+            "left>right",
+            "side of the pair where partisan=True: it is more often affirmative on left than on",
+        ),
+        ("bias_order", "all", "", "order: it favours the side shown first, by 0.20"),
+        ("bias_length", "all", "response_a_words", "it leans towards the longer response more"),
+        ("bias_length", "all|binary", "response_words", "more often affirmative on longer"),
+        ("bias_self_preference", "all|binary", "meta", "subjects of its own family (meta) than"),
+        ("bias_slice", "topic=tax|binary", "", "slice topic=tax: it is more often affirmative"),
+    ],
+)
+def test_what_was_found(statistic: str, subset: str, at: str, sentence: str) -> None:
+    found = _only((statistic, subset, at, Interval(0.2, 0.15, 0.25), 0.002))
+    assert found.status == "found"
+    assert found.sentence.startswith("g, ")
+    assert sentence in found.sentence
+    assert found.sentence.endswith(
+        "by 0.20 (95% interval +0.15 to +0.25; corrected p 0.002; 400 units in 100 clusters)."
+    )
+
+
+def test_the_other_way_round() -> None:
+    found = _only(("bias_side", "all", "left>right", Interval(-0.2, -0.25, -0.15), 0.002))
+    assert "it leans to right rather than left, beyond what people see, by 0.20" in found.sentence
+
+
+def test_nothing_found_says_how_much_could_be_there() -> None:
+    found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.08), 0.4))
+    assert found.sentence == (
+        "g, side of the pair: nothing found on 400 units in 100 clusters; it could be up to ±0.08."
+    )
+
+
+def test_an_interval_without_zero_is_not_enough() -> None:
+    """After correction the p is .2: not found, and the sentence does not say so either."""
+    found = _only(("bias_length", "all", "response_a_words", Interval(0.05, 0.01, 0.09), 0.2))
+    assert found.status == "nothing_found"
+    assert "it could be up to ±0.09" in found.sentence
+
+
+def test_what_cannot_be_told() -> None:
+    nan = float("nan")
+    found = _only(("bias_side", "all", "a>b", Interval(0.3, nan, nan, "too_few_clusters"), None))
+    assert found.sentence == "g, side of the pair: cannot tell (too few clusters)."
+    reason = Interval(nan, nan, nan, "people_agree_by_chance")
+    undefined = _only(("bias_side", "all", "a>b", reason, None))
+    assert undefined.sentence.endswith("cannot tell (people agree by chance).")
+
+
+def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
+    rows = _rows(
+        ("bias_side", "all", "a>b", Interval(0.2, 0.12, 0.28), 0.001),
+        ("bias_length", "all", "response_a_words", Interval(0.2, 0.05, 0.35), 0.001),
+        ("bias_order", "all", "", Interval(-0.3, -0.35, -0.25), 0.001),
+        ("bias_slice", "topic=tax|binary", "", Interval(0.3, 0.2, 0.4), 0.2),
+    )
+    assert {one.row["statistic"] for one in flagged(rows, "g")} == {"bias_side", "bias_order"}
+    assert {one.row["statistic"] for one in flagged(rows, "g", 0.2)} == {"bias_order"}
+    assert flagged(rows, "someone else") == []
+
+
+def test_slices_without_a_finding_share_a_sentence() -> None:
+    nan = float("nan")
+    rows = _rows(
+        ("bias_slice", "topic=tax|binary", "", Interval(0.0, -0.1, 0.1), 0.9),
+        ("bias_slice", "topic=war|binary", "", Interval(0.1, -0.1, 0.31), 0.3),
+        ("bias_slice", "topic=sea|binary", "", Interval(0.1, nan, nan, "too_few_clusters"), None),
+    )
+    assert screening_sentence(findings(rows.rows.values())) == (
+        "g, slices: nothing found in 2 of 3 slices; the least certain, topic=war, could be up to "
+        "±0.31; 1 of 3 slices too small to tell."
+    )

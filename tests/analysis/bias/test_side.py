@@ -1,0 +1,175 @@
+"""The side of the pair: whom raters favour, and a grader's own lean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Scale
+from analysis.bias import BiasSettings, findings
+from analysis.bias.settings import GROUP_COLUMNS
+from rubrics.errors import InputError
+
+RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
+SEES_C = 0.8 * 0.65 + 0.2 / 3
+"""How often a rater who sees 8 of 10 units says C."""
+
+
+def test_directions_by_hand(sample: Callable, audited: Callable, row_of: Callable) -> None:
+    """g: A on 3 of 8 units, B on 1. People: ann A A B C C C C C, ben A C B B C C C C; on average
+    1 + .5 for side a, 1 + .5 for side b.
+    """
+    made = sample(0, pairs=8, subjects=1, people=0)
+    for rater, labels in {"ann": "AABCCCCC", "ben": "ACBBCCCC"}.items():
+        made.rate(rater, np.array(list(labels)), "human")
+    made.rate("g", np.array(list("AAABCCCC")))
+    rows = audited(made)
+    assert row_of(rows, "direction_net", "g")["estimate"] == (3 - 1) / 8
+    assert row_of(rows, "direction_share", "g")["estimate"] == 3 / 4
+    assert row_of(rows, "direction_net", "humans")["estimate"] == 0
+    assert row_of(rows, "direction_share", "humans")["estimate"] == 1.5 / 3
+    assert row_of(rows, "bias_side_share", "g")["estimate"] == 3 / 4 - 1 / 2
+    # Most people see no side in the last four units only (the second and fourth are divided).
+    errors = row_of(rows, "bias_side_errors", "g")
+    assert (errors["estimate"], errors["n_units"]) == (0.0, 4)
+    assert "fewer than 10 clusters; 0 to side a, 0 to side b; exact p 1, mid-p 1" in errors["note"]
+    assert row_of(rows, "direction_net", "g")["at"] == "side a>side b"
+
+
+def test_a_lean_is_recovered(sample: Callable, audited: Callable, row_of: Callable) -> None:
+    """Two of ten C turned to A (to B): the net direction moves by .2 times the share of C, and
+    by little more, as the grader sees a little less sharply.
+    """
+    shifts = []
+    for seed in range(6):
+        made = sample(seed, pairs=200)
+        made.rate("to a", made.turned(made.see(0.8), "C", "A", 0.2))
+        made.rate("to b", made.turned(made.see(0.8), "C", "B", 0.2))
+        rows = audited(made)
+        for rater, sign in (("to a", 1), ("to b", -1)):
+            row = row_of(rows, "bias_side", rater)
+            assert min(row["low"] * sign, row["high"] * sign) > 0
+            assert row_of(rows, "bias_side_p", rater)["estimate"] < 0.05
+            assert sign * row_of(rows, "bias_side_errors", rater)["estimate"] > 0.1
+            shifts.append(sign * row["estimate"])
+    assert np.mean(shifts) == pytest.approx(0.2 * SEES_C, abs=0.015)
+
+
+def test_seeing_less_than_people_is_no_lean(
+    sample: Callable, audited: Callable, row_of: Callable
+) -> None:
+    """Side a is favoured more often than b, so who sees less finds a smaller net direction: the
+    plain difference lies far from 0, the scaled one does not.
+    """
+    found, plain = 0, []
+    for seed in range(40):
+        made = sample(seed)
+        made.rate("dull", made.see(0.3))
+        made.rate("same", made.see(0.8))
+        rows = audited(made, resamples=200)
+        nets = [row_of(rows, "direction_net", who)["estimate"] for who in ("dull", "humans")]
+        plain.append(nets[0] - nets[1])
+        found += sum(each.status == "found" for each in findings(rows.rows.values()))
+    assert np.mean(plain) == pytest.approx((0.3 - 0.8) * 0.15, abs=0.02)
+    assert found <= 8  # of 80 looks; 4 are expected, more than 8 have a chance of 2%
+
+
+def test_leanings_turn_sides_round(sample: Callable, audited: Callable, row_of: Callable) -> None:
+    """Where the second leaning stands on side a, a lean to it is a lean to A there."""
+    made = sample(2)
+    made.rate("g", made.turned(made.see(0.8), "C", "A", 0.3))
+    plain = row_of(audited(made), "bias_side", "g")
+    groups = dict.fromkeys(GROUP_COLUMNS, "")
+    turned = replace(made, units=made.units.assign(**groups))
+    turned.units[list(GROUP_COLUMNS)] = ["con", "pro"]
+    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    row = row_of(audited(turned, settings=settings), "bias_side", "g")
+    assert row["at"] == "left>right"
+    assert row["estimate"] == pytest.approx(-plain["estimate"])
+    assert (row["low"], row["high"]) == pytest.approx((-plain["high"], -plain["low"]))
+
+
+def test_groups_and_parts(sample: Callable, audited: Callable, row_of: Callable) -> None:
+    """A group is told on whichever side it stands; of two that only meet each other, one."""
+    made = sample(3, pairs=60)
+    first = np.arange(len(made.units)) // 4 % 2 == 0
+    made.units["prompt_a_group"] = np.where(first, "cats", "dogs")
+    made.units["prompt_b_group"] = np.where(first, "dogs", "cats")
+    made.units["partisan"] = np.where(np.arange(len(made.units)) < 80, "True", "False")
+    made.rate("g", np.where(first, "A", "B"))
+    rows = audited(made)
+    row = row_of(rows, "direction_net", "g", "group=cats")
+    assert (row["estimate"], row["at"]) == (1.0, "cats>dogs")
+    assert not any("group=dogs" in key for key in rows.rows)
+    subsets = {key[4] for key in rows.rows if key[1] == "bias_side"}
+    assert subsets == {"all", "partisan=True", "partisan=False"}
+    assert row_of(rows, "direction_net", "g", "subject=other-0")["n_units"] == 60
+
+
+def test_a_rubric_on_responses_compares_the_two_responses(
+    responses: Callable, audited: Callable, row_of: Callable
+) -> None:
+    """A quarter of the no on side a turned to yes: .25 x P(no) more yes on a than on b."""
+    made = responses(4, pairs=500)
+    on_a = made.units["side"].to_numpy() == "a"
+    made.rate("g", made.turned(made.see(0.8), "no", "yes", np.where(on_a, 0.25, 0.0)))
+    made.rate("even", made.turned(made.see(0.8), "no", "yes", 0.25))
+    rows = audited(made, RESPONSE)
+    shift = 0.25 * (0.8 * 0.7 + 0.2 * 0.5)
+    row = row_of(rows, "bias_side", "g", "all|binary")
+    assert row["low"] < shift < row["high"]
+    assert (row["n_units"], row["n_clusters"]) == (1000, 500)
+    even = row_of(rows, "bias_side", "even", "all|binary")
+    assert even["low"] < 0 < even["high"]
+    given = pd.DataFrame(
+        {"unit": made.units["unit_id"].str[:-2], "side": made.units["side"], "yes": 0.0}
+    )
+    own = made.ratings[made.ratings["rater_id"] == "g"].set_index("unit_id")["label"]
+    given["yes"] = (own.loc[made.units["unit_id"]] == "yes").to_numpy(dtype=float)
+    wide = given.pivot(index="unit", columns="side", values="yes")
+    net = row_of(rows, "direction_net", "g", "all|binary")["estimate"]
+    assert net == pytest.approx((wide["a"] - wide["b"]).mean())
+
+
+def test_without_sides_there_is_no_direction(sample: Callable, audited: Callable) -> None:
+    made = sample(5, pairs=20)
+    made.rate("g", made.see(0.8))
+    rows = audited(made, Scale("", ("A", "B", "C"), affirmative=frozenset({"C"})))
+    assert not rows.rows
+
+
+@pytest.mark.parametrize(
+    ("leanings", "says"),
+    [
+        ({"left": ["x"]}, "name the two"),
+        ({"left": ["x"], "right": ["x", "y"]}, "'x' on both sides"),
+        ({"left": ["pro"], "right": ["con"]}, "need the units columns prompt_a_group"),
+    ],
+)
+def test_bad_leanings(sample: Callable, audited: Callable, leanings: dict, says: str) -> None:
+    made = sample(6, pairs=6)
+    with pytest.raises(InputError, match=says):
+        audited(made, settings=BiasSettings(leanings=leanings))
+
+
+def test_units_without_a_leaning_take_no_part(
+    sample: Callable, audited: Callable, row_of: Callable
+) -> None:
+    made = sample(9, pairs=40)
+    made.units[list(GROUP_COLUMNS)] = ["pro", "con"]
+    made.units.loc[::2, "prompt_b_group"] = "neither"
+    made.rate("g", made.see(0.8))
+    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    assert row_of(audited(made, settings=settings), "bias_side", "g")["n_units"] == 80
+
+
+def test_leanings_that_no_unit_has(sample: Callable, audited: Callable) -> None:
+    made = sample(7, pairs=6)
+    made.units[list(GROUP_COLUMNS)] = ["x", "y"]
+    settings = BiasSettings(leanings={"left": ["pro"], "right": ["con"]})
+    with pytest.raises(InputError, match="no unit has a group of each leaning"):
+        audited(made, settings=settings)

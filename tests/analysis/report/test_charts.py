@@ -1,0 +1,178 @@
+"""The pictures: valid Vega-Lite, drawn from results rows alone, safe and legible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+from xml.etree import ElementTree
+
+import altair
+import pandas as pd
+import pytest
+
+from analysis import Analysis, Scale, analyse
+from analysis.report import ReportContext
+from analysis.report.blocks import Chart
+from analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
+from analysis.report.charts.svg import inline_svg
+from analysis.report.document import sections_of
+from tests.analysis.report.conftest import HOSTILE, SCALE, tables
+
+PLACES = {"from", "to", "middle"}
+"""Where a bar's part lies: sums of shares, drawn but never shown as numbers."""
+
+
+@pytest.fixture(scope="module")
+def busy_analysis() -> Analysis:
+    """With times, slices and subjects: something for every chart."""
+    ratings, units = tables()
+    order = ratings.groupby("rater_id").cumcount()
+    stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
+    ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
+    units = units.assign(topic=["tax", "war"] * (len(units) // 2))
+    return analyse(ratings, units, [SCALE], resamples=100, slices=["topic"])
+
+
+def charts_of(analysis: Analysis) -> list[Chart]:
+    sections = sections_of(analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
+    return [block for each in sections for block in each.blocks if isinstance(block, Chart)]
+
+
+def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
+    captions = [chart.caption for chart in charts_of(busy_analysis)]
+
+    for what in (
+        "kappa with people, and the human ceiling",
+        "of every two raters",
+        "labels of people and of each grader",
+        "agree with people more, or less, by topic",
+        "subjects' scores by people and by each grader",
+        "how each rater uses the categories",
+        "speed and agreement over each person's session",
+    ):
+        assert any(what in caption for caption in captions), what
+
+
+def test_specs_are_valid_vega_lite(busy_analysis: Analysis) -> None:
+    for chart in charts_of(busy_analysis):
+        altair.Chart.from_dict(dict(chart.spec), validate=True)
+
+
+def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
+    """`row` names the row; the bounds are its bounds, in full precision."""
+    rows = busy_analysis.results.to_dict("records")
+    seen = 0
+    for chart in charts_of(busy_analysis):
+        for datum in chart.spec["data"]["values"]:
+            row = rows[datum["row"] - 2]
+            for name in ("estimate", "low", "high"):
+                given = datum[name]
+                assert given == row[name] or (given is None and pd.isna(row[name]))
+                seen += 1
+            others = {k for k, v in datum.items() if isinstance(v, float)} - PLACES
+            assert others <= {"estimate", "low", "high", "people", "people_low", "people_high"}
+            if "people_row" in datum:
+                assert datum["people"] == rows[datum["people_row"] - 2]["estimate"]
+    assert seen > 300
+
+
+def test_every_chart_has_words_and_its_numbers(busy_analysis: Analysis) -> None:
+    for chart in charts_of(busy_analysis):
+        assert len(chart.alt) > 60
+        assert chart.data
+        cells = [cell for table in chart.data for row in table.rows for cell in row.cells]
+        lines = {cell.line for cell in cells}
+        drawn = {datum["row"] for datum in chart.spec["data"]["values"]}
+        assert drawn <= lines, chart.caption
+
+
+def nodes(spec: dict[str, Any]) -> Iterator[ElementTree.Element]:
+    return ElementTree.fromstring(inline_svg(spec, "words")).iter()  # noqa: S314
+
+
+def test_the_svg_holds_nothing_that_acts_or_loads(busy_analysis: Analysis) -> None:
+    allowed = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
+    for chart in charts_of(busy_analysis):
+        for node in nodes(dict(chart.spec)):
+            assert node.tag in allowed
+            assert not {name for name in node.attrib if name.startswith("on")}
+            assert not {"style", "class", "href", "id", "font-family"} & set(node.attrib)
+
+
+def test_colours_are_variables_of_the_page(busy_analysis: Analysis) -> None:
+    """No colour is fixed, so that light, dark and print can each have their own."""
+    for chart in charts_of(busy_analysis):
+        for node in nodes(dict(chart.spec)):
+            for name in ("fill", "stroke"):
+                paint = node.get(name, "none")
+                assert paint in ("none", "transparent") or paint.startswith("var(--chart-"), paint
+
+
+def test_the_page_defines_every_colour() -> None:
+    from importlib.resources import files
+
+    style = files("analysis.report").joinpath("templates/report.css").read_text("utf-8")
+    for role in ROLES:
+        assert f"--chart-{role}:" in style
+    assert len(set(ROLES.values())) == len(ROLES), "each role is told by its colour"
+
+
+def test_hostile_names_are_text(hostile_analysis: Analysis) -> None:
+    for chart in charts_of(hostile_analysis):
+        svg = inline_svg(dict(chart.spec), f'{HOSTILE[1]} " onload="x')
+        root = ElementTree.fromstring(svg)  # noqa: S314
+        assert root.get("aria-label") == f'{HOSTILE[1]} " onload="x'
+        assert "onload" not in root.attrib
+        assert not re.search(r"<(script|img)", svg)
+
+
+def test_hostile_text_comes_through_whole() -> None:
+    text = "<script>alert('1')</script> & \"]]>"
+    spec = chart_spec([{"who": text}], {"mark": "text", "encoding": {"text": {"field": "who"}}})
+    assert text in [node.text for node in nodes(spec)]
+
+
+def test_colours_told_apart_without_colour_vision() -> None:
+    """Series differ in luminance or shape; shades of a grid rise evenly from light to dark."""
+    shades = [_luminance(ROLES[f"heat-{n}"]) for n in range(1, 7)]
+    assert shades == sorted(shades, reverse=True)
+    assert all(a / b > 1.1 for a, b in pairwise(shades))
+    for n in range(1, 7):
+        ink = ROLES["heat-high-ink" if n > 4 else "heat-low-ink"]
+        assert _contrast(ROLES[f"heat-{n}"], ink) > 4.5
+
+
+def _luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(first: str, second: str) -> float:
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_many_graders_stay_legible_and_it_is_said() -> None:
+    rows = []
+    for n in range(60):
+        for rater, kind in [("ann", "human"), ("ben", "human")] + [
+            (f"m:{k:02}", "model") for k in range(MAX_LISTED + 3)
+        ]:
+            label = "xy"[(n * 7 + len(rater) * n) % 3 % 2]
+            rows.append({"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": label})
+    scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
+    found = analyse(pd.DataFrame(rows), None, [scale], resamples=20)
+
+    forest = next(each for each in charts_of(found) if "human ceiling" in each.caption)
+    drawn = {datum["who"] for datum in forest.spec["data"]["values"] if datum["kind"] == "grader"}
+    assert len(drawn) == MAX_LISTED
+    assert f"first {MAX_LISTED} graders" in forest.note
+
+
+def test_short_names_keep_both_ends() -> None:
+    names = [f"provider:some-model-with-a-long-name@{n:04}" for n in range(3)]
+    assert len({short(name) for name in names}) == 3
+    assert all(len(short(name)) <= 30 for name in names)

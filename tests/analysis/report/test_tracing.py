@@ -1,0 +1,187 @@
+"""Every number on the page, wherever it stands, comes from results.csv or is declared here.
+
+Numbers in cells are held against the very row that they name in test_writing; here are the others:
+sentences, footnotes, headings, pictures, prose.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis import Analysis, analyse
+from analysis.report import ReportContext, write_report
+from analysis.report.figures import shown
+from analysis.report.glossary import GLOSSARY
+from rubrics import Published
+from tests.analysis.report.conftest import SCALE, tables
+from tests.analysis.report.test_writing import is_rounded_from, read_results
+
+NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
+PROSE = {"95", "0", "5"}
+"""95% intervals; below 0; at most 5 units to read."""
+VOID = {"meta", "br", "path", "rect", "line", "circle"}
+
+
+@dataclass
+class Texts(HTMLParser):
+    """Every text of a page that holds a number, with the elements and classes around it."""
+
+    open: list[str] = field(default_factory=list)
+    found: list[tuple[list[str], str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(" ".join([tag, dict(attrs).get("class") or ""]))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open.pop().split()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if NUMBER.search(data):
+            self.found.append((list(self.open), data.strip()))
+
+    def within(self, *words: str) -> list[str]:
+        """Texts inside elements of these tags or classes, taken off the list."""
+        inside = [
+            (around, text)
+            for around, text in self.found
+            if set(words) & {word for each in around for word in each.split()}
+        ]
+        self.found = [each for each in self.found if each not in inside]
+        return [text for _, text in inside]
+
+
+@pytest.fixture(scope="module")
+def rich_analysis() -> Analysis:
+    ratings, units = tables()
+    order = ratings.groupby("rater_id").cumcount()
+    stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
+    ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
+    usage = pd.DataFrame(
+        {"rater_id": ["provider:sure"], "rubric": ["R"], "attempts": [121], "cost_usd": [1.25]}
+    )
+    units = units.assign(topic=["tax", "war"] * (len(units) // 2))
+    return analyse(ratings, units, [SCALE], resamples=100, slices=["topic"], usage=usage)
+
+
+@pytest.fixture(scope="module")
+def report(rich_analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report")
+    units = {(each.rubric, each.unit_id) for each in rich_analysis.disagreements}
+    context = ReportContext(
+        "A study",
+        facts={"seed": 7},
+        rubric_titles={"R": "The rubric"},
+        published={"R": [Published(raters="Others", source="A 2025", agreement="94%", rho="0.7")]},
+        texts={unit: {"Response": "It took 4711 years."} for unit in units},
+        remarks={unit: {"ann": "unclear: 0815"} for unit in units},
+    )
+    write_report(rich_analysis, context, out)
+    return out
+
+
+def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
+    rows = read_results(report)
+    texts = Texts()
+    texts.feed((report / "report.html").read_text("utf-8"))
+    texts.within("head", "style")
+    assert texts.within("estimate", "interval"), "held against their rows in test_writing"
+    assert set(texts.within("published")) == {"94%", "0.7"}
+    texts.within("td")  # asides: the same cells
+    quoted = set(texts.within("blockquote", "reason", "q"))
+    assert {"It took 4711 years.", "unclear: 0815"} <= quoted
+
+    ids = {row["at"] for row in rows if row["statistic"] == "disagreement"}
+    assert all(any(unit in text for unit in ids) for text in texts.within("unit", "quiet"))
+
+    sentences = {verdict["sentence"]: verdict for verdict in rich_analysis.verdicts}
+    assert set(texts.within("sentence")) == set(sentences)
+    for sentence, verdict in sentences.items():
+        assert_rests_on_evidence(sentence, verdict["evidence"], rows)
+
+    notes = " ".join(row["note"] for row in rows)
+    for footnote in texts.within("figcaption"):
+        for number in NUMBER.findall(footnote):
+            assert number in NUMBER.findall(notes) or footnote == "A 2025", footnote
+
+    glossary = " ".join(f"{e.label} {e.name} {e.meaning} {e.source}" for e in GLOSSARY.values())
+    for declared in texts.within("definitions"):
+        assert declared == "7" or set(NUMBER.findall(declared)) <= set(NUMBER.findall(glossary))
+    names = {row[name] for row in rows for name in ("rater_a", "rater_b", "at")}
+    names |= {shown(float(name), "threshold") for name in names if NUMBER.fullmatch(name)}
+    for heading in texts.within("th"):
+        assert set(NUMBER.findall(heading)) <= names, heading
+
+    drawn = [text for text in texts.within("svg") if "." in text]
+    ticks = {text for text in drawn if re.fullmatch(r"[−-]?\d\.\d\d?", text)}
+    for text in set(drawn) - ticks:
+        assert any(
+            all(is_rounded_from(number, row) for number in NUMBER.findall(text)) for row in rows
+        ), text
+
+    left = {number for _, text in texts.found for number in NUMBER.findall(text)}
+    assert left <= PROSE, texts.found
+
+
+def assert_rests_on_evidence(
+    sentence: str, keys: list[list[str]], rows: list[dict[str, str]]
+) -> None:
+    """Bounds and estimates of the rows that the verdict names, up to sign; counts; the margin."""
+    by_key = {tuple(row[name] for name in list(row)[:6]): row for row in rows}
+    evidence = [by_key[tuple(key)] for key in keys]
+    people = str(len({row["rater_a"] for row in rows if row["statistic"] == "rater_agreement"}))
+    said = re.sub(r"label about \d+ more", "", sentence)  # a projection, not a finding
+    for number in NUMBER.findall(said):
+        value = number.lstrip("+-")
+        assert (
+            value in ("95", "0.1", "98", people)  # the interval, the margin, the coverage asked for
+            or any(is_rounded_from(sign + value, row) for row in evidence for sign in ("", "-"))
+            or any(is_percent_of(value, row) for row in evidence)
+        ), (number, sentence)
+
+
+def is_percent_of(text: str, row: dict[str, str]) -> bool:
+    """Whether a whole percentage is a share of the row, or what is missing from it to all."""
+    share = 100 * float(row["estimate"])
+    return any(abs(float(text) - each) <= 0.5 for each in (share, 100 - share))
+
+
+def test_markdown_says_the_same_numbers(report: Path) -> None:
+    """Lines that are neither tables nor evidence hold only what the page's prose holds."""
+    text = (report / "report.md").read_text("utf-8")
+    rows = read_results(report)
+    known = {number for row in rows for value in row.values() for number in NUMBER.findall(value)}
+    for line in text.splitlines():
+        if line.startswith(("|", "- **", "  - ", "- p0", "(", "#")):
+            continue
+        for number in NUMBER.findall(line.replace("\\", "")):
+            assert number in known | PROSE | {"7"}, line
+
+
+def test_disagreements_show_texts_and_reasons_on_the_page_alone(report: Path) -> None:
+    page = (report / "report.html").read_text("utf-8")
+    text = (report / "report.md").read_text("utf-8")
+
+    assert page.count("It took 4711 years.") >= 5
+    assert "It took 4711 years." not in text
+    assert "unclear: 0815" in text
+    assert "<details>" in page
+
+
+def test_usage_stands_in_the_methods(report: Path) -> None:
+    text = (report / "report.md").read_text("utf-8")
+
+    assert re.search(r"\| provider:sure \| 121 \| 1\.25 \|", text)
