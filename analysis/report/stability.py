@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from analysis.encoding import BINARY
-from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.blocks import Block, Paragraph, Section, Table
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL, Figure
 from analysis.report.glossary import entry_for
+from analysis.report.published import with_published
 from analysis.report.source import Source, rater_title
 from analysis.stability import REWORDED, SPREAD, STABILITY
 
@@ -45,6 +46,9 @@ def _answers(source: Source, rubric: str) -> list[Block]:
                         row = _row(source, rubric, whole.raters, subset, column)
                         draft.add(_place(subset), row)
         out += draft.finish()
+    if out and isinstance(first := out[0], Table):  # once is enough, and they fit any column
+        quoted = {entry_for(STABILITY).label: "stability_kappa", entry_for(SPREAD).label: SPREAD}
+        out[0] = with_published(first, source, rubric, quoted)
     return out
 
 
