@@ -14,6 +14,7 @@ from rubrics.errors import InputError
 
 __all__ = [
     "category_values",
+    "cluster_codes",
     "coded_raters",
     "count_labels",
     "encode_column",
@@ -117,3 +118,15 @@ def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
             f"the two sides have {len(first)} and {len(second)} units; give the same units, with "
             "None where there is no label"
         )
+
+
+def cluster_codes(clusters: Sequence[Hashable] | None, n: int) -> npt.NDArray[np.intp]:
+    """Which cluster each of n units is in, (units,); without `clusters` each is its own."""
+    import pandas as pd
+
+    if clusters is None:
+        return np.arange(n)
+    codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
+    if len(codes) != n or (codes < 0).any():
+        raise InputError(f"clusters must name a cluster for each of the {n} units")
+    return np.asarray(codes, dtype=np.intp)

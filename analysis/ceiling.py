@@ -46,22 +46,22 @@ TOO_FEW_HUMANS = f"no two humans share {MIN_SHARED_UNITS} units that the grader 
 TOO_FEW_UNITS = f"the grader shares fewer than {MIN_SHARED_UNITS} units with every human"
 
 
-def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`human_ceiling_difference` of every grader.
+def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") -> None:
+    """`human_ceiling_difference` of every grader, or of the raters of another kind.
 
     The difference is the grader's mean kappa with humans minus the humans' mean kappa among
     themselves, both on the units that the grader labelled and in the same resamples; means over
     pairs of raters that share at least 30 of those units.
     """
     coded, resamples = kappas.coded, kappas.resamples
-    humans, kind = coded.members("human"), deciding_kappa(coded)
-    for grader in coded.members("model"):
+    humans, kappa = coded.members("human"), deciding_kappa(coded)
+    for grader in coded.members(kind):
         within = coded.labelled[:, grader]
         shared = shared_units(coded, resamples, within)
         with_grader = [
             (human, grader) for human in humans if shared[human, grader] >= MIN_SHARED_UNITS
         ]
-        mean = kappas.over(with_grader, within)[kind] if with_grader else None
+        mean = kappas.over(with_grader, within)[kappa] if with_grader else None
         people = _among_humans(kappas, within)
         _add_difference(rows, coded, resamples, coded.raters[grader], within, mean, people)
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 __all__ = [
     "agreement_weights",
     "alpha",
+    "balanced_accuracy",
     "bias_index",
     "brennan_prediger",
     "chance_corrected",
@@ -95,6 +96,22 @@ def cohen_kappa(tables: Array, weights: Array | None = None) -> Array:
     first, second = marginals(tables)
     reached = first if weights is None else first @ weights
     return chance_corrected(observed_agreement(tables, weights), (reached * second).sum(-1))
+
+
+def balanced_accuracy(tables: Array) -> Array:
+    """The mean, over categories that the first rater uses, of the share that the second repeats.
+
+    Tables (..., q, q); NaN where the first rater uses none (Brodersen et al. 2010).
+
+    >>> balanced_accuracy(np.array([[8.0, 2], [0, 1]])).item()
+    0.9
+    """
+    of = tables.sum(axis=-1)
+    hits = np.diagonal(tables, axis1=-2, axis2=-1)
+    used = of > 0
+    recall = np.where(used, hits / np.where(used, of, 1.0), 0.0).sum(axis=-1)
+    count = used.sum(axis=-1)
+    return np.asarray(np.where(count > 0, recall / np.maximum(count, 1), np.nan))
 
 
 def scott_pi(tables: Array) -> Array:

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.arrays import coded_raters, encode_column, encode_labels, same_length
+from analysis.arrays import (
+    cluster_codes,
+    coded_raters,
+    encode_column,
+    encode_labels,
+    same_length,
+)
 from analysis.ceiling import CEILING, add_ceiling_rows
 from analysis.encoded import Bootstrap
 from analysis.pairs import KappaMeans, deciding_kappa
@@ -69,7 +75,7 @@ def human_ceiling(
     people, own = encode_labels(humans, categories), encode_column(grader, categories)
     same_length(people, own)
     coded = coded_raters(people, own[:, None], categories, level)
-    coded = replace(coded, clusters=_clusters(clusters, len(own)))
+    coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
     add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
@@ -132,7 +138,7 @@ def tune_threshold(
         raise InputError(
             "a threshold needs a probability for every unit and both verdicts in the reference"
         )
-    of = _clusters(clusters, len(scores))
+    of = cluster_codes(clusters, len(scores))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(of.max()) + 1))
     found = sweep(scores, verdicts.astype(np.int8), of, resamples, default)[objective]
     bounds = resamples.interval(found.threshold, int(of.max()) + 1)
@@ -154,14 +160,3 @@ def tune_threshold(
 def _two_by_two(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> Array:
     cells = [(a & b).sum() for a in (first, ~first) for b in (second, ~second)]
     return np.reshape(cells, (2, 2)).astype(float)
-
-
-def _clusters(clusters: Sequence[Hashable] | None, n: int) -> npt.NDArray[np.intp]:
-    import pandas as pd
-
-    if clusters is None:
-        return np.arange(n)
-    codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
-    if len(codes) != n or (codes < 0).any():
-        raise InputError(f"clusters must name a cluster for each of the {n} units")
-    return np.asarray(codes, dtype=np.intp)

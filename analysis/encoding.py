@@ -7,7 +7,7 @@ own categories, or the binary verdict) in the form that coefficients take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -125,7 +125,7 @@ class LabelMatrix:
         """Whether the scale says which categories are affirmative."""
         return bool(self.scale.affirmative)
 
-    def columns(self, names: Sequence[str]) -> list[UnitColumn]:
+    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
         """The units columns with these names."""
         known = {column.name: column for column in self.slices}
         return [known[name] for name in names]

@@ -13,7 +13,7 @@ from analysis.encoding import BINARY, LabelMatrix
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 
-__all__ = ["add_overall_rows", "exact_p", "kendall", "pearson", "spearman"]
+__all__ = ["add_overall_rows", "exact_p", "kendall", "mid_ranks", "pearson", "spearman"]
 
 Array = npt.NDArray[np.float64]
 Correlation = Callable[[Array, Array], Array]
@@ -41,10 +41,10 @@ def spearman(x: Array, y: Array) -> Array:
     >>> spearman(np.array([1, 2, 2, 3, 4, 5, 5]), np.array([2, 1, 3, 3, 4, 4, 6])).round(4).item()
     0.8889
     """
-    return pearson(_mid_ranks(x), _mid_ranks(y))
+    return pearson(mid_ranks(x), mid_ranks(y))
 
 
-def _mid_ranks(x: Array) -> Array:
+def mid_ranks(x: Array) -> Array:
     """Ranks along the last axis, tied values at their mean; rows that hold NaN are all NaN."""
     n = x.shape[-1]
     order = np.argsort(x, axis=-1)
@@ -151,7 +151,7 @@ def _add_subject_scores(
 ) -> None:
     held = ~np.isnan(score)
     (means, _), subjects = _subject_means(verdicts, resamples, held, score, score)
-    ranks = _mid_ranks(-means)  # 1 is the highest score
+    ranks = mid_ranks(-means)  # 1 is the highest score
     for column, subject in enumerate(subjects):
         of_subject = held & (verdicts.subject == subject)
         numbers = resamples.count(verdicts.clusters, of_subject)

@@ -60,15 +60,16 @@ def add_humans_rows(
     resamples: Resamples,
     prefix: str = "",
     names: Sequence[str] = (),
+    kind: str = "model",
 ) -> None:
-    """Each grader against people in general: the plain mean over the humans.
+    """Each grader, or rater of another kind, against people in general: the mean over the humans.
 
     Only the statistics in `names`, if any are given.
     """
     shared = shared_units(coded, resamples)
     humans = coded.members("human")
     statistics = _chosen(pair_statistics(coded), prefix, names)
-    for grader in coded.members("model"):
+    for grader in coded.members(kind):
         pairs, about = eligible_pairs([(human, grader) for human in humans], shared)
         if not pairs:
             continue

@@ -3,55 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from analysis.alternative_annotator import EPSILON, add_alt_test_rows
-from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
-from analysis.categories import add_category_rows
-from analysis.ceiling import (
-    add_baseline_ceiling_rows,
-    add_baseline_rows,
-    add_ceiling_rows,
-    baselines,
-)
-from analysis.clarity import add_clarity_rows
-from analysis.combine import Readings, combine_readings
-from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
-from analysis.confidence_filter import ConfidenceRule, add_confidence_rows
-from analysis.consensus import add_consensus_rows
-from analysis.coverage import add_coverage_rows, add_unscored_rows
+from analysis.alternative_annotator import EPSILON
+from analysis.bias import BiasSettings
+from analysis.confidence_filter import ConfidenceRule
 from analysis.decision_rule import DecisionRule
-from analysis.disagreements import Disagreement, add_disagreement_rows
-from analysis.encoding import Coded, LabelMatrix, encode
-from analysis.generalizability import VarianceComponents, components_of
-from analysis.group_performance import add_group_performance_rows
-from analysis.groups import add_group_rows, add_prevalence_rows
-from analysis.overall import add_overall_rows
-from analysis.pair_rows import add_humans_rows, add_pair_rows
-from analysis.pair_rule import pair_verdicts
-from analysis.pairs import MAX_LISTED_RATERS, KappaMeans
-from analysis.raters import add_rater_rows
-from analysis.repeats import add_repeat_rows, repeats_of
-from analysis.resampling import IntervalMethod, Resamples
+from analysis.disagreements import Disagreement
+from analysis.ensembles import check_ensembles
+from analysis.generalizability import VarianceComponents
+from analysis.one_rubric import RubricAnalysis, analyse_rubric
+from analysis.request import Request
+from analysis.resampling import IntervalMethod
 from analysis.results import ResultRows
 from analysis.scale import Scale
-from analysis.selection import add_price_rows
-from analysis.slices import (
-    add_main_rows,
-    add_rater_slice_rows,
-    add_slice_rows,
-    check_values,
-    members_of,
-)
-from analysis.stability import add_rewording_rows, add_stability_rows, reworded
-from analysis.thresholds import add_threshold_rows
-from analysis.usage import add_usage_rows
-from analysis.verdicts import Verdict, judge_graders
-from analysis.verification import Verification, verify_estimates
+from analysis.slices import members_of
+from analysis.verdicts import Verdict
+from analysis.verification import Verification
 from analysis.versions import one_version
 from rubrics.errors import InputError
 from study.tables import row_number, validate_ratings
@@ -63,7 +32,6 @@ __all__ = ["Analysis", "analyse"]
 
 RESAMPLES = 2000
 SEED = 20231206
-CONFIDENCE = ConfidenceRule()
 
 
 @dataclass(frozen=True)
@@ -95,13 +63,15 @@ def analyse(
     slices: Sequence[str] = (),
     variants: Sequence[str] = (),
     groups: Sequence[str] = (),
-    confidence: ConfidenceRule = CONFIDENCE,
+    confidence: ConfidenceRule | None = None,
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
+    ensembles: Sequence[Sequence[str]] = (),
     prices: Mapping[tuple[str, str], float] | None = None,
     bias: BiasSettings | None = None,
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, str] | None = None,
     usage: pd.DataFrame | None = None,
     source: str = "ratings",
     verify: bool = False,
@@ -131,6 +101,10 @@ def analyse(
     `analysis.group_performance`)? `confidence` says which labels of a grader that gives
     probabilities to keep (see `analysis.confidence_filter`).
 
+    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
+    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
+    there is one of all graders.
+
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `usage` says what graders did and cost (see
     `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
@@ -158,12 +132,7 @@ def analyse(
     """
     from threadpoolctl import threadpool_limits
 
-    rule = rule or DecisionRule()
-    if resamples < 1:
-        raise InputError(f"resamples is {resamples}; it must be 1 or more")
-    if not 0 <= epsilon < 1:
-        raise InputError(f"epsilon is {epsilon}; it must lie between 0 and 1")
-    request = _Request(
+    request = Request(
         units=units,
         cluster=cluster,
         sensitivity_cluster=sensitivity_cluster,
@@ -171,194 +140,87 @@ def analyse(
         variants=tuple(dict.fromkeys(variants)),
         groups=tuple(dict.fromkeys(groups)),
         people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
+        excluded=excluded or {},
+        ensembles=ensembles,
+        prices=prices or {},
+        usage=usage,
+        rule=rule or DecisionRule(),
+        bias=bias or BiasSettings(),
         epsilon=epsilon,
-        confidence=confidence,
+        confidence=confidence or ConfidenceRule(),
         resamples=resamples,
         seed=seed,
         method=interval_method,
-        bias=bias or BiasSettings(),
+        source=source,
+        why=why,
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
-    parts: list[ResultRows] = []
-    verdicts: list[Verdict] = []
-    notes: list[str] = []
-    components: dict[str, VarianceComponents] = {}
-    disagreements: list[Disagreement] = []
-    verification = Verification() if verify else None
+    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
+    counted, notes = _versions(ratings, declared, rubric_hashes)
     # Threads on products this skinny cost more than they bring.
     with threadpool_limits(limits=1, user_api="blas"):
-        counted: dict[str, pd.DataFrame] = {}
-        for name in declared:
-            accepted = None if rubric_hashes is None else rubric_hashes.get(name)
-            own = ratings[ratings["rubric"] == name]
-            counted[name], about = one_version(own, name, accepted)
-            notes += about
-        for name, scale in declared.items():
-            own = counted[name]
-            if own.empty:
-                notes.append(f"{name or 'the rubric'}: no ratings")
-                continue
-            reworded_here = bool(scale.variant_of) and scale.variant_of in declared
-            if reworded_here and not own["rater_kind"].eq("human").any():
-                continue  # it shows how stable the graders are, beside the rubric it words anew
-            readings = combine_readings(own, scale, source)
-            labels = encode(readings, scale, units, cluster, request.columns)
-            if len(labels.raters) > MAX_LISTED_RATERS:
-                notes.append(
-                    f"{name or 'the rubric'}: {len(labels.raters)} raters; "
-                    f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
-                )
-            if why and (among := components_of(labels)) is not None:
-                components[name] = among
-            rows = _rubric_rows(labels, request)
-            add_bias_rows(
-                rows,
-                replace(labels, slices=tuple(labels.columns(request.slices))),
-                own,
-                UnitFacts(readings.units, units),
-                units=units,
-                cluster=cluster,
-                settings=request.bias,
-                members=request.people,
-                resampled=request.resampled,
+        found = [
+            analyse_rubric(
+                scale,
+                counted[name],
+                [(other, counted[other.name]) for other in _wordings(scale, declared)],
+                request,
+                judge=not _is_wording(scale, declared),
+                verify=verify,
             )
-            _add_with_other_clusters(rows, readings, scale, request)
-            if (own["draw"] > 0).any():
-                repeats = repeats_of(own, scale, units, cluster)
-                add_repeat_rows(rows, repeats, request.resampled)
-            _add_reworded(rows, counted, scale, declared, request)
-            add_rater_rows(rows, own, readings, labels)
-            disagreements += add_disagreement_rows(rows, readings.units, labels)
-            add_usage_rows(rows, usage)
-            if verification is not None:
-                for view in _views(labels):
-                    verification += verify_estimates(rows, view)
-            add_price_rows(rows, labels, prices or {})
-            parts.append(rows)
-            noun = _cluster_noun(units, cluster, scale)
-            if not reworded_here:  # another wording is not judged by itself
-                verdicts += judge_graders(rows, labels, rule=rule, cluster_noun=noun)
+            for name, scale in declared.items()
+            if not _is_wording(scale, declared) or _has_people(counted[name])
+        ]
+    return _together(found, notes, request, verify=verify)
+
+
+def _together(
+    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool
+) -> Analysis:
+    """The rubrics' analyses as one."""
+    verification = sum((each.verification for each in found), Verification())
     return Analysis(
-        ResultRows.frame(parts), verdicts, notes, verification, rule, components, disagreements
+        results=ResultRows.frame([each.rows for each in found]),
+        verdicts=[verdict for each in found for verdict in each.verdicts],
+        notes=[*notes, *(note for each in found for note in each.notes)],
+        verification=verification if verify else None,
+        rule=request.rule,
+        components={each.rows.rubric: each.components for each in found if each.components},
+        disagreements=[one for each in found for one in each.disagreements],
     )
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What was asked for, the same for every rubric."""
-
-    units: pd.DataFrame | None
-    cluster: str
-    sensitivity_cluster: str
-    slices: tuple[str, ...]
-    variants: tuple[str, ...]
-    groups: tuple[str, ...]
-    people: dict[str, frozenset[str]]
-    epsilon: float
-    confidence: ConfidenceRule
-    resamples: int
-    seed: int
-    method: IntervalMethod
-    bias: BiasSettings
-    _latest: dict[bytes, Resamples] = field(default_factory=dict)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Every units column that is asked for."""
-        return tuple(dict.fromkeys((*self.slices, *self.groups, *self.variants)))
-
-    def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
-        """Resamples of clusters that stand in the data so often; the latest are kept."""
-        key = frequency.tobytes()
-        if key not in self._latest:
-            self._latest.clear()
-            rng = np.random.default_rng(self.seed)
-            self._latest[key] = Resamples(frequency, self.resamples, rng, self.method)
-        return self._latest[key]
+def _versions(
+    ratings: pd.DataFrame,
+    declared: Iterable[str],
+    accepted: Mapping[str, Collection[str]] | None,
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Every rubric's ratings that count, and notes on those set aside."""
+    counted: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    for name in declared:
+        own = ratings[ratings["rubric"] == name]
+        counted[name], about = one_version(
+            own, name, None if accepted is None else accepted.get(name)
+        )
+        notes += about
+    return counted, notes
 
 
-def _rubric_rows(labels: LabelMatrix, request: _Request) -> ResultRows:
-    """All rows of one rubric, on the same resamples."""
-    rows = ResultRows(labels.scale.name)
-    for column in labels.slices:
-        check_values(column.name, column.values)
-    labels, frequency = labels.folded()
-    shared = request.resampled(frequency)
-    for view in _views(labels):
-        add_pair_rows(rows, view, shared)
-        add_humans_rows(rows, view, shared)
-        kappas = KappaMeans(view, shared)
-        add_group_rows(rows, kappas)
-        add_category_rows(rows, view, shared)
-        add_prevalence_rows(rows, view, shared)
-        add_baseline_rows(rows, view, shared)
-        add_ceiling_rows(rows, kappas)
-        add_baseline_ceiling_rows(rows, kappas)
-        add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
-        add_consensus_rows(rows, view, shared)
-        add_grader_comparison_rows(rows, kappas)
-        add_leniency_rows(rows, kappas)
-        add_unscored_rows(rows, labels, view, shared)
-        add_slice_rows(rows, labels.columns(request.slices), view, shared)
-        add_group_performance_rows(rows, view, shared, labels.columns(request.groups))
-        add_rater_slice_rows(rows, view, shared, request.people)
-    add_coverage_rows(rows, labels, shared)
-    add_clarity_rows(rows, labels, shared)
-    add_confidence_rows(rows, labels, shared, request.confidence)
-    add_stability_rows(rows, labels, shared, labels.columns(request.variants))
-    if labels.has_verdicts:
-        _add_verdict_rows(rows, labels, shared)
-    return rows
+def _wordings(scale: Scale, declared: Mapping[str, Scale]) -> list[Scale]:
+    """The other wordings of a rubric among those declared."""
+    return [each for each in declared.values() if scale.name and each.variant_of == scale.name]
 
 
-def _add_with_other_clusters(
-    rows: ResultRows, readings: Readings, scale: Scale, request: _Request
-) -> None:
-    """The sensitivity line: the main figures with intervals from other clusters."""
-    column = request.sensitivity_cluster
-    if not column:
-        return
-    labels, frequency = encode(readings, scale, request.units, column).folded()
-    shared = request.resampled(frequency)
-    for view in _views(labels):
-        add_main_rows(rows, view, shared, at=f"cluster={column}")
+def _is_wording(scale: Scale, declared: Mapping[str, Scale]) -> bool:
+    """Whether a scale words another of those declared differently."""
+    return bool(scale.variant_of) and scale.variant_of in declared
 
 
-def _add_reworded(
-    rows: ResultRows,
-    counted: Mapping[str, pd.DataFrame],
-    scale: Scale,
-    declared: Mapping[str, Scale],
-    request: _Request,
-) -> None:
-    """How stable raters are under the other wordings of this rubric, where it has any."""
-    others = [each for each in declared.values() if each.variant_of == scale.name]
-    if scale.name and others:
-        import pandas as pd
-
-        family = [scale, *others]
-        ratings = pd.concat([counted[each.name] for each in family])
-        matrices = reworded(ratings, family, request.units, request.cluster)
-        add_rewording_rows(rows, matrices, request.resampled)
-
-
-def _views(labels: LabelMatrix) -> list[Coded]:
-    """The readings of the labels: the categories, and the binary verdict where there is one."""
-    categories = [labels.on_categories()]
-    return [*categories, labels.on_verdicts()] if labels.has_verdicts else categories
-
-
-def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) -> None:
-    """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
-    add_threshold_rows(rows, labels, shared)
-    overall = labels
-    if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
-        overall = pair_verdicts(labels)
-        add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
-        add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
-    if labels.subjects:
-        add_overall_rows(rows, overall, shared)
+def _has_people(ratings: pd.DataFrame) -> bool:
+    """Without people's labels another wording only shows how stable graders are."""
+    return bool(ratings["rater_kind"].eq("human").any())
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
@@ -386,12 +248,3 @@ def _with_rubrics(
             f"{ratings['rubric'].iloc[at]!r}; declare its categories or leave its rows out"
         )
     return ratings
-
-
-def _cluster_noun(units: pd.DataFrame | None, cluster: str, scale: Scale) -> str:
-    """What a cluster is called in a sentence."""
-    if units is None or (cluster == "pair" and "cluster_id" not in units):
-        return "unit"
-    if cluster != "pair":
-        return cluster
-    return "pair" if scale.unit else "cluster"

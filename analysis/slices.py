@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -142,7 +142,7 @@ def check_values(column: str, values: Sequence[str]) -> None:
 
 
 def add_rater_slice_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, raters: dict[str, frozenset[str]]
+    rows: ResultRows, coded: Coded, resamples: Resamples, raters: Mapping[str, frozenset[str]]
 ) -> None:
     """The main figures with only the humans of every subgroup."""
     for name, members in raters.items():

@@ -80,14 +80,16 @@ def _pairs(coded: Coded) -> Iterator[_Value]:
 
 
 def _groups(coded: Coded) -> Iterator[_Value]:
-    """Krippendorff's alphas by krippendorff; Fleiss' kappa by statsmodels where all units have
-    equally many labels, the only case in which it is right.
+    """Krippendorff's alphas by krippendorff; Fleiss' kappa by statsmodels where all labelled units
+    have equally many labels, the only case in which it is right: a unit with one label has its part
+    in the marginals.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa
 
     for group, members in groups(coded).items():
         counts = label_counts(coded, members).astype(int)
+        equally_many = len(np.unique(counts.sum(axis=1)[counts.any(axis=1)])) == 1
         counts = counts[counts.sum(axis=1) >= 2]
         if (counts.sum(axis=0) > 0).sum() < 2:
             continue
@@ -97,5 +99,5 @@ def _groups(coded: Coded) -> Iterator[_Value]:
                 value_counts=counts, value_domain=list(domain), level_of_measurement=level
             )
             yield f"krippendorff_alpha_{level}", group, "", float(value)
-        if len(np.unique(counts.sum(axis=1))) == 1:
+        if equally_many:
             yield "fleiss_kappa", group, "", float(fleiss_kappa(counts))

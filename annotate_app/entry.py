@@ -1,60 +1,98 @@
-"""Who is annotating: the rater code, asked for once and kept in the page's address."""
+"""Who is annotating: let in by the address, by a rater code, or by a login; kept in the address."""
 
 from __future__ import annotations
-
-import html
 
 import streamlit as st
 
 from annotate_app import strings
+from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
+from study.access import accounts, sign_in
 from study.annotation import AnnotationDesk
+from study.session.admission import Admission, admit
 
-__all__ = ["ask_for_rater", "current_rater", "show_complaint"]
+__all__ = ["ask_for_entry", "current_rater", "show_complaint"]
 
-_PARAMETER = "rater"
-_REGISTERED = "registered_rater"
+_ADMITTED = "admitted"
 
 
-def current_rater(desk: AnnotationDesk) -> str | None:
-    """The rater that the address names, so that a reload goes on; None if there is no good one."""
-    code = st.query_params.get(_PARAMETER, "").strip()
-    if not code or (code != st.session_state.get(_REGISTERED) and _register(desk, code)):
+def current_rater(desk: AnnotationDesk) -> Admission | None:
+    """Whom the address lets in, so that a reload goes on; None where it names nobody.
+
+    Looked at on every run: a link that is revoked and a login that is over end here. Raises
+    InputError where it names somebody who is not let in.
+    """
+    address = st.query_params.to_dict()
+    known: Admission | None = st.session_state.get(_ADMITTED)
+    if known and known.way == "open" and known.address == address:
+        return known  # a code does not run out
+    admission = admit(desk.study, address)
+    if admission is None:
         return None
-    return code
+    if known is None or known.rater_id != admission.rater_id:
+        desk.register(admission.rater_id)
+    st.session_state[_ADMITTED] = admission
+    if address != admission.address:
+        st.query_params.from_dict(admission.address)
+    return admission
 
 
-def ask_for_rater(desk: AnnotationDesk) -> None:
-    """The form that asks for the code; a good one starts the work."""
-    from_address = st.query_params.get(_PARAMETER, "").strip()
+def ask_for_entry(desk: AnnotationDesk, complaint: str = "") -> None:
+    """The ways in that this study has, under what was wrong with the one that was tried."""
+    entry = desk.study.config.session.entry
     with st.container(key="entry"):
         st.title(strings.ENTRY_TITLE, anchor=False)
-        st.text(strings.ENTRY_TEXT)
-        with st.form("entry-form", border=False):
-            entered = st.text_input(strings.ENTRY_LABEL, value=from_address, autocomplete="off")
-            sent = st.form_submit_button(strings.ENTRY_BUTTON, type="primary", width="stretch")
-        code = entered.strip() if sent else from_address
-        if not sent and not from_address:
-            return
-        complaint = _register(desk, code) if code else strings.ENTRY_EMPTY
         if complaint:
             show_complaint(complaint)
-        else:
-            st.query_params[_PARAMETER] = code
-            st.rerun()
+        if entry == "open":
+            _ask_for_code(desk)
+        elif entry == "invite" and not complaint:
+            st.text(strings.ENTRY_INVITE)
+        experts = (each for each in accounts(desk.study.store).values() if each.role == "expert")
+        if entry == "account" or any(experts):
+            _ask_for_login(desk, entry == "account")
 
 
-def show_complaint(complaint: str) -> None:
-    """What is wrong, as plain text: Streamlit's own error box would read it as Markdown."""
-    sentence = complaint[:1].upper() + complaint[1:].rstrip(".") + "."
-    st.html(f'<p class="evenhand-complaint" role="alert">{html.escape(sentence)}</p>')
-
-
-def _register(desk: AnnotationDesk, code: str) -> str:
-    """Register the code for this session; what is wrong with it, or nothing."""
+def _ask_for_code(desk: AnnotationDesk) -> None:
+    st.text(strings.ENTRY_TEXT)
+    with st.form("entry-form", border=False):
+        from_address = st.query_params.get("rater", "").strip()
+        code = st.text_input(strings.ENTRY_LABEL, value=from_address, autocomplete="off")
+        sent = st.form_submit_button(strings.ENTRY_BUTTON, type="primary", width="stretch")
+    if not sent:
+        return
+    address = {"rater": code.strip()}
     try:
-        desk.register(code)
+        if admit(desk.study, address) is None:
+            raise InputError(strings.ENTRY_EMPTY)
+        desk.register(address["rater"])
     except InputError as error:
-        return str(error)
-    st.session_state[_REGISTERED] = code
-    return ""
+        show_complaint(str(error))
+    else:
+        _go_on(address)
+
+
+def _ask_for_login(desk: AnnotationDesk, only: bool) -> None:
+    with st.expander(strings.LOGIN_TITLE, expanded=only), st.form("login-form", border=False):
+        name = st.text_input(strings.LOGIN_NAME, autocomplete="username")
+        password = st.text_input(
+            strings.LOGIN_PASSWORD, type="password", autocomplete="current-password"
+        )
+        sent = st.form_submit_button(strings.LOGIN_BUTTON, type="primary", width="stretch")
+    if not sent:
+        return
+    minutes = desk.study.config.session.login_hours * 60
+    try:
+        token = sign_in(desk.study.store, name.strip(), password, minutes)
+    except InputError as error:
+        show_complaint(str(error))
+        return
+    if token is None:
+        show_complaint(strings.LOGIN_WRONG)
+    else:
+        _go_on({"login": token})
+
+
+def _go_on(address: dict[str, str]) -> None:
+    st.query_params.from_dict(address)
+    st.rerun()

@@ -8,11 +8,16 @@ from pathlib import Path
 import streamlit as st
 
 from annotate_app import strings
-from annotate_app.entry import ask_for_rater, current_rater, show_complaint
-from annotate_app.unit_page import show_units
+from annotate_app.entry import ask_for_entry, current_rater
+from annotate_app.lead_entry import is_asked_for, show_lead_entry
+from annotate_app.steps import show_step
+from annotate_app.unit_page import show_practice, show_units
+from annotate_app.watch import start_watch
+from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study import open_study
 from study.annotation import AnnotationDesk
+from study.session.steps import Sessions
 
 __all__ = ["show_page"]
 
@@ -28,17 +33,37 @@ def show_page(arguments: Sequence[str]) -> None:
     try:
         if not arguments:
             raise InputError(strings.NO_STUDY)
-        desk = _desk(arguments[0])
-        rater = current_rater(desk)
-        if rater is None:
-            ask_for_rater(desk)
+        desk, sessions = _desks(arguments[0])
+        if is_asked_for():
+            show_lead_entry(desk.study)
         else:
-            show_units(desk, rater)
+            _show_work(desk, sessions)
     except InputError as error:
         show_complaint(str(error))
 
 
+def _show_work(desk: AnnotationDesk, sessions: Sessions) -> None:
+    """What whoever is here has to do next."""
+    try:
+        admission = current_rater(desk)
+    except InputError as error:
+        ask_for_entry(desk, str(error))
+        return
+    if admission is None:
+        ask_for_entry(desk)
+        return
+    standing = sessions.standing(admission.rater_id)
+    if standing.step == "labelling":
+        show_units(desk, sessions, admission)
+    elif standing.step == "practice":
+        show_practice(sessions, admission)
+    else:
+        show_step(sessions, admission, standing)
+
+
 @st.cache_resource(show_spinner=False)
-def _desk(folder: str) -> AnnotationDesk:
+def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
     """One study, and with it one database connection, for all sessions of this process."""
-    return AnnotationDesk(open_study(folder))
+    study = open_study(folder)
+    start_watch(study)
+    return AnnotationDesk(study), Sessions(study)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from annotate_app import strings
 from study.answers import CONFIDENCE_LEVELS, Answer, Flag
@@ -19,9 +19,10 @@ from study.answers import CONFIDENCE_LEVELS, Answer, Flag
 if TYPE_CHECKING:
     from rubrics import Block, Option
     from study import Study
-    from study.annotation import AnnotationDesk, Sheet, Task
+    from study.annotation import Sheet, Task
+    from study.answers import Receipt
 
-__all__ = ["Look", "View", "page_data", "read_look", "read_sent"]
+__all__ = ["Desk", "Look", "Setting", "View", "page_data", "read_look", "read_sent"]
 
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000
@@ -47,20 +48,45 @@ class View:
     listing: bool = False
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What the panel is there for: practice or labelling, and for whom."""
+
+    practice: bool = False
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Words that differ from the usual ones."""
+    finish: str = ""
+    """Where to go when nothing is left; sent only then."""
+
+
+class Desk(Protocol):
+    """What the panel needs of a desk: that of the annotators or that of the practice."""
+
+    study: Study
+
+    def next_sheet(self, rater_id: str) -> Sheet | None: ...
+    def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None: ...
+    def earlier(self, rater_id: str) -> list[Task]: ...
+    def progress(self, rater_id: str) -> tuple[int, int]: ...
+    def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]: ...
+
+
 def page_data(
-    desk: AnnotationDesk, rater: str, receipts: Mapping[str, str], view: View
+    desk: Desk, rater: str, receipts: Mapping[str, str], view: View, setting: Setting | None = None
 ) -> dict[str, Any]:
     """Everything that the panel shows, as JSON-able data."""
+    setting = setting or Setting()
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
     return {
-        "shelf": _shelf(study, rater),
+        "shelf": _shelf(study, rater, setting.practice),
         "rater": rater,
+        "practice": setting.practice,
         "synthetic": study.config.synthetic,
-        "words": strings.PANEL,
+        "words": strings.PANEL | dict(setting.words),
         "asks": {
             "confidence": strings.CONFIDENCE if annotation.confidence else [],
             "rationale": annotation.rationale,
@@ -72,6 +98,7 @@ def page_data(
         "looked": view.nonce,
         "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
         "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
+        "finish": setting.finish if sheet is None else "",
     }
 
 
@@ -201,7 +228,8 @@ def _block(block: Block) -> dict[str, str]:
     return {"label": block.label, "kind": block.kind, "side": block.side, "text": block.text}
 
 
-def _shelf(study: Study, rater: str) -> str:
+def _shelf(study: Study, rater: str, practice: bool) -> str:
     """Where this browser keeps drafts and unsent answers: one place per study and rater."""
     owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\n{rater}"
+    owner += "\npractice" if practice else ""
     return hashlib.sha256(owner.encode()).hexdigest()[:16]

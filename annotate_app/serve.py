@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["command", "serve"]
+__all__ = ["command", "free_port", "serve"]
 
 _APP = Path(__file__).resolve().with_name("app.py")
 
 
-def command(folder: str | Path, port: int | None = None, open_browser: bool = False) -> list[str]:
+USUAL_PORT = 8501
+
+
+def free_port() -> int:
+    """The port that the app takes where none is named: 8501, or the next one that is free."""
+    for port in range(USUAL_PORT, USUAL_PORT + 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    return USUAL_PORT
+
+
+def command(
+    folder: str | Path,
+    port: int | None = None,
+    open_browser: bool = False,
+    public_host: str = "",
+) -> list[str]:
     """The command that serves the study in `folder`, for any working directory.
 
     Without a port Streamlit takes 8501, or the next one that is free; a port that is named and
-    taken is an error.
+    taken is an error. `public_host` is the name under which people reach the app through a proxy:
+    pages of no other name, save this machine's own, may speak to it.
     """
     options = [f"--server.headless={str(not open_browser).lower()}"]
     if port is not None:
         options.append(f"--server.port={port}")
+    if public_host:
+        options.append(f"--browser.serverAddress={public_host}")
     study = str(Path(folder).resolve())
     return [sys.executable, "-m", "streamlit", "run", str(_APP), *options, "--", study]
 
 
-def serve(folder: str | Path, port: int | None = None, open_browser: bool = False) -> NoReturn:
+def serve(
+    folder: str | Path,
+    port: int | None = None,
+    open_browser: bool = False,
+    public_host: str = "",
+) -> NoReturn:
     """Serve the study in `folder` until the app is stopped; does not return."""
-    arguments = command(folder, port, open_browser)
+    arguments = command(folder, port, open_browser, public_host)
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "nt":  # there exec starts a second process and gives the prompt back at once

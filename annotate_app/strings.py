@@ -13,6 +13,13 @@ ENTRY_LABEL = "Rater code"
 ENTRY_BUTTON = "Start"
 ENTRY_EMPTY = "Please enter your rater code."
 
+ENTRY_INVITE = "Please open this study by the link that you were given."
+LOGIN_TITLE = "Log in with an account"
+LOGIN_NAME = "Name"
+LOGIN_PASSWORD = "Password"  # noqa: S105 - a label
+LOGIN_BUTTON = "Log in"
+LOGIN_WRONG = "Name or password is wrong."
+
 NO_STUDY = (
     "Name the folder of the study when you start the app: "
     "streamlit run annotate_app/app.py -- STUDY_DIR"
@@ -43,6 +50,7 @@ PANEL = {
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
     "progress": "{done} of {total} answered",
+    "practice": "Practice: after each answer you are told what would be right.",
     "synthetic": "Synthetic study: responses or ratings in it are simulated.",
     "saved": "Saved",
     "waiting": "Saving",
@@ -90,6 +98,7 @@ PANEL = {
     "nothing_title": "Nothing to do",
     "nothing_text": "No unit is assigned to this rater code at present. Please ask whoever gave "
     "you the code.",
+    "finish": "Return to Prolific",
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
@@ -104,3 +113,46 @@ PANEL = {
     "sheet_note": "Keys are off while you type in a field and together with Ctrl, Alt or Cmd.",
     "sheet_close": "Close",
 }
+
+LOG_OUT = {"change_rater": "Log out"}
+"""For who came by an account."""
+NO_WAY_OUT = {"change_rater": ""}
+"""For who came by a link: there is no code to change."""
+PROLIFIC = NO_WAY_OUT | {
+    "done_text": "Every unit that was assigned to you has your answer. Thank you. Use the link "
+    "below to return to Prolific: it brings your completion code with it.",
+    "nothing_title": "Nothing is left to do",
+    "nothing_text": "Others have taken the last units. Thank you for coming. Use the link below to "
+    "return to Prolific: it brings your completion code with it.",
+}
+
+
+def _end(title: str, text: str) -> dict[str, str]:
+    """The words of the last screen, whether or not there was work before it."""
+    return {"done_title": title, "nothing_title": title, "done_text": text, "nothing_text": text}
+
+
+ENDED = {
+    "": {},
+    "paused": _end(
+        "Paused",
+        "The study is paused for now. Everything you answered is stored. "
+        "Please come back later: with the same code you go on where you left off.",
+    ),
+    "excluded": _end(
+        "Thank you",
+        "Your part in this study is over. Everything you answered is stored. "
+        "You can close this window; if you have a question, ask whoever gave you the code.",
+    ),
+}
+"""The last screen where the lead has paused the study, or ended a rater's part in it."""
+
+LEAD_TITLE = "Leading a study"
+LEAD_TEXT = (
+    "For the study's lead and its experts. If you came to label, use the link you were given."
+)
+LEAD_NAME = "Name"
+LEAD_PASSWORD = "Password"  # noqa: S105 - the label of the field
+LEAD_BUTTON = "Log in"
+LEAD_OVER = "this login is not valid or is over; log in again"
+LEAD_NOT_YOURS = "this page is not open to your account"

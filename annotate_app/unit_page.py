@@ -13,16 +13,25 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from annotate_app.payload import View, page_data, read_look, read_sent
+from annotate_app import strings
+from annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
 from study.annotation import AnnotationDesk, Answer
+from study.session.admission import Admission
+from study.session.prolific import completion_url
+from study.session.steps import Sessions
 
-__all__ = ["show_units"]
+__all__ = ["show_practice", "show_units"]
 
 _log = logging.getLogger(__name__)
 
 _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
+_WORDS = {
+    "invite": strings.NO_WAY_OUT,
+    "account": strings.LOG_OUT,
+    "prolific": strings.PROLIFIC,
+}
 
 
 def _asset(*names: str) -> str:
@@ -39,8 +48,27 @@ _mount = component(
 )
 
 
-def show_units(desk: AnnotationDesk, rater: str) -> None:
-    """The rater's open unit in the panel, with receipts for the answers that the panel has sent.
+def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
+    """The rater's open unit; when none is left, the end. A pause is none."""
+    ended = desk.ended(admission.rater_id)
+    leaves = admission.way == "prolific" and ended != "paused"
+    setting = Setting(
+        words=_WORDS.get(admission.way, {}) | strings.ENDED[ended],
+        finish=completion_url(desk.study, "complete") if leaves else "",
+    )
+    if not _show_panel(desk, admission.rater_id, setting) and ended != "paused":
+        sessions.complete(admission.rater_id)
+
+
+def show_practice(sessions: Sessions, admission: Admission) -> None:
+    """The practice unit whose turn it is, on the same panel."""
+    setting = Setting(practice=True, words=_WORDS.get(admission.way, {}))
+    _show_panel(sessions.practice, admission.rater_id, setting)
+
+
+def _show_panel(desk: Desk, rater: str, setting: Setting) -> bool:
+    """The rater's open unit in the panel, with receipts for the answers that the panel has sent;
+    False where none is left.
 
     Not a fragment: a browser that finds its server started anew asks for the fragment of the old
     one, which the new one does not know, and the answer would never arrive.
@@ -54,9 +82,10 @@ def show_units(desk: AnnotationDesk, rater: str) -> None:
 
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
+    data = page_data(desk, rater, receipts, view, setting)
     panel = _mount(
         key=_PANEL,
-        data=page_data(desk, rater, receipts, view),
+        data=data,
         on_submit_change=store_sent,
         on_look_change=look,
     )
@@ -64,9 +93,10 @@ def show_units(desk: AnnotationDesk, rater: str) -> None:
     if any(each.submit_id not in receipts for each in read_sent(panel["submit"])):
         _store(desk, rater, panel["submit"])
         st.rerun()
+    return data["sheet"] is not None
 
 
-def _store(desk: AnnotationDesk, rater: str, sent: Any) -> None:
+def _store(desk: Desk, rater: str, sent: Any) -> None:
     """Hand what the panel sent to the desk, and keep what became of each answer.
 
     The panel sends all that it has no receipt for, so the receipts of the last time are enough.
@@ -86,7 +116,7 @@ def _store(desk: AnnotationDesk, rater: str, sent: Any) -> None:
         st.session_state[_VIEW] = View()
 
 
-def _look(desk: AnnotationDesk, rater: str, sent: Any) -> None:
+def _look(desk: Desk, rater: str, sent: Any) -> None:
     """Turn to an earlier unit, back to the present one, or list the earlier ones."""
     wish = read_look(sent)
     if wish is None:

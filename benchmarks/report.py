@@ -137,7 +137,8 @@ def page(results: Sequence[Result]) -> str:
 `evenhand report` as a whole: start, reading the store, the analysis with 2,000 resamples, holding
 the estimates against other libraries, drawing the figures, writing the four files. One process;
 {os.cpu_count()} processors; {library_versions("pandas", "vl-convert-python")};
-{datetime.date.today():%Y-%m-%d}. All data are synthetic.
+{datetime.date.today():%Y-%m-%d}. Load of the machine meanwhile: {os.getloadavg()[1]:.1f} (1 is this
+process alone). All data are synthetic.
 
 | study | units | ratings | seconds | of processor time | at most | report.html, MB | at most |
 | --- | --- | --- | --- | --- | --- | --- | --- |

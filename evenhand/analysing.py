@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.scale_options import add_scale_options, declared_scales, with_units
+from evenhand.scale_options import add_scale_options, declared_scales, keys_in, with_units
 from evenhand.terminal import console, working
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ def add_analysis_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
     )
+    parser.add_argument(
+        "--ensemble", action="append", default=[], metavar="G1,G2", help="graders taken as one"
+    )
 
 
 def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = False) -> Analysed:
@@ -71,6 +74,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
     from analysis import BiasSettings, DecisionRule, Scale, analyse
     from analysis.confidence_filter import ConfidenceRule
     from rubrics.errors import InputError
+    from study.oversight import oversight
 
     ratings = study.ratings()
     if ratings.empty:
@@ -100,9 +104,13 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             groups=settings.groups,
             confidence=ConfidenceRule(settings.confidence_cut, settings.confidence_target),
             sensitivity_cluster=settings.sensitivity_cluster,
+            ensembles=settings.ensembles,
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
             prices=_prices(usage),
             rubric_hashes=study.accepted_hashes(),
+            excluded={
+                rater: each.reason for rater, each in oversight(study.store).exclusions.items()
+            },
             usage=usage,
             verify=True,
             why=why,
@@ -142,6 +150,7 @@ def analyse_file(
             raters=read_rater_columns(file) if arguments.rater_slice else None,
             rater_slices=arguments.rater_slice,
             sensitivity_cluster=arguments.sensitivity_cluster,
+            ensembles=[keys_in(graders) for graders in arguments.ensemble],
             source=file.name,
             verify=verify,
             why=why,

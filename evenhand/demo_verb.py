@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
+from evenhand.lead_verbs import print_lead_link
 from evenhand.terminal import console, progress_bar
 
 __all__ = ["add_verbs"]
@@ -37,7 +38,9 @@ def _demo(arguments: argparse.Namespace) -> int:
     say(f"Report (synthetic data): {out / 'report.html'}")
     if arguments.no_app:
         return 0
-    from annotate_app.serve import serve
+    from annotate_app.serve import free_port, serve
 
+    port = arguments.port or free_port()
     say("Starting the annotation page; stop it with Ctrl-C. Any rater code will do.")
-    return serve(folder, port=arguments.port)
+    print_lead_link(folder, f"http://localhost:{port}")
+    return serve(folder, port=port)

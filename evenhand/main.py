@@ -11,10 +11,12 @@ from evenhand import (
     __version__,
     decision_verbs,
     demo_verb,
+    lead_verbs,
     planning_verb,
     rating_verbs,
     report_verbs,
     rubric_verbs,
+    session_verbs,
     study_verbs,
 )
 
@@ -26,6 +28,8 @@ FAMILIES = (
     demo_verb,
     study_verbs,
     rating_verbs,
+    session_verbs,
+    lead_verbs,
     report_verbs,
     decision_verbs,
     planning_verb,

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from evenhand.grading_text import print_coverage, print_forecast, print_run, print_stop
+from evenhand.lead_verbs import print_lead_link
 from evenhand.terminal import console, progress_bar
 
 __all__ = ["add_verbs"]
@@ -17,6 +18,9 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     annotate = verbs.add_parser("annotate", help="serve the annotation page")
     annotate.add_argument("dir", type=Path, metavar="DIR")
     annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    annotate.add_argument(
+        "--url", metavar="URL", help="where people reach the app behind a proxy: https://NAME"
+    )
     annotate.set_defaults(run=_annotate)
 
     grade = verbs.add_parser("grade", help="collect grades from model graders; resumable")
@@ -91,19 +95,35 @@ def _dollars(text: str) -> float:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    from annotate_app.serve import serve
+    from annotate_app.serve import free_port, serve
     from rubrics.errors import InputError
     from study import open_study
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is no port; take one from 1024 to 65535")
 
+    public_host = _host_of(arguments.url)
     # A study that does not open is a sentence here, not an error in the browser.
     with open_study(arguments.dir) as study:
         study.check_labelled_subjects()
         for sentence in study.edited_rubrics():
             console(stderr=True).print(f"Note: {sentence}")
-    return serve(arguments.dir, port=arguments.port)
+    port = arguments.port or free_port()
+    print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
+    return serve(arguments.dir, port=port, public_host=public_host)
+
+
+def _host_of(url: str | None) -> str:
+    from urllib.parse import urlsplit
+
+    from rubrics.errors import InputError
+
+    if url is None:
+        return ""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"--url {url!r} is no address; write it as https://study.example.org")
+    return parts.hostname
 
 
 def _grade(arguments: argparse.Namespace) -> int:

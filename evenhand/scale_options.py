@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from analysis import Scale
     from rubrics import Rubric
 
-__all__ = ["add_scale_options", "declared_scales", "with_units"]
+__all__ = ["add_scale_options", "declared_scales", "keys_in", "with_units"]
 
 
 def add_scale_options(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +102,7 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
     from rubrics.errors import InputError
 
     rubric = _known_rubric(arguments.rubric or name)
-    categories = tuple(_keys(arguments.categories))
+    categories = tuple(keys_in(arguments.categories))
     remark = ""
     if rubric is not None and not categories:
         scale = replace(Scale.from_rubric(rubric), name=name)
@@ -123,14 +123,14 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
     if arguments.sides is not None:
         scale = replace(scale, favours=_sides(arguments.sides))
     if arguments.affirmative is not None:
-        scale = replace(scale, affirmative=frozenset(_keys(arguments.affirmative)))
+        scale = replace(scale, affirmative=frozenset(keys_in(arguments.affirmative)))
     return scale, remark
 
 
 def _sides(text: str) -> dict[str, str]:
     from rubrics.errors import InputError
 
-    keys = _keys(text)
+    keys = keys_in(text)
     if len(set(keys)) != 2:
         raise InputError(
             f"--sides is {text!r}; name two labels, the one that favours side a, then side b"
@@ -138,5 +138,6 @@ def _sides(text: str) -> dict[str, str]:
     return dict(zip(keys, ("a", "b"), strict=True))
 
 
-def _keys(text: str | None) -> list[str]:
+def keys_in(text: str | None) -> list[str]:
+    """What an option names, separated by commas."""
     return [key.strip() for key in (text or "").split(",") if key.strip()]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rubrics.cues import LexicalCues, PolarityWords
 from rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.model import Option, Published, Rubric
+from rubrics.model import Coarser, Option, Published, Rubric
 from rubrics.parsing import RubricParser
 from rubrics.rendering import Block, PeopleText, PromptText
 
 __all__ = [
     "Block",
+    "Coarser",
     "LexicalCues",
     "Option",
     "PeopleText",

@@ -22,7 +22,7 @@ from rubrics.rendering import (
     render_for_prompt,
 )
 
-__all__ = ["Option", "Published", "Rubric"]
+__all__ = ["Coarser", "Option", "Published", "Rubric"]
 
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -192,7 +192,7 @@ class Rubric(_Texts):
     def hash(self) -> str:
         """16 hexadecimal digits of SHA-256 over everything that a rater sees.
 
-        Level, affirmative and unclear options, coarser categories, favoured sides, threshold,
+        Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
         lexical cues and published figures stay outside: they change how labels are read, not what a
         rater was asked.
         """

@@ -7,7 +7,6 @@ whose turn it is, of `study.dealing`. A task's id says nothing about the unit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,14 +18,14 @@ from study.answers import Answer, Flag, Given, Receipt, given_answers, take_answ
 from study.claims import Changes, Claim, Ledger
 from study.dealing import Hand, answered, asked_together, in_design
 from study.design import SessionDesign
+from study.oversight import Oversight
 from study.schema import claims
 from study.store import rater_kinds
-from study.tables import RESERVED_RATERS
+from study.tables import RATER_CODE, RESERVED_RATERS
 from study.workspace import Study
 
 __all__ = ["AnnotationDesk", "Answer", "Flag", "Given", "Receipt", "Sheet", "Task"]
 
-RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 EARLIER = 30
 """So many answers back can be looked at and changed."""
 
@@ -61,6 +60,7 @@ class AnnotationDesk:
         self.study = study
         accepted = study.accepted_hashes().values()
         self._ledger = Ledger({digest for hashes in accepted for digest in hashes})
+        self._oversight = Oversight()
         self._cached: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
@@ -80,13 +80,14 @@ class AnnotationDesk:
         """What the rater has open, or else what comes next; None when nothing is left for them."""
         design = self._design()
         with self.study.store.write() as connection:
-            self._ledger.refresh(connection)
-            hand = Hand(rater_id, design, self._ledger)
+            hand = self._hand(connection, rater_id, design)
+            if self._oversight.ended(rater_id):
+                return None
             done, total = hand.progress()
             dealt = hand.deal(connection)
         if not dealt:
             return None
-        return Sheet(tuple(self._task(claim) for claim in dealt), done, total)
+        return Sheet(tuple(self._task(claim, design) for claim in dealt), done, total)
 
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
@@ -97,8 +98,18 @@ class AnnotationDesk:
         """(answers given, answers given and still to be given by this rater)."""
         design = self._design()
         with self.study.store.read() as connection:
-            self._ledger.refresh(connection)
-            return Hand(rater_id, design, self._ledger).progress()
+            return self._hand(connection, rater_id, design).progress()
+
+    def ended(self, rater_id: str) -> str:
+        """Why the lead lets this rater have no task: "paused", "excluded", or "" where they do."""
+        with self.study.store.read() as connection:
+            self._oversight = self._oversight.renewed(connection)
+            return self._oversight.ended(rater_id)
+
+    def _hand(self, connection: sa.Connection, rater_id: str, design: SessionDesign) -> Hand:
+        self._ledger.refresh(connection)
+        self._oversight = self._oversight.renewed(connection)
+        return Hand(rater_id, design, self._ledger, self._oversight.exclusions.keys())
 
     # Taking in
 
@@ -152,7 +163,7 @@ class AnnotationDesk:
         with self.study.store.read() as connection:
             recent = self._recent(connection, rater_id, design)
             given = given_answers(connection, rater_id, recent, self.study.rubrics)
-        return [self._task(claim, given.get(claim.task_id)) for claim in recent]
+        return [self._task(claim, design, given.get(claim.task_id)) for claim in recent]
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
         """One of `earlier` (the last, if none is named), to be changed; None if it is not there."""
@@ -164,7 +175,7 @@ class AnnotationDesk:
                 return None
             shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
             given = given_answers(connection, rater_id, shown, self.study.rubrics)
-        tasks = tuple(self._task(claim, given.get(claim.task_id)) for claim in shown)
+        tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
         return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id)
 
@@ -184,7 +195,11 @@ class AnnotationDesk:
             self._cached = (size, SessionDesign(self.study))
         return self._cached[1]
 
-    def _task(self, claim: Claim, given: Given | None = None) -> Task:
+    def _task(self, claim: Claim, design: SessionDesign, given: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
-        people = rubric.for_people(self.study.values(rubric, claim.unit_id, claim.order))
+        if claim.is_check:
+            values = design.checks.values(claim.key, claim.order)
+        else:
+            values = self.study.values(rubric, claim.unit_id, claim.order)
+        people = rubric.for_people(values)
         return Task(claim.task_id, rubric, claim.order, people, given)

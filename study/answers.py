@@ -12,8 +12,9 @@ from rubrics import Rubric
 from study.claims import Changes, Claim
 from study.grades import utc_now
 from study.remarks import add_remark
-from study.schema import labels, remarks
+from study.schema import attention_labels, labels, remarks
 from study.store import Store
+from study.units import has_known_answer
 
 __all__ = [
     "CONFIDENCE_LEVELS",
@@ -23,7 +24,10 @@ __all__ = [
     "Flag",
     "Given",
     "Receipt",
+    "add_answer",
     "given_answers",
+    "is_possible",
+    "is_stored",
     "take_answer",
     "take_flag",
 ]
@@ -85,35 +89,59 @@ def take_answer(
     store: Store, changes: Changes, claim: Any, answer: Answer, rubric: Rubric
 ) -> Receipt:
     """Append an answer to the task of this claim (a row of the claims)."""
-    connection = changes.connection
-    if bool(answer.option_key) == bool(answer.skip_reason):
+    if not is_possible(answer, rubric):
         return Receipt("unknown_task")
-    if answer.option_key not in ("", *rubric.categories):
-        return Receipt("unknown_task")
-    if answer.skip_reason not in ("", *SKIP_REASONS):
-        return Receipt("unknown_task")
+    table = attention_labels if has_known_answer(claim.unit_id) else labels
     if claim.state == "labelled":
-        known = sa.select(labels.c.event_id).where(
-            labels.c.submit_id == answer.submit_id, labels.c.rater_id == claim.rater_id
-        )
-        if connection.execute(known).first():
+        if is_stored(changes.connection, table, claim.rater_id, answer.submit_id):
             return Receipt("duplicate")
         if not answer.edit:
             return Receipt("already_labelled")
+    if not add_answer(store, changes.connection, table, claim, answer, rubric):
+        return Receipt("unknown_task")  # another task's submit id: a client gone wrong
+    if claim.state != "labelled":
+        changes.mark(claim.task_id, state="labelled")
+    return Receipt("stored")
+
+
+def is_possible(answer: Answer, rubric: Rubric) -> bool:
+    """Whether it is one of the rubric's options or a reason to skip, and not both."""
+    return (
+        bool(answer.option_key) != bool(answer.skip_reason)
+        and answer.option_key in ("", *rubric.categories)
+        and answer.skip_reason in ("", *SKIP_REASONS)
+    )
+
+
+def is_stored(connection: sa.Connection, table: sa.Table, rater_id: str, submit_id: str) -> bool:
+    """Whether this answer of the rater's has arrived before."""
+    known = sa.select(table.c.event_id).where(
+        table.c.submit_id == submit_id, table.c.rater_id == rater_id
+    )
+    return connection.execute(known).first() is not None
+
+
+def add_answer(
+    store: Store,
+    connection: sa.Connection,
+    table: sa.Table,
+    claim: Any,
+    answer: Answer,
+    rubric: Rubric,
+) -> bool:
+    """Append an answer and what was said with it; False where its submit id is taken."""
     event = _subject_of(claim, answer.submit_id) | {
         "rater_kind": "human",
         "label": _turned(rubric, claim.order, answer.option_key),
         "unscored_reason": answer.skip_reason,
         "seconds": answer.seconds,
     }
-    if not store.add_label(connection, event):
-        return Receipt("unknown_task")  # another task's submit id: a client gone wrong
+    if not store.add_label(connection, event, table):
+        return False
     if answer.confidence is not None or answer.rationale:
         said = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
         add_remark(connection, _subject_of(claim, answer.submit_id) | said)
-    if claim.state != "labelled":
-        changes.mark(claim.task_id, state="labelled")
-    return Receipt("stored")
+    return True
 
 
 def take_flag(connection: sa.Connection, claim: Any, flag: Flag) -> Receipt:
@@ -130,17 +158,18 @@ def given_answers(
 ) -> dict[str, Given]:
     """The present answers to these tasks of one rater, by task id."""
     latest: dict[tuple[str, str, int], Any] = {}
-    query = (
-        sa.select(labels, remarks.c.confidence, remarks.c.text)
-        .join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(
-            labels.c.rater_id == rater_id,
-            labels.c.unit_id.in_({claim.unit_id for claim in shown}),
+    for table in (labels, attention_labels):
+        query = (
+            sa.select(table, remarks.c.confidence, remarks.c.text)
+            .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
+            .where(
+                table.c.rater_id == rater_id,
+                table.c.unit_id.in_({claim.unit_id for claim in shown}),
+            )
+            .order_by(table.c.event_id)
         )
-        .order_by(labels.c.event_id)
-    )
-    for row in connection.execute(query):
-        latest[row.unit_id, row.rubric, row.draw] = row
+        for row in connection.execute(query):
+            latest[row.unit_id, row.rubric, row.draw] = row
     given = {}
     for claim in shown:
         found = latest.get((*claim.key, claim.draw))

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
+from study.database import conflict_free_insert
 from study.schema import claims
-from study.store import conflict_free_insert
-from study.units import parse_unit_id
+from study.units import has_known_answer, parse_unit_id
 
 __all__ = ["Changes", "Claim", "Ledger", "last_version"]
 
@@ -40,6 +40,11 @@ class Claim:
     @property
     def key(self) -> Key:
         return (self.unit_id, self.rubric)
+
+    @property
+    def is_check(self) -> bool:
+        """Whether it is an attention check: it takes no place, and its answer is no label."""
+        return has_known_answer(self.unit_id)
 
 
 def last_version(connection: sa.Connection) -> int:
@@ -106,13 +111,20 @@ class Ledger:
         """The places that the rater has, answered or open."""
         return self._held.get(rater_id, frozenset())
 
-    def full(self, wanted: int, lapsed_before: str) -> set[Key]:
+    def full(self, wanted: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
         """The places that have their number of raters.
 
-        A claim that is unanswered and older than `lapsed_before` holds no place.
+        A claim that is unanswered and older than `lapsed_before` holds no place, and neither does
+        any of an excluded rater.
         """
-        lapsed = Counter(key for (key, _), at in self._open.items() if at < lapsed_before)
-        return {key for key, raters in self._holders.items() if len(raters) - lapsed[key] >= wanted}
+        idle = Counter(
+            key
+            for (key, rater), at in self._open.items()
+            if at < lapsed_before and rater not in excluded
+        )
+        for rater in excluded:
+            idle.update(self.held_by(rater))
+        return {key for key, raters in self._holders.items() if len(raters) - idle[key] >= wanted}
 
     def side_order(self, rater_id: str, unit_id: str) -> str | None:
         """The order in which the rater has seen this unit; None if they have not."""
@@ -130,6 +142,8 @@ class Ledger:
         if old and old.state == "labelled" and old.task_id != claim.task_id:
             return  # labelled under a text that says the same
         own[(*key, claim.draw)] = claim
+        if claim.is_check:
+            return
         if claim.order:
             self._side_orders.setdefault(rater, {}).setdefault(claim.unit_id, claim.order)
         if claim.draw > 0:

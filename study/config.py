@@ -7,11 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from rubrics.errors import InputError
 from study.files import atomic_write
+from study.quality_settings import QualitySettings
 from study.sampling import DEFAULT_STRATA
+from study.sections import Section, refusal_of
+from study.session.settings import (
+    AttentionSettings,
+    BackgroundSettings,
+    ComprehensionQuestion,
+    ConsentSettings,
+    ProlificSettings,
+    SessionSettings,
+    TrainingSettings,
+)
 
 __all__ = [
     "FILE_NAME",
@@ -28,16 +39,12 @@ __all__ = [
 FILE_NAME = "study.toml"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SampleSettings(_Section):
+class SampleSettings(Section):
     pairs: int = Field(gt=0)
     stratify: tuple[str, ...] = DEFAULT_STRATA
 
 
-class AnnotationSettings(_Section):
+class AnnotationSettings(Section):
     rubrics: tuple[str, ...] = ()
     """Which rubrics people label; empty means all of the study's."""
     subjects: tuple[str, ...] = ()
@@ -59,7 +66,7 @@ class AnnotationSettings(_Section):
     rationale: bool = False
 
 
-class AnalysisSettings(_Section):
+class AnalysisSettings(Section):
     margin: float = Field(default=0.1, ge=0)
     """How far below people's own agreement a grader may lie, in kappa."""
     resamples: int = Field(default=2000, ge=100)
@@ -80,13 +87,15 @@ class AnalysisSettings(_Section):
     """The agreement with people that a chosen cut is to reach."""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
-    leanings: dict[str, tuple[str, ...]] = {}
+    ensembles: tuple[tuple[str, ...], ...] = ()
+    """The graders of each ensemble; without, there is one of all graders."""
+    leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Two leanings and the groups of each, to tell directions from the first to the second."""
-    families: dict[str, tuple[str, ...]] = {}
+    families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Parts of models' names by family, beside the usual ones."""
 
 
-class DecisionSettings(_Section):
+class DecisionSettings(Section):
     """When a grader may stand in for people, beside `analysis.margin`."""
 
     min_coverage: float = Field(default=0.98, ge=0, le=1)
@@ -100,7 +109,7 @@ class DecisionSettings(_Section):
     """To be used with correction: its kappa with people, as a share of their own."""
 
 
-class StudyConfig(_Section):
+class StudyConfig(Section):
     name: str = Field(min_length=1)
     seed: int = Field(ge=0)
     synthetic: bool = False
@@ -108,11 +117,19 @@ class StudyConfig(_Section):
     """A file beside study.toml (SQLite), or a SQLAlchemy URL."""
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
+    session: SessionSettings = SessionSettings()
+    consent: ConsentSettings | None = None
+    training: TrainingSettings | None = None
+    comprehension: tuple[ComprehensionQuestion, ...] = ()
+    background: BackgroundSettings | None = None
+    attention: AttentionSettings | None = None
+    prolific: ProlificSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
-    thresholds: dict[str, dict[str, float]] = {}
+    quality: QualitySettings = QualitySettings()
+    thresholds: dict[str, dict[str, float]] = Field(default_factory=dict)
     """rubric -> grader -> threshold, where it is not the rubric's own."""
-    same_text: dict[str, tuple[str, ...]] = {}
+    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """rubric -> hashes of older texts whose labels may be pooled with the present one's."""
 
 
@@ -128,11 +145,7 @@ def read_config(folder: Path) -> StudyConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{FILE_NAME} is not valid TOML: {error}") from None
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"])
-        unknown = fault["type"] == "extra_forbidden"
-        message = "is no known key; check its spelling" if unknown else fault["msg"]
-        raise InputError(f"{FILE_NAME}: {place} {message}") from None
+        raise refusal_of(FILE_NAME, error) from None
 
 
 def new_config_text(config: StudyConfig) -> str:

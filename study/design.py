@@ -6,32 +6,16 @@ early. Within a block every rater has an order of their own, so that no unit is 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Set
 
 from rubrics import Rubric
+from study import seeding
+from study.places import Place, Screen, rubrics_by_screen
+from study.session.attention import Checks
 from study.units import parse_unit_id
 from study.workspace import Study
 
-__all__ = ["Place", "Screen", "SessionDesign"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """A unit under a rubric: one of all that people are to label."""
-
-    unit_id: str
-    rubric: Rubric
-
-    @cached_property
-    def key(self) -> tuple[str, str]:
-        return (self.unit_id, self.rubric.name)
-
-
-Screen = tuple[Place, ...]
-"""What is asked at once: one place, or all of a unit."""
+__all__ = ["SessionDesign"]
 
 
 class SessionDesign:
@@ -46,6 +30,7 @@ class SessionDesign:
         self.places = {
             place.key: place for stage in self._stages for screen in stage for place in screen
         }
+        self.checks = Checks(study)
         self._keys = [{place.key for screen in stage for place in screen} for stage in self._stages]
 
     @property
@@ -96,8 +81,7 @@ class SessionDesign:
         return self.digest("task", rater_id, *place.key, place.rubric.hash, str(draw))[:24]
 
     def digest(self, *parts: str) -> str:
-        text = "\x1f".join([str(self.seed), *parts])
-        return hashlib.sha256(text.encode()).hexdigest()
+        return seeding.digest(self.seed, *parts)
 
 
 def _units_by_pair(study: Study, subjects: set[str]) -> dict[str, list[str]]:
@@ -119,16 +103,9 @@ def _stages(
     pairs = list(by_pair)
     for start in range(0, len(pairs), size):
         block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
-        for asked in _asked_together(rubrics, whole):
+        for asked in rubrics_by_screen(rubrics, whole):
             yield [
                 tuple(Place(unit, rubric) for rubric in asked)
                 for unit in block
                 if (parse_unit_id(unit)[2] == "") == (asked[0].unit == "pair")
             ]
-
-
-def _asked_together(rubrics: Iterable[Rubric], whole: bool) -> list[list[Rubric]]:
-    groups: dict[str, list[Rubric]] = {}
-    for rubric in rubrics:
-        groups.setdefault(rubric.unit if whole else rubric.name, []).append(rubric)
-    return list(groups.values())

@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from rubrics.errors import InputError
 from study.claims import last_version
+from study.database import conflict_free_insert
 from study.grades import utc_now
 from study.schema import claims, grades, labels
-from study.store import conflict_free_insert, rater_kinds
+from study.store import rater_kinds
 from study.tables import FIRST_ROW, RATINGS_COLUMNS, row_number
 
 if TYPE_CHECKING:

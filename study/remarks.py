@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from study.database import conflict_free_insert
 from study.schema import remarks
-from study.store import Store, conflict_free_insert
+from study.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd

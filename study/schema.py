@@ -17,20 +17,30 @@ from sqlalchemy import (
 
 __all__ = [
     "SCHEMA_VERSION",
+    "account_events",
+    "attention_labels",
+    "background_answers",
     "batch_events",
     "batches",
     "claims",
     "grades",
+    "invite_events",
     "labels",
+    "lead_events",
+    "login_attempts",
     "meta",
     "metadata",
     "pairs",
+    "participant_entries",
+    "practice_labels",
     "remarks",
     "response_attempts",
     "responses",
+    "session_events",
 ]
 
 SCHEMA_VERSION = "1"
+"""Rises when a table changes; a table that is only new is added to an older store on opening."""
 
 metadata = MetaData()
 
@@ -77,14 +87,20 @@ def _rating_columns() -> list[Column[object]]:
     ]
 
 
-labels = Table(
-    "labels",
-    metadata,
-    Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("submit_id", String, nullable=False, unique=True),
-    *_rating_columns(),
-    Index("labels_by_rater", "rater_id", "unit_id", "rubric"),
-)
+def _label_table(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("event_id", Integer, primary_key=True, autoincrement=True),
+        Column("submit_id", String, nullable=False, unique=True),
+        *_rating_columns(),
+        Index(f"{name}_by_rater", "rater_id", "unit_id", "rubric"),
+    )
+
+
+labels = _label_table("labels")
+attention_labels = _label_table("attention_labels")
+practice_labels = _label_table("practice_labels")  # draw: the attempt at the practice
 
 grades = Table(
     "grades",
@@ -169,3 +185,84 @@ response_attempts = Table(
     Column("created_at", String, nullable=False),
     Index("response_attempts_by_subject", "subject", "pair_id", "side"),
 )
+
+
+account_events = Table(
+    "account_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("name", String, nullable=False),
+    Column("kind", String, nullable=False),  # set | disabled
+    Column("role", String, nullable=False),
+    Column("password_hash", String, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("account_events_by_name", "name"),
+)
+
+login_attempts = Table(
+    "login_attempts",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("name_key", String, nullable=False),  # a keyed digest of what was typed
+    Column("admitted", Integer, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("login_attempts_by_name", "name_key", "created_at"),
+)
+
+invite_events = Table(
+    "invite_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("invite_id", String, nullable=False),
+    Column("rater_id", String, nullable=False),
+    Column("kind", String, nullable=False),  # made | revoked
+    Column("created_at", String, nullable=False),
+    Index("invite_events_by_rater", "rater_id"),
+)
+
+participant_entries = Table(
+    "participant_entries",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("participant_id", String, nullable=False),
+    Column("study_id", String, nullable=False),
+    Column("session_id", String, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("participant_entries_by_participant", "participant_id"),
+)
+"""Who a crowd's raters are where they come from: kept here alone, never with labels."""
+
+session_events = Table(
+    "session_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("kind", String, nullable=False),  # see study.session.log
+    Column("detail", JSON, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("session_events_by_rater", "rater_id"),
+)
+
+background_answers = Table(
+    "background_answers",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("question", String, nullable=False),
+    Column("answer", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+"""What people say of themselves: kept here alone, never with labels."""
+
+lead_events = Table(
+    "lead_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),  # pause, resume, exclude, readmit, used
+    Column("rater_id", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("done_by", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+"""What the lead decided while people label, and which one-time links were used."""

@@ -1,100 +1,31 @@
-"""Where a study is kept: SQLAlchemy Core over SQLite in WAL mode, or PostgreSQL by URL.
+"""What a study keeps: its pairs, the subjects' responses, and the ratings of every rater.
 
-What `write()` commits is on disk. Within a process all threads share one SQLite connection under a
-lock: a connection per thread runs into "database is locked" under load.
+Methods that write are durable when they return.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.pool import StaticPool
 
 from rubrics.errors import InputError
+from study.database import Database, conflict_free_insert
 from study.grades import TRANSIENT_REASONS, GradeAttempt
-from study.schema import (
-    SCHEMA_VERSION,
-    grades,
-    labels,
-    meta,
-    metadata,
-    pairs,
-    responses,
-)
+from study.schema import grades, labels, pairs, responses
 from study.tables import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Store", "conflict_free_insert", "rater_kinds"]
-
-_BUSY_MILLISECONDS = 30_000
-_ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
+__all__ = ["Store", "rater_kinds"]
 
 
-class Store:
-    """The study's data. Methods that write are durable when they return."""
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
-        self._lock = threading.RLock()
-
-    @classmethod
-    def open(cls, location: str, folder: Path, *, create: bool = False) -> Store:
-        """The store at a URL, or at a file name within the study's folder.
-
-        Raises InputError where there is none (unless `create`) or it is of another version.
-        """
-        if "://" not in location:
-            file = folder / location
-            if not create and not file.is_file():
-                raise InputError(f"the study's store {location} is missing from {folder}")
-            if not os.access(file if file.exists() else folder, os.W_OK):
-                raise InputError(
-                    f"the study's store {file} cannot be written; mend its permissions"
-                )
-            store = cls(_sqlite_engine(file))
-        else:
-            store = cls(_url_engine(location))
-        if create:
-            if sa.inspect(store.engine).has_table(meta.name):
-                raise InputError("the database holds a study already; name an empty database")
-            metadata.create_all(store.engine)
-            store._set_version()
-        else:
-            store._check_version()
-        return store
-
-    def close(self) -> None:
-        self.engine.dispose()
-
-    @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """One transaction that excludes every other writer, in this and any other process."""
-        with self._lock, self.engine.connect() as connection:
-            connection = connection.execution_options(evenhand_write=True)
-            with connection.begin():
-                if connection.dialect.name == "postgresql":
-                    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
-                yield connection
-
-    @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
-        """One transaction that sees one state and changes nothing."""
-        with self._lock, self.engine.connect() as connection:
-            connection = connection.execution_options(evenhand_write=False)
-            with connection.begin():
-                yield connection
+class Store(Database):
+    """The study's data."""
 
     # Pairs and responses
 
@@ -227,11 +158,16 @@ class Store:
         with self.write() as connection:
             return sum(self.add_label(connection, event) for event in events)
 
-    def add_label(self, connection: sa.Connection, event: Mapping[str, Any]) -> bool:
-        """Append one label within a transaction; False where its `submit_id` is there already."""
-        insert = conflict_free_insert(connection, labels).values(dict(event))
+    def add_label(
+        self, connection: sa.Connection, event: Mapping[str, Any], table: sa.Table = labels
+    ) -> bool:
+        """Append one label within a transaction; False where its `submit_id` is there already.
+
+        Answers to units whose answer is known go to a `table` of the same form, apart from labels.
+        """
+        insert = conflict_free_insert(connection, table).values(dict(event))
         insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
-        return connection.execute(insert.returning(labels.c.event_id)).first() is not None
+        return connection.execute(insert.returning(table.c.event_id)).first() is not None
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction."""
@@ -309,27 +245,6 @@ class Store:
                         counts[rubric, digest] = counts.get((rubric, digest), 0) + count
         return counts
 
-    # Version
-
-    def _set_version(self) -> None:
-        with self.write() as connection:
-            connection.execute(
-                conflict_free_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION)
-            )
-
-    def _check_version(self) -> None:
-        version = None
-        with contextlib.suppress(sa.exc.DatabaseError), self.read() as connection:
-            found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema"))
-            version = found.scalar_one_or_none()
-        if version is None:
-            raise InputError("the store is no store of an evenhand study, or it is damaged")
-        if version != SCHEMA_VERSION:
-            raise InputError(
-                f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; "
-                "export it with the evenhand that wrote it and import it into a new study"
-            )
-
 
 def _sample(connection: sa.Connection) -> list[str]:
     query = (
@@ -364,45 +279,3 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
         query = sa.select(table.c.rater_id, table.c.rater_kind).distinct()
         kinds |= {row.rater_id: row.rater_kind for row in connection.execute(query)}
     return kinds
-
-
-def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
-    """The dialect's own insert, which knows ON CONFLICT."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
-
-
-def _sqlite_engine(file: Path) -> sa.Engine:
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(file)),
-        poolclass=StaticPool,
-        connect_args={"check_same_thread": False},
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def _configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions are begun below, not by the driver
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-
-    @sa.event.listens_for(engine, "begin")
-    def _begin(connection: sa.Connection) -> None:
-        # A deferred transaction that turns to writing can fail at once when another process writes;
-        # an immediate one waits for its turn.
-        writing = connection.get_execution_options().get("evenhand_write", True)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-    return engine
-
-
-def _url_engine(url: str) -> sa.Engine:
-    try:
-        engine = sa.create_engine(url, pool_pre_ping=True)
-        with engine.connect():
-            return engine
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
-        # The URL may hold a password: name its kind only.
-        kind = url.partition("://")[0]
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
-        raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None

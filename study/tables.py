@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
 UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
+RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+"""What people who rate, and their accounts, may be called."""
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
 """Names that stand for groups and baselines in results."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")

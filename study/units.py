@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rubrics import Rubric
 
-__all__ = ["parse_unit_id", "presented_values", "unit_id", "units_table"]
+__all__ = ["has_known_answer", "parse_unit_id", "presented_values", "unit_id", "units_table"]
 
 
 def unit_id(pair_id: str, subject: str, side: str = "") -> str:
@@ -33,6 +33,15 @@ def parse_unit_id(text: str) -> tuple[str, str, str]:
     pair_id, _, rest = text.partition("|")
     subject, _, side = rest.partition("|")
     return pair_id, subject, side
+
+
+def has_known_answer(unit_id: str) -> bool:
+    """Whether this is a unit for practice or attention, not one of the study's own.
+
+    >>> has_known_answer("check:read-on"), has_known_answer("p0001|model-x")
+    (True, False)
+    """
+    return "|" not in unit_id
 
 
 def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from analysis.bias.unit_facts import UnitFacts
 from analysis.encoding import LabelMatrix
 from analysis.resampling import Resamples
 from analysis.results import ResultRows
+from analysis.unit_columns import UnitColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,14 +38,16 @@ def add_bias_rows(
     units: pd.DataFrame | None,
     cluster: str,
     settings: BiasSettings,
+    slices: Sequence[UnitColumn],
     members: Mapping[str, frozenset[str]],
     resampled: Callable[[npt.NDArray[np.int64]], Resamples],
 ) -> None:
     """Whom raters favour, and how each grader's calls shift with what should not matter.
 
     `labels` are not folded: `facts` speak of their units in the same order. `ratings` are the
-    rubric's rows before orders are combined; `members` the people of every `column=value`;
-    `resampled` makes resamples of clusters from how often each stands in the data.
+    rubric's rows before orders are combined; `slices` are the columns to screen, `members` the
+    people of every `column=value`; `resampled` makes resamples of clusters from how often each
+    stands in the data.
     """
     audit = AuditRows(rows, lambda: resampled(np.ones(labels.n_clusters, dtype=np.int64)))
     verdicts, directed = verdict_calls(labels), directed_calls(labels)
@@ -54,6 +57,6 @@ def add_bias_rows(
     add_order_rows(audit, both_orders_of(ratings, labels.scale, units, cluster), resampled)
     add_length_rows(audit, verdicts, directed, facts)
     add_family_rows(audit, verdicts, settings.families)
-    add_slice_bias_rows(audit, verdicts, labels.slices)
+    add_slice_bias_rows(audit, verdicts, slices)
     add_rater_group_rows(audit, labels.on_categories(), members)
     audit.add_corrected_p()

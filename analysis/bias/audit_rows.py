@@ -19,13 +19,15 @@ from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 from analysis.significance import benjamini_hochberg, bootstrap_p, holm
 
-__all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "AuditRows"]
+__all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "UNCORRECTED", "AuditRows"]
 
 Array = npt.NDArray[np.float64]
 
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 FEW_CLUSTERS = 10
+UNCORRECTED = "uncorrected"
+"""How the remark on a p before correction begins."""
 
 
 @dataclass(frozen=True)
@@ -120,5 +122,5 @@ class AuditRows:
             rater_b=test.raters[1],
             subset=test.subset,
             at=test.at,
-            note=join_notes(f"uncorrected {test.p:.4g}", how),
+            note=join_notes(f"{UNCORRECTED} {test.p:.4g}", how),
         )

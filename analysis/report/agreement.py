@@ -8,6 +8,7 @@ from analysis.report.charts.forest import forest
 from analysis.report.charts.grids import confusions, heat_map
 from analysis.report.charts.slices import slice_plot
 from analysis.report.drafting import TableDraft
+from analysis.report.ensembles import ensemble_blocks
 from analysis.report.figures import ALL, ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import GROUPS, READINGS, Source, rater_title
@@ -78,6 +79,9 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
     for name in BASELINES:
         figures = source.row(rubric, statistics, ("humans", name), subset)
         draft.add(rater_title(name), figures)
+    for name in source.ensembles(rubric, subset):
+        figures = source.row(rubric, statistics, ("humans", name), subset)
+        draft.add(rater_title(name), figures)
     return draft.finish()
 
 
@@ -99,6 +103,7 @@ def pairs_section(source: Source) -> Section:
             *groups,
             *_on_pairs_of_responses(source, rubric),
             *_slices(source, rubric),
+            *ensemble_blocks(source, rubric),
         ]
 
     blocks = source.per_rubric(drawn)

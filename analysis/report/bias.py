@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
 from analysis.bias import BOUND, Finding, findings, screening_sentence
-from analysis.bias.audit_rows import PLANNED, SCREENED
+from analysis.bias.audit_rows import PLANNED, SCREENED, UNCORRECTED
 from analysis.encoding import BINARY
 from analysis.report.blocks import Block, Items, Paragraph, Section, Table
 from analysis.report.drafting import TableDraft
@@ -89,8 +90,13 @@ def _questions(source: Source, rubric: str) -> list[Table]:
         draft.group(entry_for(statistic).name)
         for figure in source.figures.everywhere(rubric, statistic):
             p = source.figures.by_key((rubric, f"{statistic}_p", *figure.key[2:]))
-            draft.add(_heading(figure), [figure, p])
+            draft.add(_heading(figure), [figure, p and _without_uncorrected(p)])
     return draft.finish()
+
+
+def _without_uncorrected(p: Figure) -> Figure:
+    """A p with the remark on how it was corrected only: the other stands in results.csv."""
+    return replace(p, remarks=tuple(r for r in p.remarks if not r.startswith(UNCORRECTED)))
 
 
 def _details(source: Source, rubric: str) -> list[Table]:

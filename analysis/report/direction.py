@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from analysis.encoding import BINARY
 from analysis.report.blocks import Block, Items, Paragraph, Section, Table
@@ -35,12 +36,12 @@ def section(source: Source) -> Section | None:
     """
 
     def blocks_of(rubric: str) -> list[Block]:
-        figures = source.figures.everywhere(rubric, _NET)
+        figures = _net(source, rubric)
         return [
             *_sentences(figures),
-            *_by_rater(source, rubric, figures, "subject"),
+            *_by_rater(source, rubric, figures, "subject", _value),
             *_parts(source, rubric, figures),
-            *_by_rater(source, rubric, figures, "group"),
+            *_by_rater(source, rubric, figures, "group", _sides),
         ]
 
     blocks = source.per_rubric(blocks_of)
@@ -58,7 +59,7 @@ def _net(source: Source, rubric: str) -> list[Figure]:
 
 def _sentences(figures: list[Figure]) -> list[Block]:
     """One for every subject, by what people say; by the graders where no person labelled it."""
-    own = [figure for figure in figures if _part(figure.subset)[0] == "subject"]
+    own = [figure for figure in figures if _part(figure)[0] == "subject"]
     people = [figure for figure in own if figure.raters[0] == "humans"]
     said = tuple(_sentence(figure) for figure in people or own)
     return [Items("Are the two sides treated alike?", said)] if said else []
@@ -67,7 +68,7 @@ def _sentences(figures: list[Figure]) -> list[Block]:
 def _sentence(figure: Figure) -> str:
     low, estimate, high = figure.bounds
     first, _, second = figure.at.partition(">")
-    who = f"{_part(figure.subset)[1]}, by {rater_title(figure.raters[0]).lower()}"
+    who = f"{_value(figure)}, by {rater_title(figure.raters[0]).lower()}"
     numbers = " ".join(part for part in (f"net {figure.estimate}", figure.interval) if part)
     numbers += f"; {figure.n_units} units; results.csv row {figure.line}"
     if math.isnan(low):
@@ -80,19 +81,26 @@ def _sentence(figure: Figure) -> str:
     return f"{who}: {said} {favoured} rather than {other} ({numbers})."
 
 
-def _by_rater(source: Source, rubric: str, figures: list[Figure], column: str) -> list[Table]:
+def _by_rater(
+    source: Source,
+    rubric: str,
+    figures: list[Figure],
+    column: str,
+    title: Callable[[Figure], str],
+) -> list[Table]:
     """A row for every subject or group, a column for every rater."""
-    own = [figure for figure in figures if _part(figure.subset)[0] == column]
+    own = [figure for figure in figures if _part(figure)[0] == column]
     raters = list(dict.fromkeys(figure.raters[0] for figure in own))
     draft = TableDraft(
         source.caption(rubric, f"net direction for every {column}"),
         column.title(),
         [rater_title(name) for name in raters],
     )
-    by_place = {(figure.subset, figure.at, figure.raters[0]): figure for figure in own}
-    for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in own):
-        value = f"{_part(subset)[1]}: " if column == "subject" else ""
-        draft.add(value + _sides(at), [by_place.get((subset, at, rater)) for rater in raters])
+    if column == "subject" and own:
+        draft.group(_sides(own[0]))
+    by_place = {(figure.subset, figure.raters[0]): figure for figure in own}
+    for first in {figure.subset: figure for figure in own}.values():
+        draft.add(title(first), [by_place.get((first.subset, rater)) for rater in raters])
     return draft.finish()
 
 
@@ -103,32 +111,28 @@ def _parts(source: Source, rubric: str, figures: list[Figure]) -> list[Table]:
         "Rater",
         [entry_for(name).label for name in (_NET, _SHARE)],
     )
-    own = [figure for figure in figures if _part(figure.subset)[0] not in _APART]
-    for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in own):
-        column, value = _part(subset)
-        draft.group(f"{_sides(at)}, where {column} = {value}" if value else _sides(at))
+    own = [figure for figure in figures if _part(figure)[0] not in _APART]
+    for first in {figure.subset: figure for figure in own}.values():
+        column, value = _part(first)
+        draft.group(_sides(first) + (f", where {column} = {value}" if value else ""))
         for figure in own:
-            if (figure.subset, figure.at) == (subset, at):
-                share = source.figures.get(rubric, _SHARE, *figure.raters, subset, at)
+            if figure.subset == first.subset:
+                share = source.figures.by_key((rubric, _SHARE, *figure.key[2:]))
                 draft.add(rater_title(figure.raters[0]), [figure, share])
     return draft.finish()
 
 
-def _part(subset: str) -> tuple[str, str]:
-    """Column and value of a subset.
-
-    >>> _part("subject=model-x|binary"), _part("all")
-    (('subject', 'model-x'), ('all', ''))
-    """
-    column, _, value = subset.removesuffix(BINARY).partition("=")
+def _part(figure: Figure) -> tuple[str, str]:
+    """Column and value of what a figure is on; ("all", "") for everything."""
+    column, _, value = figure.subset.removesuffix(BINARY).partition("=")
     return column, value
 
 
-def _sides(at: str) -> str:
-    """The two sides of a row in words.
+def _value(figure: Figure) -> str:
+    return _part(figure)[1]
 
-    >>> _sides("left>right")
-    'left rather than right'
-    """
-    first, _, second = at.partition(">")
+
+def _sides(figure: Figure) -> str:
+    """The two sides of a figure in words."""
+    first, _, second = figure.at.partition(">")
     return f"{first} rather than {second}"

@@ -13,7 +13,7 @@ from analysis.results import RESULTS_KEY
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "shown"]
+__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]
 
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
@@ -23,17 +23,19 @@ _SIGNED = {
     "slice_difference",
     "rater_agreement_drift",
     "direction_net",
+    "rogan_gladen_bias",
     *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
     *("bias_self_preference", "bias_rater_group", "bias_slice"),
 }
 _PLACES = {
-    **dict.fromkeys(("prevalence", "coverage", "subject_score"), 3),
+    **dict.fromkeys(("prevalence", "coverage", "subject_score", "sensitivity", "specificity"), 3),
+    **dict.fromkeys(("rate_human", "rate_raw", "rate_rogan_gladen", "rate_ppi"), 3),
     **dict.fromkeys(("rater_seconds_median", "rater_seconds_part"), 1),
     **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
 """Places behind the point; 2 elsewhere."""
-_THREE_DIGITS = {"threshold", "subject_rank", "confidence_cut"}
+_THREE_DIGITS = {"threshold", "confidence_cut", "subject_rank", "rate_rank_raw", "rate_rank_ppi"}
 """Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
 _REASONS = {
@@ -46,6 +48,9 @@ _REASONS = {
     "not_resampled": "not resampled",
     "too_few_raters": "too few raters",
     "category_not_used": "nobody used the category",
+    "grader_not_informative": "sensitivity + specificity - 1 may be 0",
+    "no_unlabelled_units": "nothing graded beyond people's labels",
+    "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
     "zero_variance": "no variance to test",
     "target_not_reached": "no cut reaches the target",
     "nothing_kept": "nothing is kept",
@@ -180,7 +185,7 @@ def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     rubric, statistic, a, b, subset, at = (str(record[name]) for name in RESULTS_KEY)
     key = (rubric, statistic, a, b, subset, at)
     estimate, low, high = (float(str(record[name])) for name in ("estimate", "low", "high"))
-    remarks = [_explained(part) for part in str(record["note"]).split("; ") if part]
+    remarks = [explained(part) for part in str(record["note"]).split("; ") if part]
     undefined = math.isnan(estimate)
     reason = (remarks.pop(0) if remarks else "undefined") if undefined else ""
     no_interval = math.isnan(low) or math.isnan(high)
@@ -198,7 +203,7 @@ def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     )
 
 
-def _explained(part: str) -> str:
+def explained(part: str) -> str:
     """A part of a note in words; what is not a known code stays as it is."""
     code, _, rest = part.partition(" ")
     return f"{_REASONS[code]} {rest}".strip() if code in _REASONS else part

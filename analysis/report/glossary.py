@@ -228,7 +228,7 @@ GLOSSARY: dict[str, Entry] = {
     "threshold_held_out_gain": Entry(
         "Held-out gain",
         "Gain of a tuned threshold, held out",
-        "what tuning gains on clusters that were not tuned on",
+        "what tuning gains on pairs that were not tuned on",
     ),
     "intra_rater_agreement": Entry(
         "Agreement with oneself", "Intra-rater agreement", "share of repeats labelled alike"
@@ -292,11 +292,146 @@ GLOSSARY: dict[str, Entry] = {
     "cost_usd": Entry(
         "Cost, USD", "Cost in US dollars", "of all attempts, failed ones too, at listed prices"
     ),
+    "ensemble_agreement": Entry(
+        "Agreement",
+        "Agreement of an ensemble, and of its members",
+        "share of units labelled as people's majority, where all members have a label; the best "
+        "single grader is chosen on other pairs than those it is judged on",
+    ),
+    "ensemble_kappa": Entry("κ", "Kappa of an ensemble", "as before, beyond chance", "Cohen 1960"),
+    "ensemble_balanced_accuracy": Entry(
+        "Balanced accuracy",
+        "Balanced accuracy of an ensemble",
+        "the mean, over people's categories, of the share that is labelled alike",
+        "Brodersen et al. 2010",
+    ),
+    "ensemble_mean_kappa": Entry(
+        "Mean κ with people", "Mean kappa of an ensemble", "the mean of the kappas with each person"
+    ),
+    "rate_human": Entry(
+        "People, on their sample",
+        "People's rate",
+        "share of a subject's units that people's majority affirms",
+    ),
+    "rate_raw": Entry(
+        "Raw", "Raw rate", "share of a subject's units that a grader affirms, on all it graded"
+    ),
+    "rate_rogan_gladen": Entry(
+        "Rogan-Gladen",
+        "Rate corrected by Rogan and Gladen",
+        "(raw rate + specificity - 1) / (sensitivity + specificity - 1), error rates from all "
+        "subjects together",
+        "Rogan & Gladen 1978",
+    ),
+    "rate_ppi": Entry(
+        "PPI++",
+        "Rate by prediction-powered inference",
+        "people's rate on the sample, plus a weight times the grader's rate elsewhere less its "
+        "rate on the sample",
+        "Angelopoulos et al. 2023",
+    ),
+    "rate_ppi_lambda": Entry(
+        "Weight λ",
+        "Weight of PPI++",
+        "how much the grader is drawn on, from 0 (people's sample alone) to 1",
+        "Angelopoulos et al. 2023",
+    ),
+    "sensitivity": Entry(
+        "Sensitivity", "Sensitivity", "of what people affirm, the share that the grader affirms"
+    ),
+    "specificity": Entry(
+        "Specificity", "Specificity", "of what people do not affirm, the share left unaffirmed too"
+    ),
+    "youden_j": Entry(
+        "Youden J",
+        "Youden's J",
+        "sensitivity + specificity - 1: 0 where verdicts say nothing",
+        "Youden 1950",
+    ),
+    "rogan_gladen_bias": Entry(
+        "Bias of Rogan-Gladen",
+        "Bias of pooled error rates",
+        "on the labelled units, what that correction makes of a subject's rate less people's own",
+    ),
+    "rate_rank_raw": Entry("Raw", "Place by the raw rate", "1 is the highest rate"),
+    "rate_rank_ppi": Entry("PPI++", "Place by the rate of PPI++", "1 is the highest rate"),
+    "rate_order_kendall": Entry(
+        "τ-b", "Order before and after", "Kendall's tau-b of raw rates and those of PPI++"
+    ),
+    "rate_order_flip": Entry(
+        "Flips",
+        "Flips by PPI++",
+        "share of resamples in which the corrected rates of two neighbours stand the other way",
+    ),
     "slice_difference": Entry(
         "Difference to the rest",
         "Difference of a slice to the rest",
         "a grader's agreement with people in a part of the units less that in the others",
         "Benjamini & Hochberg 1995 for many slices",
+    ),
+    "direction_net": Entry(
+        "Net direction",
+        "Net direction",
+        "share of units on which the first side is favoured less the share on which the second is; "
+        "on single responses, how much more often the first side's is affirmative",
+    ),
+    "direction_share": Entry(
+        "Share to the first",
+        "Direction share",
+        "of the units on which a side is favoured, the share on which the first side is",
+    ),
+    "bias_side": Entry(
+        "Side",
+        "Side of the pair",
+        "a grader's net direction less people's, which is scaled to how sharply the grader sees",
+        "Spearman 1904 for the scaling",
+    ),
+    "bias_side_share": Entry(
+        "Share difference",
+        "Direction share, grader less people",
+        "plain difference on the units that both called; it moves with mere noise too",
+    ),
+    "bias_side_errors": Entry(
+        "Side of errors",
+        "Errors to the first side less to the second",
+        "share of the units on which most people favour neither side; exact and mid-p in the note",
+        "McNemar 1947; Fagerland et al. 2013",
+    ),
+    "bias_order": Entry(
+        "Order",
+        "Order of presentation",
+        "what being shown first gains a side, per unit read in both orders; p of the sign test",
+    ),
+    "bias_order_flips": Entry(
+        "Flips", "Labels that differ between the two orders", "share of units read in both orders"
+    ),
+    "bias_order_first": Entry(
+        "To the first shown",
+        "Moves to the side shown first",
+        "of the units whose favoured side moves with the order, the share that move to the first",
+    ),
+    "bias_length": Entry(
+        "Length",
+        "Length",
+        "rise of a grader's calls with every doubling of the words, less people's, scaled",
+    ),
+    "bias_self_preference": Entry(
+        "Self-preference",
+        "Self-preference",
+        "affirmative calls on subjects of the grader's own family less on others, and from that "
+        "people's difference, scaled",
+    ),
+    "bias_rater_group": Entry(
+        "Group of people",
+        "Siding with one group of people",
+        "mean kappa with the people of one group less that with the others",
+    ),
+    "bias_slice": Entry(
+        "Slice",
+        "Part of the sample",
+        "affirmative calls in a part of the sample less in the rest, and from that people's "
+        "difference, scaled",
+        "Benjamini & Hochberg 1995 for many parts",
     ),
     "stability_fleiss_kappa": Entry(
         "Stability κ",
@@ -379,70 +514,6 @@ GLOSSARY: dict[str, Entry] = {
         "Mean confidence",
         "the grader's probability of its likeliest category, where people see a side or none",
         "Feng et al. 2023",
-    ),
-    "direction_net": Entry(
-        "Net direction",
-        "Net direction",
-        "share of units on which the first side is favoured less the share on which the second is; "
-        "on single responses, how much more often the first side's is affirmative",
-    ),
-    "direction_share": Entry(
-        "Share to the first",
-        "Direction share",
-        "of the units on which a side is favoured, the share on which the first side is",
-    ),
-    "bias_side": Entry(
-        "Side",
-        "Side of the pair",
-        "a grader's net direction less people's, which is scaled to how sharply the grader sees",
-        "Spearman 1904 for the scaling",
-    ),
-    "bias_side_share": Entry(
-        "Share difference",
-        "Direction share, grader less people",
-        "plain difference on the units that both called; it moves with mere noise too",
-    ),
-    "bias_side_errors": Entry(
-        "Side of errors",
-        "Errors to the first side less to the second",
-        "share of the units on which most people favour neither side; exact and mid-p in the note",
-        "McNemar 1947; Fagerland et al. 2013",
-    ),
-    "bias_order": Entry(
-        "Order",
-        "Order of presentation",
-        "what being shown first gains a side, per unit read in both orders; p of the sign test",
-    ),
-    "bias_order_flips": Entry(
-        "Flips", "Labels that differ between the two orders", "share of units read in both orders"
-    ),
-    "bias_order_first": Entry(
-        "To the first shown",
-        "Moves to the side shown first",
-        "of the units whose favoured side moves with the order, the share that move to the first",
-    ),
-    "bias_length": Entry(
-        "Length",
-        "Length",
-        "rise of a grader's calls with every doubling of the words, less people's, scaled",
-    ),
-    "bias_self_preference": Entry(
-        "Self-preference",
-        "Self-preference",
-        "affirmative calls on subjects of the grader's own family less on others, and from that "
-        "people's difference, scaled",
-    ),
-    "bias_rater_group": Entry(
-        "Group of people",
-        "Siding with one group of people",
-        "mean kappa with the people of one group less that with the others",
-    ),
-    "bias_slice": Entry(
-        "Slice",
-        "Part of the sample",
-        "affirmative calls in a part of the sample less in the rest, and from that people's "
-        "difference, scaled",
-        "Benjamini & Hochberg 1995 for many parts",
     ),
 }
 

@@ -8,6 +8,7 @@ from analysis.report.blocks import Block, Paragraph, Section, Table
 from analysis.report.charts.shares import label_distribution
 from analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from analysis.report.drafting import TableDraft
+from analysis.report.exclusions import exclusion_blocks
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import READINGS, Source, rater_title
@@ -34,6 +35,7 @@ def section(source: Source) -> Section:
             *_not_listed(source, rubric),
             *_work(source, rubric),
             *(session_drift(source, rubric, sessions) or sessions),
+            *exclusion_blocks(source, rubric),
             *_sensitivity(source, rubric),
         ]
 

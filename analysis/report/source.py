@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from analysis.ceiling import BASELINES, CEILING
+from analysis.ensembles import ensemble_title, is_ensemble
 from analysis.report.blocks import Block, Heading
 from analysis.report.context import ReportContext
 from analysis.report.figures import ALL, ALL_BINARY, Figure, Figures
@@ -36,6 +37,8 @@ def rater_title(rater: str) -> str:
     >>> rater_title("humans"), rater_title("baseline:constant"), rater_title("r07")
     ('People', 'Baseline: constant', 'r07')
     """
+    if is_ensemble(rater):
+        return ensemble_title(rater)
     return _GROUP_NAMES.get(rater) or _BASELINE_NAMES.get(rater) or rater
 
 
@@ -66,9 +69,15 @@ class Source:
         for statistic in ("observed_agreement", CEILING):
             for figure in self.figures.select(rubric, statistic, subset):
                 first, second = figure.raters
-                if first == "humans" and second and second not in BASELINES:
+                others = second in BASELINES or is_ensemble(second)
+                if first == "humans" and second and not others:
                     seen[second] = None
         return list(seen)
+
+    def ensembles(self, rubric: str, subset: str) -> list[str]:
+        """The ensembles of graders."""
+        found = self.figures.select(rubric, CEILING, subset)
+        return [figure.raters[1] for figure in found if is_ensemble(figure.raters[1])]
 
     def pairs(self, rubric: str, statistic: str, subset: str) -> list[tuple[str, str]]:
         """The pairs of single raters that a statistic is given for."""

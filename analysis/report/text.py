@@ -22,8 +22,8 @@ TextTable = tuple[str, list[str], list[list[str]]]
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, baselines. Cells are text, the first column says who. Verdicts are sentences of their
-    own, in `analysis.verdicts`. Undefined cells hold a dash, and the title says why."""
+    people, ensembles, baselines. Cells are text, the first column says who. Verdicts are sentences
+    of their own, in `analysis.verdicts`. Undefined cells hold a dash, and the title says why."""
     source = Source.of(analysis, context)
     return [
         table
@@ -49,7 +49,8 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
         for pair in source.pairs(rubric, "observed_agreement", subset)
     ]
     who += [(("humans", grader), f"People · {grader}") for grader in graders]
-    who += [(("humans", name), f"People · {rater_title(name)}") for name in BASELINES]
+    others = (*source.ensembles(rubric, subset), *BASELINES)
+    who += [(("humans", name), f"People · {rater_title(name)}") for name in others]
     for raters, title in who:
         draft.add(title, source.row(rubric, statistics, raters, subset))
     return [

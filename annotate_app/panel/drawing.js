@@ -2,11 +2,13 @@
 
 class DrawnPanel {
   drawFrame() {
-    const { words, progress, synthetic, rater } = this.data;
+    const { words, progress, practice, synthetic, rater } = this.data;
     for (const node of this.root.querySelectorAll("[data-word]")) {
       node.textContent = words[node.dataset.word];
     }
     this.find(".rater").textContent = rater;
+    this.find(".who a").hidden = !words.change_rater;
+    this.find(".practice").hidden = !practice;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
@@ -43,7 +45,9 @@ class DrawnPanel {
   ending() {
     const { total } = this.data.progress;
     const kind = total > 0 ? "done" : "nothing";
-    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`]);
+    const { finish } = this.data;
+    const link = finish ? element("a", { class: "finish", href: finish }, this.words.finish) : "";
+    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`], link);
   }
 
   // A reader hears where they are, and Tab leads to the first text.

@@ -53,7 +53,7 @@ def make_demo(folder: Path, progress: Report) -> None:
             progress(2, STEPS, "labelling by synthetic raters")
             _rate(study, truth)
             progress(3, STEPS, f"grading with {LEXICAL}")
-            grade(study, [LEXICAL])
+            grade(study, [LEXICAL], scope="all")
         progress(STEPS, STEPS, "done")
 
 
@@ -67,10 +67,11 @@ def _respond(study: Study) -> pd.DataFrame:
 
 
 def _rate(study: Study, truth: pd.DataFrame) -> None:
-    """Let the synthetic raters rate the sample."""
+    """Let the synthetic people rate the sample, and the graders everything."""
     from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
     from study.exchange import import_ratings
 
     sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
-    ratings = simulate_ratings([*ANNOTATORS, *GRADERS], sampled, study.rubrics, DEMO_SEED)
-    import_ratings(study, ratings, "synthetic ratings")
+    for raters, units in ((ANNOTATORS, sampled), (GRADERS, truth)):
+        ratings = simulate_ratings(raters, units, study.rubrics, DEMO_SEED)
+        import_ratings(study, ratings, "synthetic ratings")

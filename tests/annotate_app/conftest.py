@@ -125,6 +125,7 @@ class Served:
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    public_host: str = ""
 
     @property
     def url(self) -> str:
@@ -137,7 +138,8 @@ class Served:
 
     def start(self) -> None:
         self.port = self.port or _free_port()
-        starts = f"from annotate_app import serve; serve({str(self.folder)!r}, {self.port})"
+        arguments = f"{str(self.folder)!r}, {self.port}, public_host={self.public_host!r}"
+        starts = f"from annotate_app import serve; serve({arguments})"
         search = os.pathsep.join([str(_spy(self.home)), str(ROOT)])
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -254,12 +256,12 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def launched_chromium(playwright: Playwright) -> Browser:
+def launched_chromium(playwright: Playwright, *flags: str) -> Browser:
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     path = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
     if not Path(path).exists():
         _no_browser("no Chromium is installed: `playwright install chromium` brings one")
-    return playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS])
+    return playwright.chromium.launch(executable_path=path, args=[*CHROMIUM_FLAGS, *flags])
 
 
 def _no_browser(reason: str) -> None:

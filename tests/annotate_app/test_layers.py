@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import annotate_app
 from annotate_app import command
+from annotate_app.lead.pages import PAGES
 
 FOLDER = Path(annotate_app.__file__).parent
+ROOT = FOLDER.parent
 MODULES = sorted(FOLDER.glob("*.py"))
 
 
@@ -33,7 +37,69 @@ def test_the_annotators_page_reaches_neither_grades_nor_agreement():
     for module in MODULES:
         for name in _imported(module):
             assert name.partition(".")[0] in allowed, f"{module.name} imports {name}"
-            assert name not in ("study.grades", "study.store", "study.schema")
+            assert name not in ("study.grades", "study.store", "study.database", "study.schema")
+
+
+def _imports(module: Path, prefix: str) -> list[ast.AST]:
+    """The import statements of a module that name something under a prefix."""
+    return [
+        node
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith(prefix))
+        or (isinstance(node, ast.Import) and any(a.name.startswith(prefix) for a in node.names))
+    ]
+
+
+def test_the_leads_pages_are_loaded_at_their_door_alone_and_not_before_it_opens():
+    importing = {module.name for module in MODULES if _imports(module, "annotate_app.lead.")}
+    assert importing == {"lead_entry.py"}
+    tree = ast.parse((FOLDER / "lead_entry.py").read_text("utf-8"))
+    (door,) = [node for node in tree.body if getattr(node, "name", "") == "show_lead_entry"]
+    (at,) = _imports(FOLDER / "lead_entry.py", "annotate_app.lead.")
+    # Within the function, behind the check and the way out of whom it does not let in.
+    lines = ast.unparse(door).splitlines()
+    order = [
+        next(n for n, line in enumerate(lines) if text in line)
+        for text in ("require(study", "return", ast.unparse(at))
+    ]
+    assert order == sorted(order)
+
+
+def test_a_process_that_shows_the_annotators_page_has_loaded_no_figures():
+    code = (
+        "import sys, annotate_app.page, annotate_app.lead_entry\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(loaded & {'analysis', 'graders'}, 'annotate_app.lead' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set() False"
+
+
+def test_every_page_of_the_lead_asks_who_is_there_before_anything_else():
+    for page in PAGES:
+        tree = ast.parse(inspect.getsource(page.show))
+        first = ast.unparse(tree.body[0].body[0])
+        assert "require(study, " in first, page.title
+        for role in ("lead", "expert"):
+            assert (f"'{role}'" in first) is (role in page.roles), page.title
+
+
+def test_every_part_of_a_page_that_runs_by_itself_asks_again():
+    for module in (FOLDER / "lead").glob("*.py"):
+        tree = ast.parse(module.read_text("utf-8"))
+        for node in tree.body:
+            if any("fragment" in ast.unparse(d) for d in getattr(node, "decorator_list", [])):
+                assert "require(study, 'lead')" in ast.unparse(node.body[0]), module.name
+
+
+def test_no_text_of_the_study_becomes_markdown_or_markup():
+    for module in (FOLDER / "lead").glob("*.py"):
+        code = module.read_text("utf-8")
+        assert not re.search(r"st\.(markdown|write|caption|info|warning|error|table)\(", code)
+        if module.name not in ("tables.py", "pages.py"):
+            assert "st.html(" not in code, module.name
 
 
 def test_no_module_shadows_the_standard_library():

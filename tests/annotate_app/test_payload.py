@@ -74,8 +74,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         desk = AnnotationDesk(study)
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
-            "shelf", "rater", "synthetic", "words", "asks", "progress", "receipts", "looked",
-            "earlier", "sheet",
+            "shelf", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
+            "looked", "earlier", "sheet", "finish",
         }  # fmt: skip
         assert data["sheet"].keys() == {
             "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import agreement, bias, coverage, report
+from benchmarks import agreement, bias, corrected_rates, coverage, report
 
 
 def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
@@ -76,3 +76,24 @@ def test_a_cell_passes_where_its_monte_carlo_interval_meets_the_bounds() -> None
     assert near.monte_carlo == pytest.approx((0.9175, 0.9337), abs=0.0002)
     assert near.holds
     assert not far.holds
+
+
+def test_the_coverage_of_corrected_rates_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "coverage-corrected.md"
+    few = ["--runs", "3", "--resamples", "40", "--processes", "1"]
+    corrected_rates.main([*few, "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert page.count("| 0.5 |") == len(corrected_rates.ESTIMATES)
+    assert "in 3 simulated studies" in page
+
+
+@pytest.mark.parametrize("prevalence", corrected_rates.PREVALENCES)
+def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float) -> None:
+    """People's rate and the grader's error rates, against 60 simulated studies."""
+    rng = np.random.default_rng(5)
+    drawn = [corrected_rates.simulate(prevalence, rng) for _ in range(60)]
+    people, grader = (np.vstack(each).ravel() for each in zip(*drawn, strict=True))
+    sensitivity, specificity = corrected_rates.error_rates(prevalence)
+    assert people.mean() == pytest.approx(prevalence, abs=0.004)
+    assert grader[people == 1].mean() == pytest.approx(sensitivity, abs=0.006)
+    assert 1 - grader[people == 0].mean() == pytest.approx(specificity, abs=0.006)

@@ -191,9 +191,10 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
 
 
 def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
+    """The leanings are mixed, so that siding with r1 and r2 is no siding with one of them."""
     lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
     for unit in range(80):
-        for rater, leaning in (("r1", "left"), ("r2", "left"), ("r3", "right"), ("g", "")):
+        for rater, leaning in (("r1", "left"), ("r2", "right"), ("r3", "left"), ("g", "")):
             kind = "model" if rater == "g" else "human"
             label = "yes" if (unit * 7 + (rater == "r3") * (unit % 5 == 0)) % 3 else "no"
             lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
@@ -208,6 +209,25 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     assert set(tax["n_units"]) == {"40"}
     (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
     assert "margin of 0.2" in verdict["sentence"] or "margin is 0.2" in verdict["sentence"]
+
+
+def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
+    file = str(shared_data / "real" / "llmbar.csv")
+    asked = ("ChatGPT/CoT", "ChatGPT/Vanilla", "PaLM2/Vanilla")
+    results = checked(tmp_path, file, "--ensemble", ",".join(asked))
+    own = results[results["rater_b"] == f"ensemble:majority({', '.join(asked)})"]
+    agreement = own[own["statistic"] == "ensemble_agreement"].set_index("at")
+    assert set(agreement.index) == {
+        "average_single",
+        "best_single",
+        "ensemble",
+        "ensemble-best_single",
+    }
+    assert "Ensemble: majority of ChatGPT/CoT" in (tmp_path / "out" / "report.md").read_text(
+        "utf-8"
+    )
+    assert main(["check", file, "--ensemble", "ChatGPT/CoT,nobody"]) == 2
+    assert "names 'nobody', which is no grader here" in capsys.readouterr().err
 
 
 def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: Path) -> None:

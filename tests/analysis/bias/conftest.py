@@ -134,14 +134,16 @@ def audited() -> Audited:
         ratings = validate_ratings(sample.ratings)
         readings = combine_readings(ratings, scale)
         rows = ResultRows(scale.name)
+        labels = encode(readings, scale, sample.units, "pair", slices)
         add_bias_rows(
             rows,
-            encode(readings, scale, sample.units, "pair", slices),
+            labels,
             ratings,
             UnitFacts(readings.units, sample.units),
             units=sample.units,
             cluster="pair",
             settings=settings or BiasSettings(),
+            slices=labels.columns(slices),
             members=members or {},
             resampled=lambda frequency: Resamples(frequency, resamples, np.random.default_rng(1)),
         )

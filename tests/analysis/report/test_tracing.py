@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from analysis import Analysis, analyse
+from analysis.bias import BOUND
 from analysis.report import ReportContext, write_report
 from analysis.report.figures import shown
 from analysis.report.glossary import GLOSSARY
@@ -23,8 +24,8 @@ from tests.analysis.report.conftest import SCALE, tables
 from tests.analysis.report.test_writing import is_rounded_from, read_results
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
-PROSE = {"95", "0", "5"}
-"""95% intervals; below 0; at most 5 units to read."""
+PROSE = {"95", "0", "5", f"{BOUND:g}"}
+"""95% intervals; below 0; at most 5 units to read; the bias audit's bound."""
 VOID = {"meta", "br", "path", "rect", "line", "circle"}
 
 
@@ -132,8 +133,27 @@ def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
             all(is_rounded_from(number, row) for number in NUMBER.findall(text)) for row in rows
         ), text
 
+    for item in texts.within("items"):
+        assert_rests_on_named_rows(item, rows)
+
     left = {number for _, text in texts.found for number in NUMBER.findall(text)}
     assert left <= PROSE, texts.found
+
+
+def assert_rests_on_named_rows(item: str, rows: list[dict[str, str]]) -> None:
+    """A sentence that says "results.csv row 7" or "rows 7, 9" holds only what those rows hold; one
+    on all slices, what any row of theirs holds, and how many they are."""
+    said, _, lines = item.partition("results.csv row")
+    named = [rows[int(line) - 2] for line in re.findall(r"\d+", lines)]
+    if not named:
+        named = [row for row in rows if row["statistic"].startswith("bias_slice")]
+        said = re.sub(r"in \d+ of \d+ slices", "", said)
+    notes = {number for row in named for number in NUMBER.findall(row["note"])}
+    for number in NUMBER.findall(said):
+        value = number.lstrip("+-")
+        assert value in notes | PROSE or any(
+            is_rounded_from(sign + value, row) for row in named for sign in ("", "-")
+        ), (number, item)
 
 
 def assert_rests_on_evidence(
@@ -166,6 +186,9 @@ def test_markdown_says_the_same_numbers(report: Path) -> None:
     known = {number for row in rows for value in row.values() for number in NUMBER.findall(value)}
     for line in text.splitlines():
         if line.startswith(("|", "- **", "  - ", "- p0", "(", "#")):
+            continue
+        if line.startswith("- "):
+            assert_rests_on_named_rows(line.replace("\\", ""), rows)
             continue
         for number in NUMBER.findall(line.replace("\\", "")):
             assert number in known | PROSE | {"7"}, line

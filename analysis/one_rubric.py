@@ -1,0 +1,166 @@
+"""All that is found on one rubric: its rows, the verdicts on its graders, and what to note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from analysis.bias import UnitFacts, add_bias_rows
+from analysis.combine import Readings, combine_readings
+from analysis.disagreements import Disagreement, add_disagreement_rows
+from analysis.encoding import LabelMatrix, encode
+from analysis.exclusions import add_all_raters_rows, without_excluded
+from analysis.generalizability import VarianceComponents, components_of
+from analysis.pairs import MAX_LISTED_RATERS
+from analysis.raters import add_rater_rows
+from analysis.repeats import add_repeat_rows, repeats_of
+from analysis.request import Request
+from analysis.results import ResultRows
+from analysis.rubric_rows import rubric_rows, views_of
+from analysis.scale import Scale
+from analysis.selection import add_price_rows
+from analysis.slices import add_main_rows
+from analysis.stability import add_rewording_rows, reworded
+from analysis.usage import add_usage_rows
+from analysis.verdicts import Verdict, judge_graders
+from analysis.verification import Verification, verify_estimates
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RubricAnalysis", "analyse_rubric"]
+
+
+@dataclass
+class RubricAnalysis:
+    """What was found on one rubric, as far as it has ratings."""
+
+    rows: ResultRows
+    verdicts: list[Verdict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    disagreements: list[Disagreement] = field(default_factory=list)
+    components: VarianceComponents | None = None
+    verification: Verification = field(default_factory=Verification)
+
+
+def analyse_rubric(
+    scale: Scale,
+    ratings: pd.DataFrame,
+    variants: Sequence[tuple[Scale, pd.DataFrame]],
+    request: Request,
+    *,
+    judge: bool,
+    verify: bool,
+) -> RubricAnalysis:
+    """Analyse the ratings of one rubric; `variants` are its other wordings with their ratings.
+
+    Graders are judged only if asked for: a rubric may be there as a mere wording of another.
+    """
+    found = RubricAnalysis(ResultRows(scale.name))
+    title = scale.name or "the rubric"
+    if ratings.empty:
+        found.notes.append(f"{title}: no ratings")
+        return found
+    own, found.notes = without_excluded(ratings, scale.name, request.excluded)
+    if own.empty:
+        return found
+    readings = combine_readings(own, scale, request.source)
+    labels = encode(readings, scale, request.units, request.cluster, request.columns)
+    if len(labels.raters) > MAX_LISTED_RATERS:
+        found.notes.append(
+            f"{title}: {len(labels.raters)} raters; "
+            f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
+        )
+    if request.why:
+        found.components = components_of(labels)
+    found.rows = rows = rubric_rows(labels, request)
+    _add_bias(rows, labels, own, readings, request)
+    _add_with_other_clusters(rows, readings, scale, request)
+    if len(own) < len(ratings):
+        _add_with_excluded(rows, ratings, scale, request)
+    if (own["draw"] > 0).any():
+        repeats = repeats_of(own, scale, request.units, request.cluster)
+        add_repeat_rows(rows, repeats, request.resampled)
+    if variants:
+        _add_reworded(rows, scale, own, variants, request)
+    add_rater_rows(rows, own, readings, labels)
+    found.disagreements = add_disagreement_rows(rows, readings.units, labels)
+    add_usage_rows(rows, request.usage)
+    add_price_rows(rows, labels, request.prices)
+    if verify:
+        for view in views_of(labels):
+            found.verification += verify_estimates(rows, view)
+    if judge:
+        noun = _cluster_noun(request, scale)
+        found.verdicts = judge_graders(rows, labels, rule=request.rule, cluster_noun=noun)
+    return found
+
+
+def _add_bias(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    ratings: pd.DataFrame,
+    readings: Readings,
+    request: Request,
+) -> None:
+    add_bias_rows(
+        rows,
+        labels,
+        ratings,
+        UnitFacts(readings.units, request.units),
+        units=request.units,
+        cluster=request.cluster,
+        settings=request.bias,
+        slices=labels.columns(request.screened),
+        members=request.people,
+        resampled=request.resampled,
+    )
+
+
+def _add_with_other_clusters(
+    rows: ResultRows, readings: Readings, scale: Scale, request: Request
+) -> None:
+    """The sensitivity line: the main figures with intervals from other clusters."""
+    column = request.sensitivity_cluster
+    if not column:
+        return
+    labels, frequency = encode(readings, scale, request.units, column).folded()
+    shared = request.resampled(frequency)
+    for view in views_of(labels):
+        add_main_rows(rows, view, shared, at=f"cluster={column}")
+
+
+def _add_with_excluded(
+    rows: ResultRows, ratings: pd.DataFrame, scale: Scale, request: Request
+) -> None:
+    """The main figures once more, with the raters that were excluded."""
+    readings = combine_readings(ratings, scale, request.source)
+    labels, frequency = encode(readings, scale, request.units, request.cluster).folded()
+    add_all_raters_rows(rows, labels, request.resampled(frequency))
+
+
+def _add_reworded(
+    rows: ResultRows,
+    scale: Scale,
+    ratings: pd.DataFrame,
+    variants: Sequence[tuple[Scale, pd.DataFrame]],
+    request: Request,
+) -> None:
+    """How stable raters are under the other wordings of this rubric."""
+    import pandas as pd
+
+    every = pd.concat([ratings, *(of_variant for _, of_variant in variants)])
+    family = [scale, *(variant for variant, _ in variants)]
+    matrices = reworded(every, family, request.units, request.cluster)
+    add_rewording_rows(rows, matrices, request.resampled)
+
+
+def _cluster_noun(request: Request, scale: Scale) -> str:
+    """What a cluster is called in a sentence."""
+    units, cluster = request.units, request.cluster
+    if units is None or (cluster == "pair" and "cluster_id" not in units):
+        return "unit"
+    if cluster != "pair":
+        return cluster
+    return "pair" if scale.unit else "cluster"

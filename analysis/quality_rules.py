@@ -1,0 +1,70 @@
+"""From where on a person's labels deserve a second look, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["FLAGS", "SHORTEST_RUN", "USUAL_RULES", "QualityRules", "reasons"]
+
+FLAGS = ("fast", "idle", "run", "low_agreement", "leaning", "drift", "attention")
+
+SHORTEST_RUN = 8
+"""A shorter run of one label says nothing, however rare it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityRules:
+    """From where on a person is flagged. Shares are of the others' figures on the same units."""
+
+    min_answers: int = 20
+    """Who has answered less is not judged yet, attention checks excepted."""
+    fast: float = 0.33
+    """The median time, as a share of the others'."""
+    idle: float = 0.5
+    """The share of the time at work in which nothing was answered."""
+    run: float = 2.0
+    """The longest run of one label, in multiples of what is usual with such units."""
+    agreement: float = 0.2
+    """How far, in kappa, the agreement with the others lies behind theirs."""
+    leaning: float = 0.2
+    """How much more often, as a share of units, a category is used than by the others."""
+    drift: float = 0.05
+    """How much of the agreement with the others is lost in the second half."""
+    attention: int = 1
+    """So many failed attention checks are forgiven."""
+
+
+USUAL_RULES = QualityRules()
+
+
+def reasons(row: Mapping[str, Any], rules: QualityRules) -> Iterator[tuple[str, str]]:
+    """(flag, reason in words) for everything that stands out in a row of `rater_quality`.
+
+    A difference counts where its whole interval lies beyond the margin.
+    """
+    if row["answers"] >= rules.min_answers:
+        yield from _of_answers(row, rules)
+    failed = row["attention_given"] - row["attention_passed"]
+    if failed > rules.attention:
+        yield "attention", f"failed {failed} of {row['attention_given']} attention checks"
+
+
+def _of_answers(row: Mapping[str, Any], rules: QualityRules) -> Iterator[tuple[str, str]]:
+    if row["pace"] < rules.fast:
+        yield "fast", f"takes {row['pace']:.0%} of the others' time"
+    at_work = row["idle_minutes"] + row["work_minutes"]
+    if row["idle_minutes"] > rules.idle * at_work:
+        yield "idle", f"{row['idle_minutes']:.0f} of {at_work:.0f} minutes without an answer"
+    if row["longest_run"] >= max(SHORTEST_RUN, rules.run * row["usual_run"]):
+        usual = f"up to {row['usual_run']:.0f} would be usual"
+        yield "run", f"the same label {row['longest_run']} times in a row; {usual}"
+    if row["behind_high"] < -rules.agreement:
+        behind = f"{-row['behind']:.2f} behind what the others reach"
+        yield "low_agreement", f"kappa with the others {row['agreement']:.2f}, {behind}"
+    if row["leaning_low"] > rules.leaning:
+        more = f"on {row['leaning']:.0%} of units more than the others do"
+        yield "leaning", f"uses {row['leaning_at']} {more}"
+    if row["drift_high"] < -rules.drift:
+        yield "drift", f"agreement fell by {-row['drift']:.2f} in the second half"

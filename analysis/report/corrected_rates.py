@@ -1,0 +1,151 @@
+"""Subjects' rates as graders count them and as people would, and the order that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from analysis.corrected_rates import ERRORS_DIFFER, NOT_INFORMATIVE, NOTHING_UNLABELLED
+from analysis.rate_order import CHANGED
+from analysis.report.blocks import Block, Items, Paragraph, Section
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL_BINARY, Figure, explained
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+from analysis.results import from_to
+
+__all__ = ["section"]
+
+_RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
+_RANKS = ["rate_rank_raw", "rate_rank_ppi"]
+_ERRORS = ["sensitivity", "specificity", "youden_j"]
+_ABOUT = (
+    "A rate is the share of a subject's units (pairs, where the rubric is on responses) whose "
+    "verdict is affirmative. The raw rate is the grader's count on everything it graded, and has "
+    "its errors in it. Both corrections read those errors off the units that people labelled too, "
+    "and their intervals resample these and the others alike. Rogan-Gladen takes it that the "
+    "grader errs alike on all subjects, and so cannot change their order; PPI++ does not, and is "
+    "the one to read where the two part. "
+    "People's verdict is their majority, a tie counting half on either side."
+)
+
+
+def section(source: Source) -> Section:
+    """Rates and their order for every rubric that people labelled and a grader graded."""
+
+    def tables(rubric: str) -> list[Block]:
+        graders = list(
+            dict.fromkeys(
+                figure.raters[1] for figure in source.figures.select(rubric, "rate_raw", ALL_BINARY)
+            )
+        )
+        if not graders:
+            return []
+        found = [*_rates(source, rubric, graders), *_errors(source, rubric, graders)]
+        found += _ranks(source, rubric, graders)
+        if sentences := tuple(_sentences(source, rubric, graders)):
+            found.append(Items("What the corrections show", sentences))
+        return found
+
+    blocks = source.per_rubric(tables)
+    if blocks:
+        blocks.insert(0, Paragraph(_ABOUT))
+    else:
+        why = "No rate to correct: people and graders gave no binary verdicts to compare."
+        blocks = [Paragraph(why)]
+    return Section("corrected-rates", "Corrected rates", tuple(blocks))
+
+
+def _at(source: Source, rubric: str, statistic: str, grader: str) -> dict[str, Figure]:
+    """A grader's figures of one statistic, by what stands in `at`."""
+    figures = source.figures.select(rubric, statistic, ALL_BINARY)
+    return {figure.at: figure for figure in figures if figure.raters == ("humans", grader)}
+
+
+def _rates(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    draft = TableDraft(
+        source.caption(rubric, "subjects' rates, raw and corrected"),
+        "Subject",
+        [entry_for(name).label for name in ("rate_raw", "rate_human", *_RATES[1:])],
+    )
+    people = _at(source, rubric, "rate_human", "")
+    for grader in graders:
+        draft.group(grader)
+        columns = [_at(source, rubric, name, grader) for name in _RATES]
+        for subject, raw in columns[0].items():
+            corrected = [column.get(subject) for column in columns[1:]]
+            draft.add(subject or "All units", [raw, people.get(subject), *corrected])
+    return [*draft.finish()]
+
+
+def _errors(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    draft = TableDraft(
+        source.caption(rubric, "graders' error rates, against people's majority"),
+        "Grader",
+        [entry_for(name).label for name in _ERRORS],
+        count="",
+    )
+    for grader in graders:
+        draft.add(grader, [_at(source, rubric, name, grader).get("") for name in _ERRORS])
+    return [*draft.finish()]
+
+
+def _ranks(source: Source, rubric: str, graders: list[str]) -> list[Block]:
+    draft = TableDraft(
+        source.caption(rubric, "subjects' places before and after correction, first the highest"),
+        "Subject",
+        [entry_for(name).label for name in _RANKS],
+        count="",
+    )
+    for grader in graders:
+        columns = [_at(source, rubric, name, grader) for name in _RANKS]
+        draft.group(grader)
+        for subject in columns[0]:
+            draft.add(subject, [column.get(subject) for column in columns])
+    return [*draft.finish()]
+
+
+def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
+    for grader in graders:
+        rogan_gladen = _at(source, rubric, "rate_rogan_gladen", grader)
+        reasons = {figure.reason for figure in rogan_gladen.values()}
+        if reasons == {explained(NOTHING_UNLABELLED)}:
+            yield (
+                f"{grader} graded only what people labelled, so people's own rates are the answer; "
+                "let it grade the rest (evenhand grade --scope all) to have narrower ones."
+            )
+        if explained(NOT_INFORMATIVE) in reasons:
+            j = _at(source, rubric, "youden_j", grader)[""]
+            yield (
+                f"{grader} cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 "
+                f"is {j.estimate} {j.interval}, which may be 0."
+            )
+        bias = _at(source, rubric, "rogan_gladen_bias", grader)
+        for subject, figure in rogan_gladen.items():
+            if ERRORS_DIFFER in figure.remarks:
+                yield (
+                    f"{grader} errs differently on {subject}: with error rates of all subjects, "
+                    f"Rogan-Gladen misses people's own rate there by {bias[subject].estimate} "
+                    f"{bias[subject].interval}. Read its PPI++ rate."
+                )
+        if flips := _at(source, rubric, "rate_order_flip", grader):
+            yield _order_sentence(source, rubric, grader, flips)
+
+
+def _order_sentence(source: Source, rubric: str, grader: str, flips: dict[str, Figure]) -> str:
+    """Whether PPI++ changes the order of the raw rates, and how sure that is."""
+    subjects = _at(source, rubric, "rate_raw", grader)
+    names = {from_to(*pair): " and ".join(pair) for pair in permutations(subjects, 2)}
+    changed = [figure for figure in flips.values() if CHANGED in figure.remarks]
+    if changed:
+        listed = ", ".join(f"{names[each.at]} (in {_percent(each)})" for each in changed)
+        return f"{grader}: PPI++ changes the order of {listed} of the resamples."
+    closest = max(flips.values(), key=lambda figure: figure.bounds[1])
+    return (
+        f"{grader}: PPI++ leaves the subjects in the order of the raw rates; nearest to a change "
+        f"are {names[closest.at]}, in {_percent(closest)} of the resamples."
+    )
+
+
+def _percent(figure: Figure) -> str:
+    return f"{figure.bounds[1]:.0%}"

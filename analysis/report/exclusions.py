@@ -1,0 +1,41 @@
+"""The main figures with and without the raters that were excluded, side by side."""
+
+from __future__ import annotations
+
+from analysis.ceiling import CEILING
+from analysis.encoding import BINARY
+from analysis.exclusions import ALL_RATERS
+from analysis.report.blocks import Block, Paragraph
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL, ALL_BINARY
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source, rater_title
+
+__all__ = ["exclusion_blocks"]
+
+_READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
+_STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
+_SENTENCE = (
+    "Some raters were excluded, for the reasons under Exclusions and warnings. Their labels are "
+    "kept; the figures of this report leave them out, and this table says what they would change."
+)
+
+
+def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
+    """People among themselves and every grader with them; nothing where nobody is excluded."""
+    draft = TableDraft(
+        source.caption(rubric, "without and with the excluded raters"),
+        "Rater",
+        [entry_for(name).label for name in _STATISTICS],
+    )
+    for main, everyone in _READINGS.items():
+        found = source.figures.select(rubric, "observed_agreement", everyone)
+        listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
+        for title, subset in (("without", main), ("with", everyone)):
+            verdict = ", binary verdict" if subset.endswith(BINARY) else ""
+            draft.group(f"{title.capitalize()} the excluded raters{verdict}")
+            for raters in listed:
+                name = rater_title(raters[1] or raters[0])
+                draft.add(name, source.row(rubric, _STATISTICS, raters, subset))
+    tables = draft.finish()
+    return [Paragraph(_SENTENCE), *tables] if tables else []

@@ -1,0 +1,88 @@
+"""The rows that one rubric's labels give, all on the same resamples."""
+
+from __future__ import annotations
+
+from analysis.alternative_annotator import add_alt_test_rows
+from analysis.categories import add_category_rows
+from analysis.ceiling import (
+    add_baseline_ceiling_rows,
+    add_baseline_rows,
+    add_ceiling_rows,
+    baselines,
+)
+from analysis.clarity import add_clarity_rows
+from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
+from analysis.confidence_filter import add_confidence_rows
+from analysis.consensus import add_consensus_rows
+from analysis.corrected_rates import add_corrected_rate_rows
+from analysis.coverage import add_coverage_rows, add_unscored_rows
+from analysis.encoding import Coded, LabelMatrix
+from analysis.ensemble_rows import add_ensemble_rows
+from analysis.group_performance import add_group_performance_rows
+from analysis.groups import add_group_rows, add_prevalence_rows
+from analysis.overall import add_overall_rows
+from analysis.pair_rows import add_humans_rows, add_pair_rows
+from analysis.pair_rule import pair_verdicts
+from analysis.pairs import KappaMeans
+from analysis.request import Request
+from analysis.resampling import Resamples
+from analysis.results import ResultRows
+from analysis.slices import add_rater_slice_rows, add_slice_rows, check_values
+from analysis.stability import add_stability_rows
+from analysis.thresholds import add_threshold_rows
+
+__all__ = ["rubric_rows", "views_of"]
+
+
+def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
+    """All rows of one rubric, on the same resamples."""
+    rows = ResultRows(labels.scale.name)
+    for column in labels.slices:
+        check_values(column.name, column.values)
+    labels, frequency = labels.folded()
+    shared = request.resampled(frequency)
+    for view in views_of(labels):
+        add_pair_rows(rows, view, shared)
+        add_humans_rows(rows, view, shared)
+        kappas = KappaMeans(view, shared)
+        add_group_rows(rows, kappas)
+        add_category_rows(rows, view, shared)
+        add_prevalence_rows(rows, view, shared)
+        add_baseline_rows(rows, view, shared)
+        add_ceiling_rows(rows, kappas)
+        add_baseline_ceiling_rows(rows, kappas)
+        add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
+        add_consensus_rows(rows, view, shared)
+        add_ensemble_rows(rows, labels, view, shared, request.ensembles)
+        add_grader_comparison_rows(rows, kappas)
+        add_leniency_rows(rows, kappas)
+        add_unscored_rows(rows, labels, view, shared)
+        add_slice_rows(rows, labels.columns(request.slices), view, shared)
+        add_group_performance_rows(rows, view, shared, labels.columns(request.groups))
+        add_rater_slice_rows(rows, view, shared, request.people)
+    add_coverage_rows(rows, labels, shared)
+    add_clarity_rows(rows, labels, shared)
+    add_confidence_rows(rows, labels, shared, request.confidence)
+    add_stability_rows(rows, labels, shared, labels.columns(request.variants))
+    if labels.has_verdicts:
+        _add_verdict_rows(rows, labels, shared)
+    return rows
+
+
+def views_of(labels: LabelMatrix) -> list[Coded]:
+    """The readings of the labels: the categories, and the binary verdict where there is one."""
+    categories = [labels.on_categories()]
+    return [*categories, labels.on_verdicts()] if labels.has_verdicts else categories
+
+
+def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) -> None:
+    """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
+    add_threshold_rows(rows, labels, shared)
+    overall = labels
+    if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
+        overall = pair_verdicts(labels)
+        add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
+        add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
+    if labels.subjects:
+        add_overall_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared)

@@ -1,0 +1,145 @@
+"""How far people agree, and how far each grader agrees with them, while labels come in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from analysis.ceiling import CEILING
+from analysis.enough import more_clusters
+from analysis.report.glossary import entry_for
+from analysis.report.source import rater_title
+from annotate_app.lead.figures import latest_figures
+from annotate_app.lead.tables import show_table
+from annotate_app.lead_entry import require
+from study import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["show_agreement"]
+
+_EVERY = "3s"
+_COLOUR = "#4a8fc7"  # seen on the light page and on the dark one
+_KAPPAS = ("cohen_kappa", "weighted_kappa_quadratic")
+_STATISTICS = ("observed_agreement", *_KAPPAS, CEILING)
+
+
+def show_agreement(study: Study) -> None:
+    require(study, "lead")
+    wanted = st.number_input(
+        "Wanted half-width of an interval of kappa", 0.01, 0.5, 0.05, 0.01, key="half_width"
+    )
+    _agreement(study, wanted)
+
+
+@st.fragment(run_every=_EVERY)
+def _agreement(study: Study, half_width: float) -> None:
+    require(study, "lead")
+    figures = latest_figures(study)
+    if figures is None:
+        return
+    main = main_rows(figures.results)
+    if main.empty:
+        st.text("No unit has two labels yet, so there is no agreement to show.")
+        return
+    st.header("Is it enough?", anchor=False)
+    for sentence in enough(main, half_width):
+        st.text(sentence)
+    if figures.report["verdicts"]:
+        st.header("Verdicts so far", anchor=False)
+    for verdict in figures.report["verdicts"]:
+        st.text(verdict["sentence"])
+    st.header("Agreement", anchor=False)
+    st.vega_lite_chart(_forest(main), width="stretch")
+    titles = {
+        "rubric": "Rubric",
+        "who": "Who",
+        "figure": "Figure",
+        "estimate": "Estimate",
+        "low": "From",
+        "high": "To",
+        "n_units": "Units",
+        "n_clusters": "Clusters",
+        "note": "Note",
+    }
+    spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
+    show_table(main, "Main figures with 95% intervals; people with each other first", titles, spec)
+    for note in figures.report["study"]["notes"]:
+        st.text(note)
+
+
+def main_rows(results: pd.DataFrame) -> pd.DataFrame:
+    """The rows that matter while labels come in, people with each other first, with `who` and
+    `figure` in words.
+    """
+    rows = results[
+        (results["rater_a"] == "humans")
+        & (results["subset"] == "all")
+        & (results["at"] == "")
+        & results["statistic"].isin(_STATISTICS)
+    ]
+    rows = rows.assign(
+        who=[
+            rater_title(grader) if grader else "People with each other"
+            for grader in rows["rater_b"]
+        ],
+        figure=[entry_for(name).label for name in rows["statistic"]],
+        people_first=rows["rater_b"] != "",
+    )
+    return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
+
+
+def enough(main: pd.DataFrame, half_width: float) -> list[str]:
+    """For every rubric, what the wanted width of people's own kappa still costs."""
+    sentences = []
+    people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
+    for row in people.drop_duplicates("rubric", keep="last").itertuples():
+        more = more_clusters(row.n_clusters, row.low, row.high, half_width)
+        if more is None:
+            sentences.append(f"{row.rubric}: too few labels to say.")
+        elif more == 0:
+            sentences.append(
+                f"{row.rubric}: enough. People's kappa is known to within "
+                f"{(row.high - row.low) / 2:.2f}."
+            )
+        else:
+            sentences.append(
+                f"{row.rubric}: label about {more} more pairs to know people's kappa to within "
+                f"{half_width:.2f}; it is known to within {(row.high - row.low) / 2:.2f}."
+            )
+    return sentences
+
+
+def _forest(main: pd.DataFrame) -> dict[str, object]:
+    kappas = main[main["statistic"].isin(_KAPPAS)].drop_duplicates(
+        ["rubric", "rater_b"], keep="last"
+    )
+    known = kappas.dropna(subset=["estimate"])[["rubric", "who", "estimate", "low", "high"]]
+    records = known.astype(object).where(known.notna(), None).to_dict("records")
+    place: dict[str, object] = {"field": "who", "type": "nominal", "title": None, "sort": None}
+    place["axis"] = {"labelLimit": 260}
+    return {
+        "description": "Kappa with 95% intervals by rubric; the table has the numbers.",
+        "data": {"values": records},
+        "facet": {"row": {"field": "rubric", "type": "nominal", "title": None}},
+        "spec": {
+            "height": {"step": 24},
+            "width": 520,
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2, "color": _COLOUR},
+                    "encoding": {
+                        "y": place,
+                        "x": {"field": "low", "type": "quantitative", "title": "kappa"},
+                        "x2": {"field": "high"},
+                    },
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 70, "color": _COLOUR},
+                    "encoding": {"y": place, "x": {"field": "estimate", "type": "quantitative"}},
+                },
+            ],
+        },
+    }

@@ -1,0 +1,69 @@
+"""The study's tables and its report, to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from annotate_app.lead.figures import latest_figures
+from annotate_app.lead.tables import csv_bytes
+from annotate_app.lead_entry import require
+from study import Study
+from study.oversight import decisions_table
+from study.progress import rater_progress
+from study.remarks import remarks_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["show_export"]
+
+_TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
+    "ratings.csv": ("Ratings", lambda study: study.ratings()),
+    "units.csv": ("Units of the sample", lambda study: study.units("sample")),
+    "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
+    "times.csv": ("Raters and times", rater_progress),
+    "decisions.csv": ("Decisions of the lead", lambda study: decisions_table(study.store)),
+}
+_REPORT = {
+    "report.html": ("Report", "text/html"),
+    "report.md": ("Report as Markdown", "text/markdown"),
+    "report.json": ("Report as JSON", "application/json"),
+    "results.csv": ("Results", "text/csv"),
+}
+
+
+def show_export(study: Study) -> None:
+    require(study, "lead")
+    st.header("Tables", anchor=False)
+    st.text(
+        "As CSV for spreadsheets: a cell that one would run as a formula has an apostrophe before "
+        "it. `evenhand export` writes the exact texts."
+    )
+    for name, (title, make) in _TABLES.items():
+        st.download_button(
+            title,
+            # Made when it is asked for, not with every look at the page.
+            data=lambda make=make: csv_bytes(make(study)),
+            file_name=name,
+            mime="text/csv",
+            on_click="ignore",
+        )
+    st.header("Report", anchor=False)
+    _report(study)
+
+
+@st.fragment(run_every="5s")
+def _report(study: Study) -> None:
+    require(study, "lead")
+    figures = latest_figures(study)
+    if figures is None:
+        return
+    for name, (title, mime) in _REPORT.items():
+        file = figures.folder / name
+        if file.is_file():
+            st.download_button(
+                title, data=file.read_bytes(), file_name=name, mime=mime, on_click="ignore"
+            )

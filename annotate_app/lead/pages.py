@@ -1,0 +1,66 @@
+"""The frame around the lead's pages: whose study it is, which page is open, the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from annotate_app.lead.adjudication_page import show_adjudication
+from annotate_app.lead.agreement_page import show_agreement
+from annotate_app.lead.export_page import show_export
+from annotate_app.lead.progress_page import show_progress
+from annotate_app.lead.raters_page import show_raters
+from annotate_app.lead.sessions_page import show_sessions
+from annotate_app.lead_entry import forget_login, require
+from annotate_app.writing import show_complaint
+from rubrics.errors import InputError
+from study import Study
+from study.access import Role
+
+__all__ = ["PAGES", "show_pages"]
+
+
+@dataclass(frozen=True)
+class _Page:
+    title: str
+    show: Callable[[Study], None]
+    roles: tuple[Role, ...] = ("lead",)
+
+
+PAGES = (
+    _Page("Progress", show_progress),
+    _Page("Agreement", show_agreement),
+    _Page("Raters", show_raters),
+    _Page("Adjudication", show_adjudication, ("lead", "expert")),
+    _Page("Sessions", show_sessions),
+    _Page("Export", show_export),
+)
+
+
+def show_pages(study: Study) -> None:
+    """The page that is open, among those for the visitor's role."""
+    who = require(study, "lead", "expert")
+    open_to = {page.title: page for page in PAGES if who.role in page.roles}
+    st.html(Path(__file__).with_name("lead.css"))
+    with st.container(key="lead"):
+        title, way_out = st.columns([5, 1], vertical_alignment="center")
+        with title:
+            st.title("Leading the study", anchor=False)
+            st.text(f"{study.config.name}, as {who.name}{_synthetic(study)}")
+        way_out.button("Log out", on_click=forget_login, width="stretch")
+        chosen = st.segmented_control(
+            "Page", list(open_to), key="lead_page", default=next(iter(open_to)), required=True
+        )
+        # Emptied first: the page before would stand there until this one is drawn.
+        with st.empty().container():
+            try:
+                open_to[chosen].show(study)
+            except InputError as error:
+                show_complaint(str(error))
+
+
+def _synthetic(study: Study) -> str:
+    return ". Synthetic: responses or ratings in it are simulated" if study.config.synthetic else ""

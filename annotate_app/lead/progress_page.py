@@ -1,0 +1,109 @@
+"""How far the labelling is."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from annotate_app.lead.tables import show_table, to_the_minute
+from annotate_app.lead_entry import require
+from study import Study
+from study.oversight import oversight
+from study.progress import data_version, rater_progress, rubric_progress, time_left
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["show_progress"]
+
+_EVERY = "10s"
+_STATES = {"done": "labelled", "open": "given out", "free": "free"}
+
+
+def show_progress(study: Study) -> None:
+    require(study, "lead")
+    _progress(study)
+
+
+@st.fragment(run_every=_EVERY)
+def _progress(study: Study) -> None:
+    require(study, "lead")
+    minute = int(time.time() // 60)  # leases run out although nothing comes in
+    rubrics, raters = _counted(study, str(study.folder), data_version(study), minute)
+    if oversight(study.store).paused:
+        st.text("The study is paused: nobody is given a further unit.")
+    st.text(time_left(rubrics))
+    st.vega_lite_chart(_bars(rubrics.to_dict("records")), width="stretch")
+    show_table(
+        rubrics,
+        "Places by rubric: one for every rater that a unit wants",
+        {
+            "rubric": "Rubric",
+            "units": "Units",
+            "wanted": "Places",
+            "done": "Labelled",
+            "open": "Given out",
+            "free": "Free",
+            "median_seconds": "Median seconds",
+            "hours_left": "Hours left",
+        },
+        {"median_seconds": ".0f", "hours_left": ".1f"},
+    )
+    if raters.empty:
+        st.text("Nobody has begun to label.")
+        return
+    show_table(
+        raters.assign(last_answer=raters["last_answer"].map(to_the_minute)),
+        "By rater",
+        {
+            "rater_id": "Rater",
+            "state": "State",
+            "answers": "Answers",
+            "skipped": "Skipped",
+            "open": "Open",
+            "median_seconds": "Median seconds",
+            "hours": "Hours",
+            "last_answer": "Last answer (UTC)",
+        },
+        {"median_seconds": ".0f", "hours": ".1f"},
+    )
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _counted(
+    _study: Study, folder: str, version: str, minute: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Counted once for all who look, and only when something has changed."""
+    return rubric_progress(_study), rater_progress(_study)
+
+
+def _bars(rubrics: list[dict[str, object]]) -> dict[str, object]:
+    values = [
+        {"rubric": row["rubric"], "state": word, "places": row[state], "at": at}
+        for row in rubrics
+        for at, (state, word) in enumerate(_STATES.items())
+    ]
+    return {
+        "description": "Places labelled, given out and free, by rubric; the table has the numbers.",
+        "data": {"values": values},
+        "mark": "bar",
+        "height": {"step": 28},
+        "encoding": {
+            "y": {"field": "rubric", "type": "nominal", "title": None},
+            "x": {"field": "places", "type": "quantitative", "title": "places", "stack": True},
+            "order": {"field": "at", "type": "quantitative"},
+            "color": {
+                "field": "state",
+                "type": "nominal",
+                "title": None,
+                # Okabe & Ito's colours: told apart by everyone, and by lightness too.
+                "scale": {
+                    "domain": list(_STATES.values()),
+                    "range": ["#0072b2", "#e69f00", "#bbbbbb"],
+                },
+            },
+            "tooltip": [{"field": "rubric"}, {"field": "state"}, {"field": "places"}],
+        },
+    }

@@ -1,0 +1,78 @@
+"""The running session: who is invited, whether it is paused, how large its sample is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from annotate_app.lead_entry import require
+from annotate_app.writing import show_complaint
+from rubrics.errors import InputError
+from study import Study, extend_sample, open_study
+from study.oversight import oversight, pause, resume
+from study.session.admission import make_invites, new_code
+
+__all__ = ["show_sessions"]
+
+_MOST_INVITES = 200
+
+
+def show_sessions(study: Study) -> None:
+    who = require(study, "lead")
+    _invite(study)
+    _pause(study, who.name)
+    _extend(study)
+
+
+def _invite(study: Study) -> None:
+    st.header("Invites", anchor=False)
+    st.text("A link lets in one rater, under a code of their own, until it is over.")
+    with st.form("invite", border=False):
+        codes = st.text_input(
+            "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
+        )
+        count = st.number_input("How many new ones", 1, _MOST_INVITES, 1)
+        hours = st.number_input("Good for so many hours", 1, 24 * 90, 168)
+        sent = st.form_submit_button("Make links")
+    if sent:
+        named = [code.strip() for code in codes.split(",") if code.strip()]
+        try:
+            made = make_invites(study, named or [new_code() for _ in range(count)], hours)
+        except InputError as error:
+            show_complaint(str(error))
+        else:
+            base = f"{(st.context.url or '').partition('?')[0].rstrip('/')}/"
+            st.text("Copy them now: a link is not shown again.")
+            st.code(
+                "\n".join(f"{each.rater_id} {base}?invite={each.token}" for each in made),
+                language=None,
+                wrap_lines=True,
+            )
+
+
+def _pause(study: Study, name: str) -> None:
+    st.header("Pause", anchor=False)
+    if oversight(study.store).paused:
+        st.text("The study is paused: nobody is given a further unit.")
+        st.button("Go on", type="primary", on_click=resume, args=(study.store, "", name))
+    else:
+        st.text("While a study is paused nobody is given a unit; answers on their way are taken.")
+        st.button("Pause the study", on_click=pause, args=(study.store, "", name))
+
+
+def _extend(study: Study) -> None:
+    st.header("Sample", anchor=False)
+    sampled, total = len(study.store.sample()), len(study.store.pairs())
+    st.text(f"{sampled} of {total} pairs are sampled.")
+    if sampled == total:
+        return
+    with st.form("extend", border=False):
+        more = st.number_input("More pairs", 1, total - sampled, min(20, total - sampled))
+        sent = st.form_submit_button("Enlarge the sample")
+    if sent:
+        try:
+            with open_study(study.folder) as present:  # its settings may be newer than ours
+                extend_sample(present, int(more))
+        except InputError as error:
+            show_complaint(str(error))
+        else:
+            st.rerun()

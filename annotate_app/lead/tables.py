@@ -1,0 +1,66 @@
+"""Tables that anyone can read, also by ear, and in which no cell is ever anything but text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from analysis.report.escaping import spreadsheet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["csv_bytes", "show_table", "to_the_minute"]
+
+
+def show_table(
+    frame: pd.DataFrame,
+    caption: str,
+    columns: Mapping[str, str],
+    formats: Mapping[str, str] | None = None,
+) -> None:
+    """A table of some columns under the headings given; a number that is not known is a dash.
+
+    `formats` are format specifications by column, such as ".2f".
+    """
+    formats = formats or {}
+    title = html.escape(caption)
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns.values())
+    body = "".join(
+        f"<tr>{''.join(_cell(row[name], formats.get(name, '')) for name in columns)}</tr>"
+        for row in frame.to_dict("records")
+    )
+    st.html(
+        f'<div class="evenhand-scroll" role="region" tabindex="0" aria-label="{title}">'
+        f'<table class="evenhand-table"><caption>{title}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """A table to be opened in a spreadsheet: no cell of it is run as a formula."""
+    texts = frame.select_dtypes(include=["object", "string"]).columns
+    safe = frame.assign(
+        **{name: frame[name].map(lambda cell: spreadsheet(str(cell))) for name in texts}
+    )
+    return safe.to_csv(index=False, lineterminator="\r\n").encode()
+
+
+def to_the_minute(stamp: str) -> str:
+    """A moment of the store, for people.
+
+    >>> to_the_minute("2026-03-02T09:00:59.123+00:00")
+    '2026-03-02 09:00'
+    """
+    return stamp[:16].replace("T", " ")
+
+
+def _cell(value: object, spec: str) -> str:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if value is None or value != value:
+        return '<td class="number">–</td>'
+    text = html.escape(format(value, spec) if number else str(value))
+    return f'<td class="number">{text}</td>' if number else f"<td>{text}</td>"

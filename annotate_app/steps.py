@@ -1,0 +1,171 @@
+"""The pages before the labelling and after it: thin, over `study.session`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from annotate_app import step_strings as words
+from annotate_app.writing import block, heading, items, plain, show, show_complaint
+from rubrics import Rubric
+from study.session.admission import Admission
+from study.session.log import Standing
+from study.session.prolific import completion_url
+from study.session.steps import CHANCES, Sessions
+
+__all__ = ["show_step"]
+
+
+def show_step(sessions: Sessions, admission: Admission, standing: Standing) -> None:
+    """Draw the page of the step that a rater is at; not the panel's, "practice" and "labelling"."""
+    pages: dict[str, Callable[[Sessions, str, Standing], None]] = {
+        "welcome": _welcome,
+        "consent": _consent,
+        "rubric": _rubric,
+        "feedback": _feedback,
+        "comprehension": _comprehension,
+        "background": _background,
+    }
+    st.html(Path(__file__).with_name("steps.css"))
+    with st.container(key="step"):
+        if standing.step == "ended":
+            _ended(sessions, admission, standing)
+            return
+        steps = sessions.steps
+        place = "practice" if standing.step == "feedback" else standing.step
+        at = steps.index(place) + 1
+        show(block(words.PLACE.format(at=at, of=len(steps)), "place"))
+        pages[standing.step](sessions, admission.rater_id, standing)
+
+
+def _welcome(sessions: Sessions, rater: str, standing: Standing) -> None:
+    settings = sessions.study.config.session
+    show(heading(words.WELCOME_TITLE, 1))
+    if settings.content_warning:
+        show(block(settings.content_warning, "warning", words.WARNING))
+    if settings.instructions:
+        show(block(settings.instructions))
+    _go_on("welcome", lambda: sessions.read_welcome(rater))
+
+
+def _consent(sessions: Sessions, rater: str, standing: Standing) -> None:
+    consent = sessions.study.config.consent
+    show(heading(words.CONSENT_TITLE, 1), block(consent.text if consent else ""))
+    st.button(
+        words.AGREE, type="primary", on_click=lambda: sessions.decide_consent(rater, agreed=True)
+    )
+    st.button(words.DISAGREE, on_click=lambda: sessions.decide_consent(rater, agreed=False))
+
+
+def _rubric(sessions: Sessions, rater: str, standing: Standing) -> None:
+    rubric = standing.rubric
+    assert rubric is not None  # noqa: S101 - the step says so
+    # A rubric may speak of the unit's own columns: here they are named, not filled in.
+    named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
+    people = rubric.for_people(named)
+    show(heading(people.title, 1), heading(people.question), block(people.instructions))
+    show(heading(words.OPTIONS), items(_anchors(rubric)))
+    _go_on(f"rubric-{rubric.name}", lambda: sessions.read_rubric(rater, rubric))
+
+
+def _anchors(rubric: Rubric) -> list[tuple[str, list[str]]]:
+    return [
+        (
+            option.name,
+            [option.description, *(words.EXAMPLE.format(text=text) for text in option.examples)],
+        )
+        for option in rubric.options
+    ]
+
+
+def _feedback(sessions: Sessions, rater: str, standing: Standing) -> None:
+    feedback = sessions.practice.feedback(rater, standing)
+    show(heading(words.FEEDBACK_TITLE, 1))
+    for told in feedback.told:
+        said = words.RIGHT if told.right else words.WRONG
+        kind = "right" if told.right else "wrong"
+        answer = words.YOUR_ANSWER.format(answer=told.given or words.SKIPPED)
+        wanted = (
+            "" if told.right else words.RIGHT_ANSWER.format(answer=words.OR.join(told.accepted))
+        )
+        show(block(said, kind, told.title), block("\n".join(filter(None, (answer, wanted)))))
+    if feedback.explanation:
+        show(block(feedback.explanation))
+    show(heading(words.WHAT_YOU_READ))
+    for text in feedback.blocks:
+        show(block(text.text, "quote", text.label))
+    unit, rubric = standing.screen[0].key
+    key = f"feedback-{unit}-{rubric}-{standing.attempt}"
+    _go_on(key, lambda: sessions.read_feedback(rater, standing))
+
+
+def _comprehension(sessions: Sessions, rater: str, standing: Standing) -> None:
+    questions = sessions.study.config.comprehension
+    show(heading(words.COMPREHENSION_TITLE, 1), block(words.COMPREHENSION_TEXT))
+    if standing.attempt:
+        show_complaint(words.COMPREHENSION_AGAIN.format(left=CHANCES - standing.attempt))
+    # Another key for another chance: the wrong answer is not there already.
+    with st.form(f"comprehension-{standing.attempt}", border=False):
+        given = []
+        for number, question in enumerate(questions):
+            answer = st.radio(
+                plain(question.question),
+                question.options,
+                index=None,
+                format_func=plain,
+                key=f"question-{standing.attempt}-{number}",
+            )
+            if number in standing.missed and question.explanation:
+                show(block(question.explanation, "hint"))
+            given.append(answer)
+        sent = st.form_submit_button(words.CHECK, type="primary")
+    answers = [answer for answer in given if answer is not None]
+    if sent and len(answers) < len(questions):
+        show_complaint(words.ANSWER_ALL)
+    elif sent:
+        sessions.answer_comprehension(rater, answers)
+        st.rerun()
+
+
+def _background(sessions: Sessions, rater: str, standing: Standing) -> None:
+    background = sessions.study.config.background
+    questions = background.questions if background else ()
+    show(heading(words.BACKGROUND_TITLE, 1), block(words.BACKGROUND_TEXT))
+    with st.form("background", border=False):
+        given = {
+            question.key: st.selectbox(
+                plain(question.question),
+                (*question.options, words.PREFER_NOT),
+                index=None,
+                placeholder=words.NOT_ANSWERED,
+                key=f"background-{question.key}",
+            )
+            for question in questions
+        }
+        sent = st.form_submit_button(words.GO_ON, type="primary")
+        skipped = st.form_submit_button(words.SKIP_ALL)
+    if sent or skipped:
+        # Who prefers not to say has said nothing: it is not kept.
+        answers = {
+            key: answer for key, answer in given.items() if answer not in (None, words.PREFER_NOT)
+        }
+        sessions.answer_background(rater, {} if skipped else answers)
+        st.rerun()
+
+
+def _ended(sessions: Sessions, admission: Admission, standing: Standing) -> None:
+    title, text = words.ENDED[standing.outcome]
+    show(heading(title, 1), block(text))
+    url = ""
+    if admission.way == "prolific" and standing.outcome in ("screened_out", "no_consent"):
+        url = completion_url(sessions.study, standing.outcome)
+    if url:
+        st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
+    else:
+        show(block(words.CLOSE))
+
+
+def _go_on(key: str, act: Callable[[], None]) -> None:
+    st.button(words.GO_ON, type="primary", key=f"go-on-{key}", on_click=act)

@@ -1,0 +1,50 @@
+"""Texts on the pages around the panel: shown as they stand, never read as Markdown or HTML."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+import streamlit as st
+
+__all__ = ["block", "heading", "items", "plain", "show", "show_complaint"]
+
+
+def show(*parts: str) -> None:
+    """Put parts that were made here onto the page."""
+    st.html("".join(parts))
+
+
+def heading(text: str, level: int = 2) -> str:
+    return f'<h{level} dir="auto">{html.escape(text)}</h{level}>'
+
+
+def block(text: str, kind: str = "text", label: str = "") -> str:
+    """A text with its line breaks; `label` stands above it."""
+    above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
+    return f'{above}<div class="evenhand-{kind}" dir="auto">{html.escape(text)}</div>'
+
+
+def items(terms: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """A list of terms, each with what is said of it."""
+    lines = []
+    for term, said in terms:
+        lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
+        lines += [f'<dd dir="auto">{html.escape(each)}</dd>' for each in said if each]
+    return f'<dl class="evenhand-items">{"".join(lines)}</dl>'
+
+
+def plain(text: str) -> str:
+    """A text as the label of a Streamlit widget, which is read as Markdown.
+
+    >>> plain("*A* or [B]")
+    '\\\\*A\\\\* or \\\\[B\\\\]'
+    """
+    return re.sub(r"([\\`*_{}\[\]()<>#+\-.!|~$:&])", r"\\\1", text)
+
+
+def show_complaint(complaint: str) -> None:
+    """What is wrong, as plain text: Streamlit's own error box would read it as Markdown."""
+    sentence = complaint[:1].upper() + complaint[1:].rstrip(".") + "."
+    st.html(f'<p class="evenhand-complaint" role="alert">{html.escape(sentence)}</p>')

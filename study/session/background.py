@@ -1,0 +1,38 @@
+"""What raters said of themselves, as the table of raters that an analysis can be split by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from study.schema import background_answers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from study.workspace import Study
+
+__all__ = ["raters_table"]
+
+
+def raters_table(study: Study) -> pd.DataFrame:
+    """One row per rater who answered anything: `rater_id` and a column per background question.
+
+    A question that was passed over is empty. Fit for `analyse(raters=..., rater_slices=[...])`.
+    """
+    import pandas as pd
+
+    asked = study.config.background.questions if study.config.background else ()
+    query = sa.select(background_answers).order_by(background_answers.c.event_id)
+    with study.store.read() as connection:
+        rows = connection.execute(query).all()
+    answers: dict[str, dict[str, str]] = {}
+    for row in rows:
+        answers.setdefault(row.rater_id, {})[row.question] = row.answer
+    keys = list(dict.fromkeys([*(question.key for question in asked), *(r.question for r in rows)]))
+    table = [
+        {"rater_id": rater} | {key: given.get(key, "") for key in keys}
+        for rater, given in sorted(answers.items())
+    ]
+    return pd.DataFrame(table, columns=["rater_id", *keys])

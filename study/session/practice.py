@@ -1,0 +1,208 @@
+"""Practice: units with a known answer, one after the other, each followed by what was right.
+
+The desk has the face of the annotators' desk, so that people practise on the page that they will
+work on. Practice answers are stored apart and are never labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from rubrics import Block
+from study.annotation import Sheet, Task
+from study.answers import Answer, Flag, Receipt, add_answer, is_possible, is_stored, take_flag
+from study.claims import Claim
+from study.grades import utc_now
+from study.places import Place
+from study.schema import practice_labels
+from study.seeding import digest
+from study.session.known_units import KnownUnits
+from study.session.log import Event, Standing, events_of
+from study.workspace import Study
+
+__all__ = ["Feedback", "PracticeDesk", "Told"]
+
+Answers = Mapping[tuple[str, str, int], str]
+"""(unit id, rubric, attempt) -> the category chosen, "" where the question was skipped."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told about one question of a practice unit; the answers by their names."""
+
+    title: str
+    given: str
+    accepted: tuple[str, ...]
+    right: bool
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What is told after a practice unit."""
+
+    blocks: tuple[Block, ...]
+    told: tuple[Told, ...]
+    explanation: str
+
+
+class PracticeDesk:
+    """Hands out practice units and takes in the answers."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        settings = study.config.training
+        self.units = KnownUnits(study, settings.file if settings else "", "practice")
+        self._pass_mark = settings.pass_mark if settings else 0.0
+        self._attempts = settings.attempts if settings else 1
+
+    def standing(
+        self, connection: sa.Connection, rater_id: str, log: Sequence[Event]
+    ) -> Standing | None:
+        """What of the practice is to be done next; None once it is passed."""
+        if not self.units.screens:
+            return None
+        answers = self._answers(connection, rater_id)
+        read = {
+            (event.detail["unit"], event.detail["rubric"], event.detail["attempt"])
+            for event in log
+            if event.kind == "feedback_read"
+        }
+        for attempt in range(self._attempts):
+            for screen in self.units.screens:
+                if any((*place.key, attempt) not in answers for place in screen):
+                    return Standing("practice", attempt=attempt, screen=screen)
+                if (*screen[0].key, attempt) not in read:
+                    return Standing("feedback", attempt=attempt, screen=screen)
+            if self._share_right(answers, attempt) >= self._pass_mark:
+                return None
+        return Standing("ended", outcome="screened_out", attempt=self._attempts)
+
+    def feedback(self, rater_id: str, standing: Standing) -> Feedback:
+        """What is told about the screen of a standing at "feedback"."""
+        with self.study.store.read() as connection:
+            answers = self._answers(connection, rater_id)
+        tasks = [self._task(rater_id, place, standing.attempt) for place in standing.screen]
+        blocks = {block.variable: block for task in tasks for block in task.people.blocks}
+        return Feedback(
+            tuple(blocks.values()),
+            tuple(
+                self._told(place, answers[(*place.key, standing.attempt)])
+                for place in standing.screen
+                if self.units.accepted(place.key)
+            ),
+            self.units.units[standing.screen[0].unit_id].explanation,
+        )
+
+    # What the page of the annotators asks of a desk
+
+    def next_sheet(self, rater_id: str) -> Sheet | None:
+        """The practice unit that is to be answered; None where it is another step's turn."""
+        with self.study.store.read() as connection:
+            standing = self.standing(connection, rater_id, events_of(connection, rater_id))
+            done, total = self._progress(connection, rater_id, standing)
+        if standing is None or standing.step != "practice":
+            return None
+        tasks = (self._task(rater_id, place, standing.attempt) for place in standing.screen)
+        return Sheet(tuple(tasks), done, total)
+
+    def progress(self, rater_id: str) -> tuple[int, int]:
+        """(questions answered, all questions) of this attempt."""
+        with self.study.store.read() as connection:
+            standing = self.standing(connection, rater_id, events_of(connection, rater_id))
+            return self._progress(connection, rater_id, standing)
+
+    def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]:
+        """Store practice answers; they are on disk when this returns."""
+        with self.study.store.write() as connection:
+            return [self._receipt(connection, rater_id, each) for each in sent]
+
+    def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
+        """Nothing: what was right has been told."""
+        return None
+
+    def earlier(self, rater_id: str) -> list[Task]:
+        """Nothing, as above."""
+        return []
+
+    def _receipt(self, connection: sa.Connection, rater_id: str, sent: Answer | Flag) -> Receipt:
+        found = next(
+            (
+                (place, attempt)
+                for attempt in range(self._attempts)
+                for place in self.units.places.values()
+                if self._task_id(rater_id, place, attempt) == sent.task_id
+            ),
+            None,
+        )
+        if found is None:
+            return Receipt("unknown_task")
+        place, attempt = found
+        claim = self._claim(rater_id, place, attempt)
+        if isinstance(sent, Flag):
+            return take_flag(connection, claim, sent)
+        if not is_possible(sent, place.rubric):
+            return Receipt("unknown_task")
+        if is_stored(connection, practice_labels, rater_id, sent.submit_id):
+            return Receipt("duplicate")
+        if (*place.key, attempt) in self._answers(connection, rater_id):
+            return Receipt("already_labelled")
+        stored = add_answer(
+            self.study.store, connection, practice_labels, claim, sent, place.rubric
+        )
+        return Receipt("stored" if stored else "unknown_task")
+
+    def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
+        query = sa.select(practice_labels).where(practice_labels.c.rater_id == rater_id)
+        rows: Sequence[Any] = connection.execute(query).all()
+        return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
+
+    def _progress(
+        self, connection: sa.Connection, rater_id: str, standing: Standing | None
+    ) -> tuple[int, int]:
+        attempt = standing.attempt if standing else self._attempts - 1
+        answers = self._answers(connection, rater_id)
+        places = self.units.places
+        return sum((*key, attempt) in answers for key in places), len(places)
+
+    def _share_right(self, answers: Answers, attempt: int) -> float:
+        """The share of right answers among those questions that have a right one."""
+        asked = {key: self.units.accepted(key) for key in self.units.places}
+        right = [
+            answers[(*key, attempt)] in accepted for key, accepted in asked.items() if accepted
+        ]
+        return sum(right) / len(right)
+
+    def _told(self, place: Place, given: str) -> Told:
+        accepted = self.units.accepted(place.key)
+        names = {option.key: option.name for option in place.rubric.options}
+        return Told(
+            place.rubric.title,
+            names.get(given, ""),
+            tuple(names[key] for key in accepted),
+            given in accepted,
+        )
+
+    def _task(self, rater_id: str, place: Place, attempt: int) -> Task:
+        claim = self._claim(rater_id, place, attempt)
+        people = place.rubric.for_people(self.units.values(place.key, "ab"))
+        return Task(claim.task_id, place.rubric, claim.order, people)
+
+    def _claim(self, rater_id: str, place: Place, attempt: int) -> Claim:
+        return Claim(
+            task_id=self._task_id(rater_id, place, attempt),
+            rater_id=rater_id,
+            unit_id=place.unit_id,
+            rubric=place.rubric.name,
+            rubric_hash=place.rubric.hash,
+            order="ab" if place.rubric.unit == "pair" else "",
+            draw=attempt,
+            claimed_at=utc_now(),
+        )
+
+    def _task_id(self, rater_id: str, place: Place, attempt: int) -> str:
+        seed = self.study.config.seed
+        return digest(seed, "practice", rater_id, *place.key, str(attempt))[:24]

@@ -1,0 +1,102 @@
+"""What sessions took: when each rater began and ended, and how long they worked.
+
+A rater's work is the way from one thing they did to the next - steps, practice, checks, labels. A
+pause that is longer than `[session] idle_minutes` counts as so many minutes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from study.schema import attention_labels, claims, labels, practice_labels, session_events
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from study.session.steps import Sessions
+    from study.workspace import Study
+
+__all__ = ["TIMES_COLUMNS", "known_raters", "session_times"]
+
+TIMES_COLUMNS = ("rater_id", "state", "start", "end", "active_seconds", "units", "answers")
+_BY_OTHERS = ("released", "readmitted")
+"""Events that the rater had no hand in."""
+
+
+def known_raters(study: Study) -> set[str]:
+    """Everybody who has come in, been given a unit, or labelled."""
+    found: set[str] = set()
+    with study.store.read() as connection:
+        for table in (session_events, claims):
+            found |= set(connection.execute(sa.select(table.c.rater_id).distinct()).scalars())
+        people = sa.select(labels.c.rater_id).where(labels.c.rater_kind == "human")
+        found |= set(connection.execute(people.distinct()).scalars())
+    return found
+
+
+def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
+    """One row per rater: `rater_id, state, start, end, active_seconds, units, answers`.
+
+    `start` and `end` are the first and last thing that they did (UTC); the time that the first
+    label took counts, where nothing went before it. `units` are those with a label or a skip,
+    `answers` all labels and skips; practice and checks are in the time, not in the counts. `state`
+    is the step they are at, "complete", or why their session ended.
+    """
+    import pandas as pd
+
+    moments: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
+    units: dict[str, set[str]] = defaultdict(set)
+    answers: dict[str, int] = defaultdict(int)
+    completed = set()
+    with study.store.read() as connection:
+        for event in connection.execute(sa.select(session_events)):
+            if event.kind not in _BY_OTHERS:
+                moments[event.rater_id].append((datetime.fromisoformat(event.created_at), 0.0))
+            if event.kind == "completed":
+                completed.add(event.rater_id)
+        for table in (practice_labels, attention_labels, labels):
+            for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
+                at = datetime.fromisoformat(row.created_at)
+                moments[row.rater_id].append((at, row.seconds or 0.0))
+                if table is labels:
+                    units[row.rater_id].add(row.unit_id)
+                    answers[row.rater_id] += 1
+    idle = study.config.session.idle_minutes * 60
+    rows = []
+    for rater in sorted(moments):
+        first, seconds = min(moments[rater])
+        own = [first - timedelta(seconds=seconds), *sorted(at for at, _ in moments[rater])]
+        standing = sessions.standing(rater)
+        state = standing.outcome or ("complete" if rater in completed else standing.step)
+        rows.append(
+            {
+                "rater_id": rater,
+                "state": state,
+                "start": _written(own[0]),
+                "end": _written(own[-1]),
+                "active_seconds": _active(own, idle),
+                "units": len(units[rater]),
+                "answers": answers[rater],
+            }
+        )
+    return pd.DataFrame(rows, columns=list(TIMES_COLUMNS))
+
+
+def _active(moments: list[datetime], idle_seconds: float) -> float:
+    """The seconds between the moments, each gap counting as `idle_seconds` at most.
+
+    >>> nine = datetime(2026, 1, 1, 9)
+    >>> _active([nine, nine + timedelta(seconds=40), nine + timedelta(hours=2)], 300.0)
+    340.0
+    """
+    gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(moments))
+    return round(sum(min(gap, idle_seconds) for gap in gaps), 1)
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")

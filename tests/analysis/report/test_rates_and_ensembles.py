@@ -1,0 +1,76 @@
+"""What the report says of corrected rates and of ensembles, in sentences off the rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from analysis import Analysis, analyse
+from tests.analysis.graded_studies import YES, study
+
+
+def text_of(written: Callable[..., Path], analysis: Analysis) -> str:
+    text = (written(analysis) / "report.md").read_text("utf-8")
+    return text.replace("\\[", "[").replace("\\]", "]")
+
+
+def part_of(text: str, section: str) -> str:
+    return text.split(f"## {section}\n")[1].split("\n## ")[0]
+
+
+def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
+    """A fair grader, one that flatters a subject, and one that only guesses."""
+    graders = {
+        "fair": [(0.9, 0.9)] * 2,
+        "kin": [(0.8, 0.95), (0.99, 0.3)],
+        "dice": [(0.5, 0.5)] * 2,
+    }
+    rng = np.random.default_rng(4)
+    ratings, units = study(rng, graders, rates=(0.7, 0.5), pairs=1500, labelled=300)
+    found = analyse(ratings, units, [YES], resamples=300)
+    said = part_of(text_of(written, found), "Corrected rates")
+    rows = found.results.set_index(["statistic", "rater_b", "at"])
+
+    assert "| **fair** |" in said
+    assert "fair errs differently" not in said
+    assert "fair: PPI++ leaves the subjects in the order of the raw rates" in said
+    bias = rows.loc[("rogan_gladen_bias", "kin", "s1")]
+    assert (
+        f"kin errs differently on s1: with error rates of all subjects, Rogan-Gladen misses "
+        f"people's own rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
+    )
+    flip = rows.loc[("rate_order_flip", "kin", "s1>s0"), "estimate"]
+    assert f"kin: PPI++ changes the order of s1 and s0 (in {flip:.0%})" in said
+    j = rows.loc[("youden_j", "dice", ""), "estimate"]
+    assert (
+        f"dice cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 is {j:z.2f}"
+        in said
+    )
+
+
+def test_who_graded_nothing_else_is_told_how_to(
+    analysis: Analysis, written: Callable[..., Path]
+) -> None:
+    said = part_of(text_of(written, analysis), "Corrected rates")
+    assert "provider:sure graded only what people labelled" in said
+    assert "--scope all" in said
+
+
+def test_ensembles_in_sentences(analysis: Analysis, written: Callable[..., Path]) -> None:
+    text = text_of(written, analysis)
+    said = part_of(text, "Per-sample agreement").split(
+        "What ensembles bring, on the binary verdict"
+    )[1]
+    rows = analysis.results.set_index(["statistic", "rater_b", "subset", "at"])
+    for name, title in (("majority", "majority"), ("mean_probability", "mean probability")):
+        row = rows.loc[("ensemble_kappa", f"ensemble:{name}", "all|binary", "ensemble-best_single")]
+        sentence = re.search(rf"Ensemble: {title} (.*) \(kappa less .*: (\S+) \[", said)
+        assert sentence is not None
+        assert float(sentence.group(2)) == round(row["estimate"], 2)
+        better = "agrees with people's majority better than the best single grader"
+        assert (sentence.group(1) == better) is bool(row["low"] > 0)
+    assert "| Ensemble: majority |" in part_of(text, "Human ceiling")
+    assert "Ensemble" not in part_of(text, "Verdicts")

@@ -1,0 +1,229 @@
+"""Corrected rates of subjects: against sums written out, and on graders whose errors are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import analyse
+from analysis.results import from_to
+from tests.analysis.graded_studies import YES, study
+
+
+def rows_of(results: pd.DataFrame, statistic: str, grader: str = "g") -> pd.DataFrame:
+    found = results[(results["statistic"] == statistic) & (results["rater_b"] == grader)]
+    return found.set_index("at")
+
+
+def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
+    """Every number again from the verdicts themselves."""
+    ratings, units = study(rng, {"g": [(0.85, 0.7)] * 2}, people=3)
+    results = analyse(ratings, units, [YES], resamples=200).results
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
+    wide = wide.loc[units["unit_id"]]
+    grades = (wide["g"] == "y").to_numpy(float)
+    people = (wide[["h0", "h1", "h2"]] == "y").sum(axis=1).to_numpy() >= 2
+    known = wide["h0"].notna().to_numpy()
+    sensitivity = grades[known & people].mean()
+    specificity = 1 - grades[known & ~people].mean()
+    assert rows_of(results, "sensitivity").loc["", "estimate"] == pytest.approx(sensitivity)
+    assert rows_of(results, "specificity").loc["", "estimate"] == pytest.approx(specificity)
+    j = sensitivity + specificity - 1
+    assert rows_of(results, "youden_j").loc["", "estimate"] == pytest.approx(j)
+    for subject in ("s0", "s1"):
+        own = (units["subject"] == subject).to_numpy()
+        raw, theirs = grades[own].mean(), people[own & known].mean()
+        assert rows_of(results, "rate_raw").loc[subject, "estimate"] == pytest.approx(raw)
+        assert rows_of(results, "rate_human", "").loc[subject, "estimate"] == pytest.approx(theirs)
+        corrected = rows_of(results, "rate_rogan_gladen").loc[subject]
+        assert corrected["estimate"] == pytest.approx((raw + specificity - 1) / j)
+        assert (corrected["n_units"], corrected["n_clusters"]) == (400, 400)
+        assert corrected["note"] == "150 of them labelled by people"
+        on_sample, elsewhere = grades[own & known].mean(), grades[own & ~known].mean()
+        covariance = (grades * people)[own & known].mean() - on_sample * theirs
+        weight = covariance / (raw * (1 - raw) * (1 + 150 / 250))
+        found = rows_of(results, "rate_ppi_lambda").loc[subject, "estimate"]
+        assert found == pytest.approx(weight)
+        found = rows_of(results, "rate_ppi").loc[subject, "estimate"]
+        assert found == pytest.approx(theirs + weight * (elsewhere - on_sample))
+        bias = (on_sample + specificity - 1) / j - theirs
+        found = rows_of(results, "rogan_gladen_bias").loc[subject, "estimate"]
+        assert found == pytest.approx(bias)
+
+
+def test_a_tied_unit_counts_half(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, people=2)
+    results = analyse(ratings, units, [YES], resamples=100).results
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
+    votes = (wide[["h0", "h1"]] == "y").sum(axis=1)[wide["h0"].notna()]
+    tied = int((votes == 1).sum())
+    assert tied > 10
+    found = rows_of(results, "rate_human", "")
+    assert found["estimate"].mean() == pytest.approx((votes / 2).mean())
+    assert sum(int(note.split()[0]) for note in found["note"]) == tied
+    assert found["note"].str.endswith("tied units count half").all()
+
+
+def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Generator) -> None:
+    """True rates .4 and .6; a lenient grader counts .9 * .4 + .4 * .6 = .60 and .70."""
+    ratings, units = study(rng, {"g": [(0.9, 0.6)] * 2}, pairs=3000, labelled=1000)
+    results = analyse(ratings, units, [YES], resamples=400).results
+    for subject, true in (("s0", 0.4), ("s1", 0.6)):
+        raw = rows_of(results, "rate_raw").loc[subject]
+        assert raw["low"] > true
+        for statistic in ("rate_rogan_gladen", "rate_ppi"):
+            row = rows_of(results, statistic).loc[subject]
+            assert row["low"] < true < row["high"]
+            assert row["estimate"] == pytest.approx(true, abs=0.04)
+        ppi, people = (
+            rows_of(results, *of).loc[subject] for of in (("rate_ppi",), ("rate_human", ""))
+        )
+        assert ppi["high"] - ppi["low"] < people["high"] - people["low"]
+
+
+def test_errors_that_differ_by_subject_are_found_out(rng: np.random.Generator) -> None:
+    """A grader that is lenient to its own: pooled error rates mislead, and PPI++ does not."""
+    errors = [(0.85, 0.85), (0.99, 0.45)]
+    ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=3000, labelled=800)
+    results = analyse(ratings, units, [YES], resamples=400).results
+    bias = rows_of(results, "rogan_gladen_bias")
+    assert bias.loc["s1", "low"] > 0.05
+    corrected = rows_of(results, "rate_rogan_gladen")
+    assert corrected.loc["s1", "low"] > 0.5, "pooled error rates are wrong for this subject"
+    assert corrected["note"].str.startswith("errors differ by subject").all()
+    ppi = rows_of(results, "rate_ppi").loc["s1"]
+    assert ppi["low"] < 0.5 < ppi["high"]
+    # What the raw count puts first is not first for people: both rates are .5.
+    assert rows_of(results, "rate_rank_raw").loc["s1", "high"] == 1
+    flip = rows_of(results, "rate_order_flip").loc[from_to("s1", "s0"), "estimate"]
+    assert 0.05 < flip < 0.95
+
+
+def test_errors_that_are_alike_raise_no_alarm(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"g": [(0.85, 0.8)] * 4}, rates=(0.3, 0.5, 0.6, 0.8))
+    results = analyse(ratings, units, [YES], resamples=400).results
+    assert not rows_of(results, "rate_rogan_gladen")["note"].str.contains("errors differ").any()
+
+
+def test_a_correction_may_change_the_order(rng: np.random.Generator) -> None:
+    """Raw .9 * .4 + .1 * .6 = .42 for s0, and .5 * .6 + .05 * .4 = .32 for s1; truly .4 and .6."""
+    errors = [(0.9, 0.9), (0.5, 0.95)]
+    ratings, units = study(rng, {"g": errors}, rates=(0.4, 0.6), pairs=2000, labelled=600)
+    results = analyse(ratings, units, [YES], resamples=300).results
+    assert rows_of(results, "rate_rank_raw")["estimate"].to_dict() == {"s0": 1, "s1": 2}
+    assert rows_of(results, "rate_rank_ppi")["estimate"].to_dict() == {"s0": 2, "s1": 1}
+    flip = rows_of(results, "rate_order_flip").loc["s0>s1"]
+    assert flip["estimate"] > 0.99
+    assert flip["note"] == "the estimates change places"
+    assert rows_of(results, "rate_order_kendall").loc["", "estimate"] == -1
+    # One pair of error rates for both subjects cannot turn two rates round.
+    corrected = rows_of(results, "rate_rogan_gladen")["estimate"]
+    assert corrected["s0"] > corrected["s1"]
+
+
+def test_a_grader_without_information_has_no_rogan_gladen_rate(rng: np.random.Generator) -> None:
+    graders = {"noise": [(0.5, 0.5)] * 2, "always": [(1.0, 0.0)] * 2}
+    ratings, units = study(rng, graders)
+    results = analyse(ratings, units, [YES], resamples=300).results
+    for grader in graders:
+        j = rows_of(results, "youden_j", grader).loc[""]
+        assert j["low"] <= 0 <= j["high"]
+        refused = rows_of(results, "rate_rogan_gladen", grader)
+        assert refused["estimate"].isna().all()
+        assert set(refused["note"]) == {"grader_not_informative"}
+        assert rows_of(results, "rogan_gladen_bias", grader).empty
+        # PPI++ leaves it out of account: people's own rate, with a weight near 0.
+        weight = rows_of(results, "rate_ppi_lambda", grader)["estimate"]
+        assert (weight < 0.15).all()
+    people = rows_of(results, "rate_human", "")["estimate"]
+    ppi = rows_of(results, "rate_ppi", "always")["estimate"]
+    assert ppi.to_dict() == pytest.approx(people.to_dict())
+
+
+def test_a_rate_beyond_its_range_says_so(rng: np.random.Generator) -> None:
+    """Error rates from one subject are no use on another where the grader never says no."""
+    errors = [(0.7, 0.7), (1.0, 0.0)]
+    ratings, units = study(rng, {"g": errors}, rates=(0.5, 0.5), pairs=2000, labelled=500)
+    only_first = ~((ratings["rater_kind"] == "human") & ratings["unit_id"].str.endswith("s1"))
+    results = analyse(ratings[only_first], units, [YES], resamples=200).results
+    row = rows_of(results, "rate_rogan_gladen").loc["s1"]
+    assert np.isnan(row["estimate"])
+    assert row["note"].startswith("outside_zero_one")
+    # Nobody labelled this subject: PPI++ has nothing to go by, and only one subject is left.
+    assert rows_of(results, "rate_ppi").loc["s1", "note"].startswith("no_pairable_units")
+    assert rows_of(results, "rate_order_kendall").empty
+
+
+def test_where_everything_is_labelled_there_is_nothing_to_correct(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, pairs=80, labelled=80)
+    results = analyse(ratings, units, [YES], resamples=100).results
+    for statistic in ("rate_rogan_gladen", "rate_ppi"):
+        found = rows_of(results, statistic)
+        assert found["estimate"].isna().all()
+        assert set(found["note"]) == {"no_unlabelled_units"}
+    assert rows_of(results, "rate_raw")["estimate"].notna().all()
+    assert rows_of(results, "rate_order_kendall").empty
+
+
+def test_without_subjects_all_units_are_one(rng: np.random.Generator) -> None:
+    ratings, _ = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,))
+    results = analyse(ratings, None, [YES], resamples=100).results
+    assert set(rows_of(results, "rate_ppi").index) == {""}
+    assert rows_of(results, "rogan_gladen_bias").empty
+
+
+def test_without_people_or_graders_there_is_no_rate(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2})
+    for kind in ("human", "model"):
+        results = analyse(
+            ratings[ratings["rater_kind"] == kind], units, [YES], resamples=50
+        ).results
+        assert not results["statistic"].str.startswith("rate_").any()
+
+
+def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
+    """The interval's width is the delta method's of three shares, not of two (independent units).
+
+    Four times as many units of the same rates: twice as narrow, in both parts.
+    """
+    from analysis import rogan_gladen
+
+    ratings, units = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,), pairs=500, labelled=250)
+    row = rows_of(analyse(ratings, units, [YES]).results, "rate_rogan_gladen").loc["s0"]
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label") == "y"
+    people, grades = wide["h0"].to_numpy(float), wide["g"].to_numpy(float)
+    delta = rogan_gladen(people[:250], grades[:250], grades[250:], method="delta")
+    # On all that it graded the rate is steadier than on the unlabelled half alone, where the delta
+    # method takes it from: w * people's rate + (1 - w) * the corrected one elsewhere, w = 1/2.
+    half_width = (row["high"] - row["low"]) / 2
+    spread = np.sqrt(people[:250].var() / 250 + ((delta.high - delta.low) / 2 / 1.96) ** 2) / 2
+    assert half_width == pytest.approx(1.96 * spread, rel=0.08)
+    fixed = np.sqrt(people[:250].var() / 250) / 2 * 1.96
+    assert half_width > 1.3 * fixed
+
+
+def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -> None:
+    """Ceiling, pairs of people and graders, consensus and thresholds rest on the labelled units."""
+    graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
+    ratings, units = study(rng, graders, people=3)
+    sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
+    parts = [
+        analyse(rows, units, [YES], resamples=100).results.set_index(
+            ["statistic", "rater_a", "rater_b", "subset", "at"]
+        )
+        for rows in (ratings, ratings[ratings["unit_id"].isin(sample)])
+    ]
+    everything, labelled = parts
+    people = labelled.index.get_level_values("rater_a")
+    graders_only = labelled.index.get_level_values("statistic").str.startswith(
+        ("rate_", "subject_")
+    ) | people.isin(["g", "k", "models", "all", ""])
+    compared = labelled[~graders_only]
+    same = everything.loc[compared.index]
+    assert {"human_ceiling_difference", "consensus_kappa", "cohen_kappa", "ensemble_kappa"} <= set(
+        compared.index.get_level_values("statistic")
+    )
+    for column in ("n_units", "n_clusters", "estimate"):
+        apart = ~np.isclose(compared[column], same[column], rtol=1e-12, equal_nan=True)
+        assert not apart.any(), compared.index[apart].tolist()

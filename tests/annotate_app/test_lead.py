@@ -1,0 +1,286 @@
+"""The lead's pages in a browser: from the link to the export, and all who do not get there."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from evenhand.lead_verbs import lead_link
+from study import lead_access, open_study
+from study.access import disable_account, set_account
+from study.exchange import import_ratings
+from study.lead_access import LINK_PARAMETER
+from study.tables import validate_ratings
+from tests.annotate_app.conftest import SUBJECT, Annotator, Served
+
+pytestmark = pytest.mark.browser
+
+PASSWORD = "a long enough one"
+HOSTILE = '<img src="http://example.invalid/x.png" onerror="document.title=1">**bold**'
+PAGES = ["Progress", "Agreement", "Raters", "Adjudication", "Sessions", "Export"]
+
+
+@pytest.fixture(scope="module")
+def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    folder = make_study(30, raters_per_unit=3)
+    with open_study(folder) as study:
+        set_account(study.store, "chair", PASSWORD, "expert")
+        rows = [
+            {
+                "unit_id": f"p{n:04d}|{SUBJECT}",
+                "rater_id": rater,
+                "rater_kind": kind,
+                "label": label,
+            }
+            for n in range(1, 13)
+            for rater, kind, label in (
+                ("first", "human", "LRC"[n % 3]),
+                ("second", "human", "LRC"[n % 3 if n % 4 else (n + 1) % 3]),
+                (HOSTILE, "model", "LRC"[n % 3]),
+            )
+        ]
+        frame = pd.DataFrame(rows).assign(rubric="shorter", seconds=20.0)
+        import_ratings(study, validate_ratings(frame, "test"), "test")
+    return serve_study(folder)
+
+
+def enter(page: Page, served: Served) -> None:
+    page.goto(lead_link(served.folder, served.url))
+    inside(page)
+
+
+def inside(page: Page) -> None:
+    """Wait until the pages are there, and the browser has put the login by."""
+    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
+
+
+def turn_to(page: Page, title: str) -> None:
+    page.get_by_role("radio", name=title).click()
+
+
+def shut_out(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
+    expect(page.get_by_text("Log out")).to_have_count(0)
+    expect(page.get_by_text("Places by rubric")).to_have_count(0)
+
+
+def complaint(page: Page, text: str) -> None:
+    expect(page.locator(".evenhand-complaint")).to_contain_text(text)
+
+
+# ---- who gets in --------------------------------------------------------------------------------
+
+
+def test_the_link_works_once_and_a_reload_goes_on(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    link = lead_link(served.folder, served.url)
+    page = new_context().new_page()
+    page.goto(link)
+    inside(page)
+    assert page.url == f"{served.url}?{LINK_PARAMETER}=in"  # the token has left the address
+    page.reload()
+    expect(page.get_by_text("Log out")).to_be_visible()
+    elsewhere = new_context().new_page()
+    elsewhere.goto(link)
+    complaint(elsewhere, "This link was used already")
+    shut_out(elsewhere)
+    page.get_by_role("button", name="Log out").click()
+    shut_out(page)
+    page.reload()
+    shut_out(page)
+
+
+def test_an_annotator_who_tries_gets_nowhere(
+    annotator: Callable[..., Annotator], served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = annotator("curious", served)
+    link = lead_link(served.folder, served.url)
+    monkeypatch.setattr(lead_access, "LINK_MINUTES", 0)
+    over = lead_link(served.folder, served.url)
+    for address, said in (
+        (f"{served.url}?lead=in", ""),
+        (f"{served.url}?lead=", ""),
+        (f"{served.url}?rater=curious&lead=in", ""),
+        (f"{served.url}?lead=first", "not valid"),
+        (f"{link[:-4]}AAAA", "not valid"),
+        (over, "expired"),
+    ):
+        person.page.goto(address)
+        shut_out(person.page)
+        if said:
+            complaint(person.page, said)
+    for path in ("lead", "progress", "Agreement", "annotate_app/lead"):
+        person.page.goto(f"{served.url}{path}")
+        expect(person.page.get_by_text("Log out")).to_have_count(0)
+
+
+def test_a_forged_login_in_the_browser_opens_nothing(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    page = new_context().new_page()
+    enter(page, served)
+    kept = page.evaluate("Object.entries(sessionStorage).find(([k]) => k.startsWith('evenhand-l'))")
+    page.evaluate("([key, login]) => sessionStorage.setItem(key, login.slice(0, -3) + 'AAA')", kept)
+    page.reload()
+    complaint(page, "log in again")
+    shut_out(page)
+
+
+def test_an_expert_adjudicates_and_sees_nothing_else(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    page = new_context().new_page()
+    page.goto(f"{served.url}?lead=in")
+    page.get_by_label("Name").fill("chair")
+    page.get_by_label("Password", exact=True).fill("not this one")
+    page.get_by_role("button", name="Log in").click()
+    complaint(page, "Name or password is wrong")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("3 to adjudicate.")).to_be_visible()
+    assert page.get_by_role("radio").all_inner_texts() == ["Adjudication"]
+    seen = page.locator(".st-key-lead").inner_text()
+    assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
+
+    page.get_by_role("button", name="Store the decision").click()
+    complaint(page, "Choose an option")
+    page.get_by_label("Your decision").click()
+    page.get_by_role("option", name="C: Neither").click()
+    page.get_by_role("button", name="Store the decision").click()
+    complaint(page, "A decision needs a reason")
+    page.get_by_label("Your reason").fill("They are as long as each other.")
+    page.get_by_role("button", name="Store the decision").click()
+    expect(page.get_by_text("2 to adjudicate.")).to_be_visible()
+    with open_study(served.folder) as study:
+        ratings = study.ratings()
+    (row,) = ratings[ratings["rater_kind"] == "adjudicator"].to_dict("records")
+    assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "C")
+
+    with open_study(served.folder) as study:
+        disable_account(study.store, "chair")
+    page.get_by_role("button", name="Look at the next").click()
+    shut_out(page)
+
+
+# ---- a session from invite to export ------------------------------------------------------------
+
+
+def test_a_session_from_invite_to_export_while_labels_arrive(
+    new_context: Callable[..., BrowserContext],
+    annotator: Callable[..., Annotator],
+    make_study: Callable[..., Path],
+    serve_study: Callable[[Path], Served],
+) -> None:
+    served = serve_study(make_study(6, raters_per_unit=2))
+    page = new_context().new_page()
+    outside: list[str] = []
+    page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
+    enter(page, served)
+    expect(page.get_by_text("12 of 12 labels are still to be given")).to_be_visible()
+
+    turn_to(page, "Sessions")
+    page.get_by_label("Rater codes").fill("anna")
+    page.get_by_role("button", name="Make links").click()
+    code, link = page.locator("code").inner_text().split()
+    assert code == "anna"
+    assert link.startswith(served.url)
+    invited = new_context().new_page()
+    invited.goto(link)
+    invited.wait_for_selector(".panel .option")
+    people = [annotator("anna", served, page=invited), annotator("ben", served)]
+    for option in "lrclr":
+        for person in people:
+            person.answer(option.upper())
+    turn_to(page, "Progress")
+    expect(page.get_by_text("2 of 12 labels are still to be given")).to_be_visible()
+    expect(page.get_by_role("cell", name="anna")).to_be_visible()
+
+    # Labels that arrive while the page is looked at show up by themselves.
+    people[0].answer("C")
+    expect(page.get_by_text("1 of 12 labels are still to be given")).to_be_visible(timeout=20_000)
+
+    turn_to(page, "Agreement")
+    expect(page.get_by_role("cell", name="People with each other").first).to_be_visible(
+        timeout=60_000
+    )
+    expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
+
+    turn_to(page, "Sessions")
+    page.get_by_role("button", name="Pause the study").click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    people[1].page.reload()
+    people[1].page.wait_for_selector(".panel .message")
+    assert "The study is paused" in (people[1].page.locator(".message").text_content() or "")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
+
+    turn_to(page, "Raters")
+    expect(page.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
+    page.get_by_label("Rater", exact=True).click()
+    page.get_by_role("option", name="anna").click()
+    page.get_by_label("Reason, which stands in the report").fill(HOSTILE)
+    page.get_by_role("button", name="Exclude").click()
+    expect(page.get_by_role("cell", name="exclude", exact=True)).to_be_visible()
+    expect(page.get_by_role("cell", name=f"excluded: {HOSTILE}")).to_be_visible()
+    people[0].page.reload()
+    people[0].page.wait_for_selector(".panel .message")
+    assert "Your part in this study is over" in (
+        people[0].page.locator(".message").text_content() or ""
+    )
+
+    turn_to(page, "Export")
+    tables = {name: download(page, name) for name in ("Ratings", "Decisions of the lead")}
+    ratings = pd.read_csv(io.BytesIO(tables["Ratings"]))
+    assert sorted(ratings["rater_id"].value_counts().to_dict().items()) == [("anna", 6), ("ben", 5)]
+    decisions = pd.read_csv(io.BytesIO(tables["Decisions of the lead"]))
+    assert decisions["reason"].tolist()[-1] == HOSTILE
+    expect(page.get_by_text("With every label so far.")).to_be_visible(timeout=60_000)
+    report = download(page, "Report").decode()
+    assert "<img" not in report
+    assert json.loads(download(page, "Report as JSON"))["schema"] == 1
+    assert not outside
+    assert page.title() != "1"
+
+
+def download(page: Page, name: str) -> bytes:
+    with page.expect_download() as started:
+        page.get_by_role("button", name=name, exact=True).click()
+    return Path(started.value.path()).read_bytes()
+
+
+# ---- for everyone -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_accessibility_fault(
+    new_context: Callable[..., BrowserContext], served: Served, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = new_context(color_scheme=scheme).new_page()
+    page.goto(f"{served.url}?lead=in")
+    expect(page.get_by_role("button", name="Log in")).to_be_visible()
+    assert serious(Axe().run(page)) == []
+    enter(page, served)
+    for title in PAGES:
+        turn_to(page, title)
+        page.wait_for_timeout(1500)
+        if title in ("Agreement", "Raters"):
+            expect(page.get_by_role("table").first).to_be_visible(timeout=60_000)
+        assert serious(Axe().run(page)) == [], title
+
+
+def serious(found: object) -> list[str]:
+    return [
+        f"{fault['id']}: {fault['nodes'][0]['html'][:200]} {fault['nodes'][0]['failureSummary']}"
+        for fault in found.response["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]

@@ -1,0 +1,64 @@
+"""Live figures: made apart by the verbs themselves, once for each state of the study."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from annotate_app.lead.agreement_page import enough, main_rows
+from annotate_app.lead.live import Figures, LiveFigures
+from annotate_app.lead.raters_page import in_words
+from study import open_study
+from study.exchange import import_ratings
+from study.progress import data_version
+from study.tables import validate_ratings
+
+
+def made(live: LiveFigures, version: str) -> Figures:
+    for _ in range(600):
+        live.wanted(version)
+        if live.latest and live.latest.version == version:
+            return live.latest
+        time.sleep(0.1)
+    pytest.fail("no figures")
+
+
+def label(folder: Path, rater: str, labels: str) -> str:
+    rows = [
+        {"unit_id": f"p{n:04d}|secret-subject", "label": label}
+        for n, label in enumerate(labels, start=1)
+    ]
+    frame = pd.DataFrame(rows).assign(rubric="shorter", rater_id=rater, rater_kind="human")
+    with open_study(folder) as study:
+        import_ratings(study, validate_ratings(frame), "test")
+        return data_version(study)
+
+
+def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
+    folder = make_study(12)
+    live = LiveFigures(folder)
+    with open_study(folder) as study:
+        empty = made(live, data_version(study))
+    assert empty.complaint.startswith("the study has no labels and no grades yet")
+
+    label(folder, "ann", "LRCLRCLRCLRC")
+    first = made(live, label(folder, "NA", "LRCLRCLRCLRR"))
+    assert first.complaint == ""
+    assert first.quality["rater_id"].tolist() == ["NA", "ann"]
+    assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
+    main = main_rows(first.results)
+    assert main["who"].iloc[0] == "People with each other"
+    (sentence,) = enough(main, 0.01)
+    assert sentence.startswith("shorter: label about ")
+    (sentence,) = enough(main, 0.5)
+    assert sentence.startswith("shorter: enough.")
+
+    live.wanted(first.version)
+    assert live.latest is first  # nothing has come in: nothing is made
+    second = made(live, label(folder, "cy", "LLLLLLLLLLLL"))
+    assert len(second.quality) == 3
+    assert first.results is not None  # who still looks at the last ones can

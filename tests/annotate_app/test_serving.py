@@ -1,0 +1,195 @@
+"""The recipe of docs/serving.md, run as it stands there: a real nginx, TLS, a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from evenhand.lead_verbs import lead_link
+from tests.annotate_app.conftest import ROOT, Annotator, Served, launched_chromium
+
+pytestmark = pytest.mark.browser
+
+NAME = "study.example.org"
+REASON = "nginx or openssl is not installed (Debian: nginx-light, openssl)"
+
+
+def program(name: str) -> str:
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+    if found is None:
+        if os.environ.get("EVENHAND_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"EVENHAND_REQUIRE_BROWSER=1, but {REASON}")
+        pytest.skip(REASON)
+    return found
+
+
+@dataclass
+class Proxied:
+    """nginx before the app. `url` is the one that people use, `plain` the one without TLS."""
+
+    served: Served
+    home: Path
+    url: str
+    plain: str
+
+    @property
+    def log(self) -> str:
+        return (self.home / "evenhand.log").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def proxied(
+    make_study: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Proxied]:
+    nginx, openssl = program("nginx"), program("openssl")
+    home = tmp_path_factory.mktemp("nginx")
+    served = Served(make_study(3), tmp_path_factory.mktemp("server"), public_host=NAME)
+    served.start()
+    secure, plain = free_port(), free_port()
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+         f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}",
+         "-keyout", home / "key.pem", "-out", home / "cert.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (home / "nginx.conf").write_text(configuration(home, served.port, secure, plain), "utf-8")
+    proxy = subprocess.Popen(
+        [nginx, "-p", home, "-c", home / "nginx.conf", "-e", home / "error.log"]
+    )
+    try:
+        wait_for_port(secure, proxy)
+        yield Proxied(served, home, f"https://{NAME}:{secure}/", f"http://127.0.0.1:{plain}/")
+    finally:
+        proxy.terminate()
+        proxy.wait(timeout=10)
+        served.kill()
+
+
+def configuration(home: Path, app: int, secure: int, plain: int) -> str:
+    """The recipe, with this test's ports and paths, within the least that nginx needs around it."""
+    (recipe,) = re.findall(r"```nginx\n(.*?)```", (ROOT / "docs" / "serving.md").read_text(), re.S)
+    for there, here, times in (
+        ("listen 80;", f"listen 127.0.0.1:{plain};", 1),
+        ("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;", 1),
+        ("127.0.0.1:8501", f"127.0.0.1:{app}", 2),
+        (f"/etc/letsencrypt/live/{NAME}/fullchain.pem", str(home / "cert.pem"), 1),
+        (f"/etc/letsencrypt/live/{NAME}/privkey.pem", str(home / "key.pem"), 1),
+        ("/var/log/nginx/evenhand.log", str(home / "evenhand.log"), 1),
+    ):
+        assert recipe.count(there) == times, there
+        recipe = recipe.replace(there, here)
+    scratch = "\n".join(
+        f"{kind}_temp_path {home}/{kind};"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    user = "user root;\n" if os.geteuid() == 0 else ""  # the test's folder is its user's alone
+    return (
+        f"{user}daemon off;\npid {home}/nginx.pid;\nerror_log {home}/error.log;\n"
+        f"events {{}}\nhttp {{\n{scratch}\n{recipe}}}\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = launched_chromium(playwright, f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
+        yield browser
+        browser.close()
+
+
+def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
+    context = browser.new_context(ignore_https_errors=True)
+    page = context.new_page()
+    page.goto(f"{proxied.url}?rater=ann")
+    page.wait_for_selector(".panel .option")
+    person = Annotator("ann", proxied.served, page)
+    person.answer("L")
+    assert person.stored() == person.given
+    assert page.evaluate("isSecureContext")
+    context.close()
+
+
+def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
+    proxied: Proxied, browser: Browser
+) -> None:
+    context = browser.new_context(ignore_https_errors=True)
+    page = context.new_page()
+    link = lead_link(proxied.served.folder, proxied.url)
+    page.goto(link)
+    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    page.get_by_role("radio", name="Sessions").click()
+    page.get_by_label("Rater codes").fill("anna")
+    page.get_by_role("button", name="Make links").click()
+    expect(page.locator("code")).to_contain_text(f"anna {proxied.url}?invite=")
+    context.close()
+    assert "GET / 200" in proxied.log
+    assert "lead" not in proxied.log
+    assert link.partition("=")[2][:20] not in proxied.log
+
+
+def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None:
+    def upgrade(origin: str) -> int:
+        headers = {
+            "Host": NAME, "Origin": origin, "Connection": "Upgrade", "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        }  # fmt: skip
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
+        context = ssl._create_unverified_context()  # noqa: S323 - a certificate of our own
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            context.wrap_socket(plain, server_hostname=NAME) as tls,
+        ):
+            tls.sendall(f"GET /_stcore/stream HTTP/1.1\r\n{lines}\r\n".encode())
+            return int(tls.recv(4096).split()[1])
+
+    assert upgrade(f"https://{NAME}") == 101
+    assert upgrade("https://elsewhere.example.org") == 403
+
+
+def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
+    class Stay(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    request = urllib.request.Request(f"{proxied.plain}?x=1", headers={"Host": NAME})  # noqa: S310
+    with pytest.raises(urllib.error.HTTPError) as answer:
+        urllib.request.build_opener(Stay).open(request, timeout=10)
+    assert answer.value.code == 301
+    assert answer.value.headers["Location"] == f"https://{NAME}/?x=1"
+
+
+def test_the_app_itself_stays_on_loopback(proxied: Proxied) -> None:
+    table = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
+    port = f":{proxied.served.port:04X}"
+    assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, proxy: subprocess.Popen[bytes]) -> None:
+    for _ in range(100):
+        assert proxy.poll() is None, "nginx has stopped; see error.log"
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError("nginx does not listen")

@@ -1,0 +1,395 @@
+"""Whole sessions in a real browser: from the link to the completion code, and who gets nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from study import open_study
+from study.access import make_token, set_account
+from study.session.admission import make_invites
+from study.session.attention import attention_results
+from study.session.background import raters_table
+from study.session.prolific import participants_table
+from study.session.steps import Sessions
+from study.session.times import session_times
+
+pytestmark = pytest.mark.browser
+
+PASSWORD = "correct horse battery"
+COMPLETE = "https://app.prolific.com/submissions/complete?cc="
+# The right answer to each is told by its text, so that whoever reads can find it.
+LONG, SHORT = "This one is by far the longer one. " * 4, "Brief."
+KNOWN = f"""
+[[unit]]
+name = "short-b"
+explanation = "One word is shorter than many."
+expected = {{ shorter = "R" }}
+
+[unit.values]
+prompt_a = "Tell A."
+response_a = "{LONG}"
+prompt_b = "Tell B."
+response_b = "{SHORT}"
+"""
+SESSION = """
+[session]
+entry = "invite"
+content_warning = "Some texts are <b>harsh</b>."
+instructions = "Read both responses.\\n\\nThen say which one is shorter."
+
+[consent]
+text = "You may stop at any time. Your answers are used for research."
+
+[training]
+file = "training.toml"
+pass_mark = 1.0
+
+[[comprehension]]
+question = "What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~"
+options = ["The length of *both* responses", "Who wrote them"]
+answer = "The length of *both* responses"
+explanation = "It is length alone that counts."
+
+[background]
+
+[attention]
+file = "attention.toml"
+every = 2
+
+[prolific]
+complete = "DONE1"
+screened_out = "OUT2"
+no_consent = "NO3"
+"""
+
+
+@pytest.fixture(scope="module")
+def make_session(make_study) -> Callable[..., Path]:
+    """make_session(pairs, toml, **annotation settings) -> the folder of a study with a session."""
+
+    def make(pairs: int, toml: str = SESSION, **settings: object) -> Path:
+        folder = make_study(pairs, **settings)
+        for name in ("training.toml", "attention.toml"):
+            (folder / name).write_text(KNOWN, "utf-8")
+        with (folder / "study.toml").open("a", encoding="utf-8") as file:
+            file.write("\n" + toml)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def crowd(make_session, serve_study):
+    return serve_study(make_session(3))
+
+
+@pytest.fixture
+def axe(request):
+    """axe(page, state): fails where the page has a serious fault of accessibility."""
+    run = pytest.importorskip("axe_playwright_python.sync_playwright").Axe().run
+
+    def look(page, state: str) -> None:
+        serious = [
+            f"{state}: {one['id']}: {node['target']} {node['failureSummary']}"
+            for one in run(page).response["violations"]
+            if one["impact"] in ("serious", "critical")
+            for node in one["nodes"]
+        ]
+        assert not serious, serious
+
+    return look
+
+
+def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
+    """The address's query by which this rater, or a participant, comes in."""
+    with open_study(folder) as study:
+        token = make_invites(study, [rater], hours)[0].token
+    return "?invite=" + token + "".join(f"&{name}={value}" for name, value in ids.items())
+
+
+def participant(folder: Path, name: str) -> str:
+    return link(folder, PROLIFIC_PID=name, STUDY_ID="study1", SESSION_ID=f"submission{name}")
+
+
+def rater_of(folder: Path, name: str) -> str:
+    with open_study(folder) as study:
+        entries = participants_table(study)
+    return str(entries.loc[entries["participant_id"] == name, "rater_id"].iloc[0])
+
+
+def heading(page, text: str) -> None:
+    page.get_by_role("heading", name=text, exact=True).wait_for()
+
+
+def go_on(page) -> None:
+    page.get_by_role("button", name="Continue").click()
+
+
+def to_practice(page) -> None:
+    heading(page, "Before you begin")
+    go_on(page)
+    heading(page, "Your consent")
+    page.get_by_role("button", name="I agree and want to take part").click()
+    heading(page, "Length")
+    go_on(page)
+    page.wait_for_selector(".panel .option")
+
+
+def to_comprehension(page) -> None:
+    to_practice(page)
+    answer_shorter(page)
+    heading(page, "Practice")
+    go_on(page)
+    heading(page, "A few questions about the task")
+
+
+def answer_shorter(page, wrong: bool = False) -> None:
+    """Choose the shorter response; Enter."""
+    texts = page.locator(".material .response .text").all_inner_texts()
+    left_is_shorter = len(texts[0]) < len(texts[1])
+    page.keyboard.press("l" if left_is_shorter != wrong else "r")
+    page.keyboard.press("Enter")
+
+
+def check_comprehension(page, option: str) -> None:
+    page.get_by_role("radiogroup").get_by_text(option).click()
+    page.get_by_role("button", name="Check my answers").click()
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mode):
+    name = f"p{mode}"
+    width = {"light": 1280, "dark": 390}[mode]
+    page = new_context(color_scheme=mode, viewport={"width": width, "height": 844}).new_page()
+    page.goto(crowd.url + participant(crowd.folder, name))
+    heading(page, "Before you begin")
+    assert "pass=" in page.url
+    assert name not in page.url  # the participant's id has left the address
+    page.get_by_text("Some texts are <b>harsh</b>.").wait_for()
+    axe(page, "welcome")
+    go_on(page)
+    heading(page, "Your consent")
+    axe(page, "consent")
+    page.reload()
+    page.get_by_role("button", name="I agree and want to take part").click()
+    heading(page, "Length")
+    page.get_by_text("The response on the left is shorter.").wait_for()
+    axe(page, "rubric")
+    go_on(page)
+    page.get_by_text("Practice: after each answer").wait_for()
+    answer_shorter(page, wrong=True)
+    page.get_by_text("That is not right.").wait_for()
+    page.get_by_text("The right answer: Response B").wait_for()
+    page.get_by_text("One word is shorter than many.").wait_for()
+    axe(page, "feedback")
+    page.reload()
+    page.get_by_text("That is not right.").wait_for()
+    go_on(page)
+    page.wait_for_selector(".panel .option")  # the pass mark was missed: once more
+    answer_shorter(page)
+    page.get_by_text("That is right.").wait_for()
+    go_on(page)
+    heading(page, "A few questions about the task")
+    page.get_by_text("What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~").wait_for()
+    axe(page, "comprehension")
+    page.get_by_role("button", name="Check my answers").click()
+    page.get_by_text("Please answer every question.").wait_for()
+    check_comprehension(page, "Who wrote them")
+    page.get_by_text("1 chance is left").wait_for()
+    page.get_by_text("It is length alone that counts.").wait_for()
+    check_comprehension(page, "The length of *both* responses")
+    heading(page, "About you")
+    axe(page, "background")
+    page.get_by_role("button", name="Skip these questions").click()
+    page.wait_for_selector(".panel .option")
+    checks = 0
+    for done in range(1, 5):
+        checks += LONG.strip() in page.locator(".material").inner_text()
+        assert not page.locator(".who a").is_visible()
+        answer_shorter(page)
+        page.locator(".count", has_text=f"{done} of 4").wait_for()
+        assert page.locator(".finish").count() == (done == 4)  # the code is not there before
+        if done == 2:
+            page.reload()
+            page.wait_for_selector(".panel .option")
+    assert checks == 1
+    back = page.get_by_role("link", name="Return to Prolific")
+    assert back.get_attribute("href") == f"{COMPLETE}DONE1"
+    axe(page, "end")
+    _check_store(crowd.folder, rater_of(crowd.folder, name))
+
+
+def _check_store(folder: Path, rater: str) -> None:
+    with open_study(folder) as study:
+        ratings = study.ratings()
+        own = ratings[ratings["rater_id"] == rater]
+        assert len(own) == 3  # neither the practice nor the check is among them
+        assert own["unit_id"].nunique() == 3
+        results = attention_results(study)
+        assert results.loc[results["rater_id"] == rater, "passed"].tolist() == [True]
+        assert rater not in set(raters_table(study)["rater_id"])  # skipped
+        times = session_times(study, Sessions(study)).set_index("rater_id").loc[rater]
+    assert (times["state"], times["units"]) == ("complete", 3)
+    assert 0 < times["active_seconds"] < 120
+
+
+def test_every_step_can_be_done_by_keyboard(new_context, crowd):
+    page = new_context().new_page()
+    page.goto(crowd.url + participant(crowd.folder, "keys"))
+
+    def press(name: str, key: str = "Enter") -> None:
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            said = page.evaluate(
+                "() => document.activeElement.matches('button, a, input')"
+                " ? document.activeElement.type + ' ' + document.activeElement.textContent : ''"
+            )
+            if name in said:
+                page.keyboard.press(key)
+                return
+        pytest.fail(f"no Tab leads to {name!r}")
+
+    heading(page, "Before you begin")
+    press("Continue")
+    heading(page, "Your consent")
+    press("I agree")
+    heading(page, "Length")
+    press("Continue")
+    page.wait_for_selector(".panel .option")
+    answer_shorter(page)
+    heading(page, "Practice")
+    press("Continue")
+    heading(page, "A few questions about the task")
+    press("radio", "Space")
+    press("Check my answers")
+    heading(page, "About you")
+    press("Skip these questions")
+    page.wait_for_selector(".panel .option")
+
+
+def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
+    page = new_context().new_page()
+    page.goto(crowd.url + participant(crowd.folder, "fails"))
+    to_comprehension(page)
+    check_comprehension(page, "Who wrote them")
+    page.get_by_text("1 chance is left").wait_for()
+    page.reload()
+    page.get_by_text("1 chance is left").wait_for()
+    check_comprehension(page, "Who wrote them")
+    for _ in range(2):
+        heading(page, "Thank you for your time")
+        back = page.get_by_role("link", name="Return to Prolific")
+        assert back.get_attribute("href") == f"{COMPLETE}OUT2"
+        assert page.locator(".panel").count() == 0
+        page.reload()  # stays so
+    assert crowd.labels(rater_of(crowd.folder, "fails")).empty
+
+
+def test_no_consent_is_an_end(new_context, crowd):
+    page = new_context().new_page()
+    page.goto(crowd.url + participant(crowd.folder, "declines"))
+    go_on(page)
+    page.get_by_role("button", name="I do not agree").click()
+    back = page.get_by_role("link", name="Return to Prolific")
+    back.wait_for()
+    assert back.get_attribute("href") == f"{COMPLETE}NO3"
+
+
+PLAIN = (
+    '[session]\nentry = "invite"\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"'
+)
+
+
+def test_a_returned_place_goes_to_somebody_else(new_context, make_session, serve_study):
+    server = serve_study(make_session(2, PLAIN, raters_per_unit=1))
+    pages = [new_context().new_page() for _ in range(2)]
+    pages[0].goto(server.url + participant(server.folder, "leaves"))
+    pages[0].wait_for_selector(".panel .option")
+    answer_shorter(pages[0])
+    pages[0].locator(".count", has_text="1 of 2").wait_for()  # the other unit is open now
+    pages[1].goto(server.url + participant(server.folder, "comes"))
+    pages[1].get_by_text("Nothing is left to do").wait_for()
+    with open_study(server.folder) as study:
+        assert Sessions(study).release(rater_of(server.folder, "leaves"), "returned") == 1
+    pages[1].reload()
+    pages[1].wait_for_selector(".panel .option")
+    answer_shorter(pages[1])
+    pages[1].get_by_role("link", name="Return to Prolific").wait_for()
+    pages[0].reload()
+    heading(pages[0], "Your part has ended")
+    first, second = (
+        set(server.labels(rater_of(server.folder, name))["unit_id"]) for name in ("leaves", "comes")
+    )
+    assert len(first) == len(second) == 1
+    assert not first & second
+
+
+def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
+    page = new_context().new_page()
+    good = link(crowd.folder, "anna")
+    with open_study(crowd.folder) as study:
+        foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
+    for address, sentence in {
+        good[:-3] + "xyz": "This link is not valid",
+        foreign: "This link is not valid",
+        "?pass=forged": "This link is not valid",
+        "?login=forged": "This link is not valid",
+        link(crowd.folder, "anna", hours=0): "This link has expired",
+        "?rater=anna": "A code alone does not open this study",
+        f"?rater={rater_of(crowd.folder, 'plight')}": "A code alone does not open this study",
+        link(crowd.folder): "This link works from Prolific only",
+        participant(crowd.folder, "plight").replace("submission", "guessed"): "You have begun this",
+        "": "",
+    }.items():
+        page.goto(crowd.url + address)
+        if sentence:
+            page.get_by_role("alert").filter(has_text=sentence).wait_for()
+        else:
+            page.get_by_text("Please open this study by the link").wait_for()
+        assert page.locator(".panel, .st-key-step, input").count() == 0
+    page.goto(f"{crowd.url}{good}&rater={rater_of(crowd.folder, 'plight')}")
+    to_practice(page)
+    assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
+
+
+def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
+    new_context, make_session, serve_study, axe
+):
+    folder = make_session(2, '[session]\nentry = "account"')
+    with open_study(folder) as study:
+        set_account(study.store, "ada", PASSWORD, "expert")
+    server = serve_study(folder)
+    page = new_context().new_page()
+    page.goto(f"{server.url}?rater=ada")
+    page.get_by_role("alert").filter(has_text="A code alone does not open").wait_for()
+    page.goto(server.url)
+    page.get_by_label("Name").wait_for()
+    axe(page, "login")
+
+    def log_in(password: str) -> None:
+        page.get_by_label("Name").fill("ada")
+        page.get_by_label("Password", exact=True).fill(password)
+        page.get_by_label("Password", exact=True).press("Enter")
+
+    log_in("wrong password")
+    page.get_by_text("Name or password is wrong.").wait_for()
+    log_in(PASSWORD)
+    page.wait_for_selector(".panel .option")
+    assert PASSWORD not in page.url
+    page.reload()
+    page.wait_for_selector(".panel .option")
+    assert page.locator(".rater").inner_text() == "ada"
+    answer_shorter(page)
+    page.locator(".count", has_text="1 of 2").wait_for()
+    assert len(server.labels("ada")) == 1
+    page.get_by_role("link", name="Log out").click()
+    page.get_by_label("Name").wait_for()
+    page.go_back()
+    page.wait_for_selector(".panel .option")
+    with open_study(folder) as study:
+        set_account(study.store, "ada", f"{PASSWORD} changed", "expert")
+    page.reload()
+    page.get_by_role("alert").filter(has_text="This login has ended").wait_for()

@@ -1,0 +1,207 @@
+"""A crowd's places and times: given back, dealt again, added up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from rubrics.errors import InputError
+from study import Study
+from study.annotation import AnnotationDesk
+from study.schema import labels, session_events
+from study.session.admission import admit, make_invites
+from study.session.attention import attention_results
+from study.session.log import add_event
+from study.session.prolific import completion_url, rater_of, released_submissions, study_url
+from study.session.steps import Sessions
+from study.session.times import session_times
+
+CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
+
+
+def enter(study: Study, participant: str, session: str = "") -> str:
+    (link,) = make_invites(study, [""], hours=1)
+    ids = {
+        "PROLIFIC_PID": participant,
+        "STUDY_ID": "s",
+        "SESSION_ID": session or f"s-{participant}",
+    }
+    return admit(study, {"invite": link.token} | ids).rater_id
+
+
+def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
+    """Label so many units; returns their ids in order."""
+    given = []
+    while len(given) < most and (task := desk.next_task(rater)):
+        desk.submit(rater, task.task_id, f"{task.task_id}-{len(given)}", "1", 1.0)
+        with desk.study.store.read() as connection:
+            last = sa.select(labels.c.unit_id).order_by(labels.c.event_id.desc()).limit(1)
+            given.append(connection.execute(last).scalar_one())
+    return given
+
+
+def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) -> None:
+    study = make_session(raters_per_unit=1)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    first = enter(study, "p1")
+    done = label(desk, first, 5)
+    assert desk.next_task(first) is not None  # one is open
+    second = enter(study, "p2")
+    assert desk.progress(second) == (0, 24 - 6)
+    assert sessions.release(first, "returned") == 1
+    assert sessions.release(first, "returned") == 0
+    assert sessions.standing(first).outcome == "returned"
+    others = label(desk, second)
+    assert len(others) == 24 - 5
+    assert not set(done) & set(others)
+    assert study.ratings().groupby("rater_id").size().to_dict() == {first: 5, second: 19}
+
+
+def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
+    study = make_session(raters_per_unit=1)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    first, second = enter(study, "p1"), enter(study, "p2")
+    done = label(desk, first, 5)
+    assert sessions.release(first, "rejected") == 5
+    assert set(done) < set(label(desk, second))
+    assert len(study.ratings()) == 24 + 5
+    # A rejection that is taken back gives the rater their answers again.
+    sessions.readmit(first)
+    assert sessions.standing(first).step == "labelling"
+    assert desk.progress(first) == (5, 5)
+    assert desk.next_task(first) is None
+
+
+def test_a_check_that_was_given_back_unanswered_comes_again(make_session) -> None:
+    check = (
+        '[[unit]]\nname = "c"\nexpected = { refusal = "5" }\n'
+        'values = { prompt = "Write.", response = "No." }\n'
+    )
+    study = make_session(
+        '[attention]\nfile = "attention.toml"\nevery = 2\n', {"attention.toml": check}
+    )
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    rater = enter(study, "p1")
+    label(desk, rater, 2)
+    shown = desk.next_sheet(rater)
+    sessions.release(rater, "returned")
+    enter(study, "p1", "second")
+    assert desk.next_sheet(rater) == shown
+    label(desk, rater)
+    assert len(attention_results(study)) == 1
+    assert desk.progress(rater) == (25, 25)
+
+
+def test_an_answer_on_its_way_at_the_return_is_taken(make_session) -> None:
+    study = make_session(raters_per_unit=1)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    rater = enter(study, "p1")
+    task = desk.next_task(rater)
+    sessions.release(rater, "timed_out")
+    assert desk.submit(rater, task.task_id, "late", "1", 1.0).status == "stored"
+
+
+def export(
+    path: Path, rows: list[str], header: str = "Submission id,Participant id,Status"
+) -> Path:
+    path.write_text("\n".join([header, *rows]) + "\n", "utf-8")
+    return path
+
+
+def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Path) -> None:
+    study = make_session()
+    raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
+    Sessions(study).release(raters["p5"], "returned")
+    enter(study, "p5", "second")
+    path = export(
+        tmp_path / "export.csv",
+        [
+            "s-p1,p1,RETURNED",
+            "s-p2,p2,TIMED-OUT",
+            "s-p3,p3,Rejected",
+            "s-p4,p4,AWAITING REVIEW",
+            "s-p5,p5,RETURNED",  # the first of two submissions
+            "second,p5,ACTIVE",
+            "s-p9,p9,RETURNED",  # never came here
+        ],
+    )
+    assert released_submissions(study, path) == {
+        raters["p1"]: "returned",
+        raters["p2"]: "timed_out",
+        raters["p3"]: "rejected",
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "sentence"),
+    [
+        ("Participant,Status", "p1,RETURNED", "has no column 'Participant id'"),
+        ("Participant id,State", "p1,RETURNED", "has no column 'Status'"),
+        ("Participant id,Status", "p1,", "row 2: Status is empty"),
+    ],
+)
+def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        released_submissions(make_session(), export(tmp_path / "e.csv", [row], header))
+
+
+def test_a_rater_is_found_by_either_name(make_session) -> None:
+    study = make_session()
+    rater = enter(study, "p1")
+    assert rater_of(study, "p1") == rater_of(study, rater) == rater
+    with pytest.raises(InputError, match="nobody called 'p2' has taken part"):
+        rater_of(study, "p2")
+
+
+def test_links_to_and_from_prolific(make_session) -> None:
+    assert study_url("https://x.example/", "t.o-k") == (
+        "https://x.example/?invite=t.o-k&PROLIFIC_PID={{%PROLIFIC_PID%}}"
+        "&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+    )
+    study = make_session(CODES)
+    address = "https://app.prolific.com/submissions/complete?cc="
+    assert completion_url(study, "complete") == f"{address}DONE1"
+    assert completion_url(study, "screened_out") == f"{address}OUT2"
+    assert completion_url(study, "no_consent") == f"{address}NO3"
+    assert completion_url(make_session(), "complete") == ""
+
+
+def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
+    study = make_session("[session]\nidle_minutes = 2\n")
+    clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
+    now = "study.session.log.utc_now"
+    monkeypatch.setattr(now, lambda: next(clock))
+    with study.store.write() as connection:
+        for _ in range(5):
+            add_event(connection, "r", "entered", way="open")
+    with study.store.write() as connection:
+        monkeypatch.setattr(now, lambda: "2026-03-02T00:00:00.000+00:00")
+        add_event(connection, "r", "released", reason="returned")  # not the rater's doing
+    (row,) = session_times(study, Sessions(study)).to_dict("records")
+    assert row == {
+        "rater_id": "r",
+        "state": "returned",
+        "start": "2026-03-01T10:00:00+00:00",
+        "end": "2026-03-01T10:31:00+00:00",
+        "active_seconds": 60 + 60 + 120 + 60,  # 28 minutes of pause count as 2
+        "units": 0,
+        "answers": 0,
+    }
+
+
+def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session) -> None:
+    study = make_session()
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    task = desk.next_task("r")
+    desk.submit("r", task.task_id, "a", "1", 40.0)
+    label(desk, "r", 2)
+    (row,) = session_times(study, sessions).to_dict("records")
+    assert (row["state"], row["units"], row["answers"]) == ("labelling", 3, 3)
+    assert 40.0 <= row["active_seconds"] < 60.0
+    label(desk, "r")
+    sessions.complete("r")
+    assert session_times(study, sessions)["state"].tolist() == ["complete"]
+    with study.store.read() as connection:
+        assert len(connection.execute(sa.select(session_events)).all()) == 1
