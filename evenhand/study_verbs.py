@@ -58,7 +58,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     imports.set_defaults(run=_import)
 
-    export = verbs.add_parser("export", help="write the ratings, and the units of the sample")
+    export = verbs.add_parser("export", help="write the ratings, and the units")
     export.add_argument("dir", type=Path, metavar="DIR")
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
     export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
@@ -179,13 +179,22 @@ def _export(arguments: argparse.Namespace) -> None:
             write_table(ratings, arguments.out)
             console().print(f"{len(ratings)} ratings -> {arguments.out}")
         if arguments.units is not None:
-            units = study.units_with_lengths("sample")
+            units = _exported_units(study)
             write_table(units, arguments.units)
-            console().print(f"{len(units)} units of the sample -> {arguments.units}")
+            console().print(f"{len(units)} units, sampled or rated -> {arguments.units}")
         if arguments.remarks is not None:
             remarks = remarks_table(study.store)
             write_table(remarks, arguments.remarks)
             console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
+
+
+def _exported_units(study: Study) -> pd.DataFrame:
+    """The sample, then what else was rated: every rating that is exported finds its unit here."""
+    import pandas as pd
+
+    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
+    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
 
 
 def describe_study(study: Study) -> None:
