@@ -12,6 +12,7 @@ from analysis.ceiling import (
 )
 from analysis.clarity import add_clarity_rows
 from analysis.comparison import add_grader_comparison_rows, add_leniency_rows
+from analysis.confidence_filter import add_confidence_rows
 from analysis.consensus import add_consensus_rows
 from analysis.corrected_rates import add_corrected_rate_rows
 from analysis.coverage import add_coverage_rows, add_unscored_rows
@@ -62,6 +63,7 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
+    add_confidence_rows(rows, labels, shared, request.confidence)
     add_stability_rows(rows, labels, shared, labels.columns(request.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.

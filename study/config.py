@@ -81,6 +81,10 @@ class AnalysisSettings(Section):
     """Units columns that tell variants of one question apart: how stable are answers and grades?"""
     groups: tuple[str, ...] = ()
     """Units columns that say whom a unit is about: does a grader fail one group?"""
+    confidence_cut: float = Field(default=0.9, gt=0, le=1)
+    """The confidence from which a grader's labels are looked at by themselves."""
+    confidence_target: float = Field(default=0.95, gt=0, le=1)
+    """The agreement with people that a chosen cut is to reach."""
     sensitivity_cluster: str = ""
     """A units column that shows what other clusters would do to the intervals."""
     ensembles: tuple[tuple[str, ...], ...] = ()

@@ -40,6 +40,7 @@ _PLACES = {
 _THREE_DIGITS = {
     "threshold",
     "threshold_recommended",
+    "confidence_cut",
     "subject_rank",
     "rate_rank_raw",
     "rate_rank_ppi",
@@ -60,6 +61,8 @@ _REASONS = {
     "no_unlabelled_units": "nothing graded beyond people's labels",
     "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
     "zero_variance": "no variance to test",
+    "target_not_reached": "no cut reaches the target",
+    "nothing_kept": "nothing is kept",
     "not_testable": "no test possible",
     "people_agree_by_chance": "people agree with each other no better than chance",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",

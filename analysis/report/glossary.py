@@ -573,6 +573,32 @@ GLOSSARY: dict[str, Entry] = {
         "Agreement on all units",
         "the same on all units, unclear being a category of its own",
     ),
+    "confidence_coverage": Entry(
+        "Kept",
+        "Coverage of a confidence cut",
+        "of a grader's labels on units with a majority of people, the share that the cut keeps",
+    ),
+    "confidence_agreement": Entry(
+        "Agreement of those kept",
+        "Agreement above a confidence cut",
+        "share of the kept labels that are what most people say",
+        "Feng et al. 2023",
+    ),
+    "confidence_cut": Entry(
+        "Chosen cut",
+        "Chosen confidence cut",
+        "the smallest cut whose kept labels reach the target agreement with people",
+    ),
+    "confidence_coverage_held_out": Entry(
+        "Kept, held out",
+        "Coverage of a confidence cut, held out",
+        "as before, every cluster cut by what was chosen on other clusters",
+    ),
+    "confidence_agreement_held_out": Entry(
+        "Agreement, held out",
+        "Agreement above a confidence cut, held out",
+        "as before, every cluster cut by what was chosen on other clusters",
+    ),
     "mean_confidence": Entry(
         "Confidence",
         "Mean confidence",
