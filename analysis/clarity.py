@@ -7,27 +7,26 @@ coarser categories first, as there, and the reference is the majority of people.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
 from analysis.ceiling import add_ceiling_rows
 from analysis.consensus import majority_codes
-from analysis.encoding import COLLAPSED, Coded, LabelMatrix
-from analysis.groups import add_group_rows
+from analysis.encoding import COLLAPSED, UNCLEAR, Coded, LabelMatrix
+from analysis.groups import add_group_rows, label_counts
 from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans
 from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import ResultRows
 
-__all__ = ["CLEAR_AGREEMENT", "add_clarity_rows"]
+__all__ = ["CLEAR_AGREEMENT", "SORTED_AGREEMENT", "add_clarity_rows"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 CLEAR_AGREEMENT = "clear_agreement"
+SORTED_AGREEMENT = "sorted_agreement"
 _SUBSET = "all" + COLLAPSED
 
 
@@ -50,29 +49,17 @@ def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     add_humans_rows(rows, coded, resamples)
     add_ceiling_rows(rows, kappas)
 
-    majority = majority_codes(_counts_with_unclear(labels, coded))
-    clear, sorted_units = (majority >= 0) & (majority < coded.q), majority >= 0
-    _add_share(rows, coded, resamples, "clear_share", (clear, sorted_units), "")
+    as_sorted = labels.on_sorted()
+    majority = majority_codes(label_counts(as_sorted, labels.humans))
+    clear, unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
+    _add_share(rows, coded, resamples, "clear_share", (clear, clear | unclear), "")
     for grader in labels.models:
         name = labels.raters[grader]
-        said = _with_unclear(labels, coded)[:, grader]
-        for statistic, units in ((CLEAR_AGREEMENT, clear), ("sorted_agreement", sorted_units)):
+        said = as_sorted.codes[:, grader]
+        for statistic, units in ((CLEAR_AGREEMENT, clear), (SORTED_AGREEMENT, clear | unclear)):
             among = units & (said >= 0)
-            agreed = among & (said == majority)
-            _add_share(rows, coded, resamples, statistic, (agreed, among), name)
-        _add_confidence(rows, labels, coded, resamples, grader, clear, majority == coded.q)
-
-
-def _with_unclear(labels: LabelMatrix, coded: Coded) -> npt.NDArray[np.int8]:
-    """Collapsed codes (units, raters) with unclear as one more category, the last."""
-    return np.where((labels.codes >= 0) & (coded.codes < 0), coded.q, coded.codes).astype(np.int8)
-
-
-def _counts_with_unclear(labels: LabelMatrix, coded: Coded) -> Array:
-    """How many people chose each collapsed category and unclear, (units, q + 1)."""
-    codes = _with_unclear(labels, coded)[:, list(labels.humans)]
-    every = [(codes == code).sum(axis=1) for code in range(coded.q + 1)]
-    return np.stack(every, axis=1).astype(float)
+            _add_share(rows, coded, resamples, statistic, (said == majority, among), name)
+        _add_confidence(rows, labels, coded, resamples, grader, clear, unclear)
 
 
 def _add_share(
@@ -111,7 +98,7 @@ def _add_confidence(
     known = ~np.isnan(confidence)
     if not known.any():
         return
-    for at, units in _named(clear, unclear):
+    for at, units in (("clear", clear), (UNCLEAR, unclear)):
         among = known & units
         features = np.column_stack([np.where(among, confidence, 0.0), among])
         sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
@@ -125,8 +112,3 @@ def _add_confidence(
             subset=_SUBSET,
             at=at,
         )
-
-
-def _named(clear: Mask, unclear: Mask) -> Iterator[tuple[str, Mask]]:
-    yield "clear", clear
-    yield "unclear", unclear

@@ -21,7 +21,7 @@ from analysis.unit_columns import UnitColumn, look_up
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AFFIRMATIVE", "BINARY", "COLLAPSED", "Coded", "LabelMatrix", "encode"]
+__all__ = ["AFFIRMATIVE", "BINARY", "COLLAPSED", "UNCLEAR", "Coded", "LabelMatrix", "encode"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -31,6 +31,7 @@ BINARY = "|binary"
 COLLAPSED = "|collapsed"
 """What `subset` ends in on a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
+UNCLEAR = "unclear"
 _KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -83,7 +84,8 @@ class LabelMatrix:
     unit was put to; `positive` (units, raters) are probabilities of the affirmative categories and
     `confidence` (units, raters) those of the likeliest category, NaN where unknown; `subject`,
     `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices` are the
-    units columns that were asked for.
+    units columns that were asked for. `methods` and `draws` say how each rater's probabilities came
+    about (see `analysis.combine.Readings`).
     """
 
     scale: Scale
@@ -101,6 +103,8 @@ class LabelMatrix:
     pair: Codes
     side: Codes
     slices: tuple[UnitColumn, ...] = ()
+    methods: tuple[str, ...] = ()
+    draws: tuple[int, ...] = ()
 
     @property
     def verdicts(self) -> npt.NDArray[np.int8]:
@@ -158,6 +162,24 @@ class LabelMatrix:
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
         return self._coded(coarser[self.codes], names, values, "nominal", subset + COLLAPSED)
 
+    def on_sorted(self, subset: str = "all") -> Coded:
+        """The labels on the coarser categories with unclear as one more, the last.
+
+        Where the rubric has no coarser categories, the labels on its own.
+        """
+        if not self.scale.collapse:
+            return self.on_categories(subset)
+        coded = self.on_collapsed(subset)
+        if not self.scale.unclear:
+            return coded
+        codes = np.where((self.codes >= 0) & (coded.codes < 0), coded.q, coded.codes)
+        return replace(
+            coded,
+            codes=codes.astype(np.int8),
+            categories=(*coded.categories, UNCLEAR),
+            values=(*coded.values, float(coded.q + 1)),
+        )
+
     def _coded(
         self,
         codes: npt.NDArray[np.int8],
@@ -179,7 +201,7 @@ class LabelMatrix:
         """
         n = len(self.codes)
         alone = np.ones(self.n_clusters, dtype=np.int64)
-        gives_p = not np.isnan(self.positive).all()
+        gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
         if n != self.n_clusters or gives_p or self.side.max(initial=-1) >= 0:
             return self, alone
         sliced = [column.codes for column in self.slices]
@@ -254,4 +276,6 @@ def encode(
         pair=pair.codes,
         side=side.codes,
         slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
+        methods=tuple(readings.methods[each] for each in order),
+        draws=tuple(readings.draws[each] for each in order),
     )

@@ -21,7 +21,7 @@ from analysis.groups import label_counts
 from analysis.intervals import LEVEL
 from analysis.ratios import ratio
 from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
+from analysis.results import ResultRows
 from analysis.significance import benjamini_hochberg, bootstrap_p
 from analysis.unit_columns import UnitColumn
 
@@ -178,7 +178,7 @@ def _add_gap(
         rater_b=groups[0].grader,
         subset=coded.subset,
         at=column.name,
-        note=join_notes(f"worst {groups[worst].value}", f"best {groups[best].value}"),
+        note=f"worst {groups[worst].value}, best {groups[best].value}",
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from analysis.alternative_annotator import EPSILON
 from analysis.bias import BiasSettings
+from analysis.confidence_filter import ConfidenceRule
 from analysis.decision_rule import DecisionRule
 from analysis.disagreements import Disagreement
 from analysis.ensembles import check_ensembles
@@ -62,6 +63,7 @@ def analyse(
     slices: Sequence[str] = (),
     variants: Sequence[str] = (),
     groups: Sequence[str] = (),
+    confidence: ConfidenceRule | None = None,
     raters: pd.DataFrame | None = None,
     rater_slices: Sequence[str] = (),
     sensitivity_cluster: str = "",
@@ -94,8 +96,10 @@ def analyse(
 
     `variants` are units columns that tell variants of one question apart: how stable are labels
     from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
-    shows how stable the raters are. `groups` are units columns that say whom a unit is about: does
-    a grader fail one group (see `analysis.group_performance`)?
+    shows how stable raters are under that one, and nothing else unless people labelled under it.
+    `groups` are units columns that say whom a unit is about: does a grader fail one group (see
+    `analysis.group_performance`)? `confidence` says which labels of a grader that gives
+    probabilities to keep (see `analysis.confidence_filter`).
 
     `excluded` names the people, with the reason, whose labels stay out; the main figures with them
     stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
@@ -143,6 +147,7 @@ def analyse(
         rule=rule or DecisionRule(),
         bias=bias or BiasSettings(),
         epsilon=epsilon,
+        confidence=confidence or ConfidenceRule(),
         resamples=resamples,
         seed=seed,
         method=interval_method,
@@ -161,10 +166,11 @@ def analyse(
                 counted[name],
                 [(other, counted[other.name]) for other in _wordings(scale, declared)],
                 request,
-                judge=not scale.variant_of or scale.variant_of not in declared,
+                judge=not _is_wording(scale, declared),
                 verify=verify,
             )
             for name, scale in declared.items()
+            if not _is_wording(scale, declared) or _has_people(counted[name])
         ]
     return _together(found, notes, request, verify=verify)
 
@@ -205,6 +211,16 @@ def _versions(
 def _wordings(scale: Scale, declared: Mapping[str, Scale]) -> list[Scale]:
     """The other wordings of a rubric among those declared."""
     return [each for each in declared.values() if scale.name and each.variant_of == scale.name]
+
+
+def _is_wording(scale: Scale, declared: Mapping[str, Scale]) -> bool:
+    """Whether a scale words another of those declared differently."""
+    return bool(scale.variant_of) and scale.variant_of in declared
+
+
+def _has_people(ratings: pd.DataFrame) -> bool:
+    """Without people's labels another wording only shows how stable graders are."""
+    return bool(ratings["rater_kind"].eq("human").any())
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:

@@ -163,11 +163,13 @@ def units_to_pass(scenario: Scenario, *, margin: float = 0.1, power: float = 0.8
     return high
 
 
-def study_precision(*, pairs: int, subjects: int, humans: int, margin: float) -> list[str]:
+def study_precision(
+    *, pairs: int, subjects: int, humans: int, margin: float, noun: str = "pair"
+) -> list[str]:
     """Sentences on what a study decides, for balanced and for lopsided verdicts.
 
     A pair's answers by several subjects count as one unit, which is the careful reading: they
-    resemble one another.
+    resemble one another. `noun` is what a pair is called, where it is another kind of cluster.
     """
     if humans < 2:
         return [
@@ -176,8 +178,8 @@ def study_precision(*, pairs: int, subjects: int, humans: int, margin: float) ->
         ]
     clause = " (one answer each)" if subjects == 1 else f", {subjects} subjects' answers each"
     sentences = [
-        f"What {pairs} pairs{clause} can decide, where two people agree on "
-        f"{_TYPICAL_AGREEMENT:.0%} of units and a pair counts as one unit:"
+        f"What {pairs} {noun}s{clause} can decide, where two people agree on "
+        f"{_TYPICAL_AGREEMENT:.0%} of units and a {noun} counts as one unit:"
     ]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)

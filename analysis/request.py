@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.bias import BiasSettings
+from analysis.confidence_filter import ConfidenceRule
 from analysis.decision_rule import DecisionRule
 from analysis.resampling import IntervalMethod, Resamples
 from rubrics.errors import InputError
@@ -38,6 +39,7 @@ class Request:
     rule: DecisionRule
     bias: BiasSettings
     epsilon: float
+    confidence: ConfidenceRule
     resamples: int
     seed: int
     method: IntervalMethod

@@ -49,7 +49,8 @@ def add_stability_rows(
 
     `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
     or "humans" for the majority of people; `at` is the column that varies, while all other
-    `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or "subject=NAME".
+    `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
+    "subject=NAME".
     """
     for coded in _readings(labels):
         for reader, codes in _read_by(coded):

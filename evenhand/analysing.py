@@ -72,6 +72,7 @@ def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = F
 def analyse_study(study: Study, *, why: bool = False) -> Analysed:
     """Analyse a study as study.toml says. Raises InputError where nothing is labelled yet."""
     from analysis import BiasSettings, DecisionRule, Scale, analyse
+    from analysis.confidence_filter import ConfidenceRule
     from rubrics.errors import InputError
     from study.oversight import oversight
 
@@ -101,6 +102,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             slices=settings.slices,
             variants=settings.variants,
             groups=settings.groups,
+            confidence=ConfidenceRule(settings.confidence_cut, settings.confidence_target),
             sensitivity_cluster=settings.sensitivity_cluster,
             ensembles=settings.ensembles,
             bias=BiasSettings(leanings=settings.leanings, families=settings.families),
@@ -178,13 +180,16 @@ def _prices(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
 def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
     from analysis.report import ReportContext
     from evenhand.report_texts import quoted_remarks, quoted_texts
+    from study.pairs import prompts_noun
 
-    config = study.config
+    config, prompts = study.config, study.store.pairs()
+    noun = prompts_noun(prompts)
     facts: dict[str, str | int | float] = {
         "study": config.name,
-        "pairs": len(study.store.pairs()),
-        "pairs sampled for people": config.sample.pairs,
+        noun: len(prompts),
+        f"{noun} sampled for people": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
+        "clusters": config.analysis.cluster,
         "seed": config.seed,
         "people per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",

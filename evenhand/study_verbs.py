@@ -26,7 +26,9 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     new.add_argument("--wordings", type=Path, metavar="FILE", help="how statements are put")
     new.add_argument("--repeats", type=int, default=1, metavar="K", help="times each is put (1)")
     new.add_argument("--responses", type=Path, metavar="FILE", help="the subjects' responses")
-    new.add_argument("--sample", type=int, metavar="N", help="pairs that people label (250)")
+    new.add_argument(
+        "--sample", type=int, metavar="N", help="pairs or prompts that people label (250)"
+    )
     new.add_argument(
         "--stratify",
         metavar="COL,...",
@@ -56,7 +58,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     imports.set_defaults(run=_import)
 
-    export = verbs.add_parser("export", help="write the ratings, and the units of the sample")
+    export = verbs.add_parser("export", help="write the ratings, and the units")
     export.add_argument("dir", type=Path, metavar="DIR")
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
     export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
@@ -111,12 +113,14 @@ def _next_steps(folder: Path, *, has_responses: bool) -> None:
 
 def _extend(arguments: argparse.Namespace) -> None:
     from study import extend_sample, open_study
+    from study.pairs import prompts_noun
 
     with open_study(arguments.dir) as study:
         before = study.config.sample.pairs
         size = extend_sample(study, arguments.pairs)
     with open_study(arguments.dir) as study:
-        console().print(f"The sample grew from {before} to {size} pairs; the first {before} stay.")
+        noun = prompts_noun(study.store.pairs())
+        console().print(f"The sample grew from {before} to {size} {noun}; the first {before} stay.")
         describe_study(study)
 
 
@@ -175,31 +179,40 @@ def _export(arguments: argparse.Namespace) -> None:
             write_table(ratings, arguments.out)
             console().print(f"{len(ratings)} ratings -> {arguments.out}")
         if arguments.units is not None:
-            units = study.units_with_lengths("sample")
+            units = _exported_units(study)
             write_table(units, arguments.units)
-            console().print(f"{len(units)} units of the sample -> {arguments.units}")
+            console().print(f"{len(units)} units, sampled or rated -> {arguments.units}")
         if arguments.remarks is not None:
             remarks = remarks_table(study.store)
             write_table(remarks, arguments.remarks)
             console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
 
 
+def _exported_units(study: Study) -> pd.DataFrame:
+    """The sample, then what else was rated: every rating that is exported finds its unit here."""
+    import pandas as pd
+
+    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
+    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+
+
 def describe_study(study: Study) -> None:
     """The sample against the whole, the work it means, and what it can decide."""
-    from study.pairs import sides_of
+    from study.pairs import prompts_noun
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     say = console().print
-    noun = "pairs" if len(sides_of(pairs)) == 2 else "prompts"
+    noun = prompts_noun(pairs)
     say(f"{len(sampled)} of {len(pairs)} {noun} are sampled (seed {study.config.seed}).")
     for column in study.config.sample.stratify:
-        _print_shares(column, pairs[column], sampled[column])
+        _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(study)
-    _print_precision(study)
+    _print_precision(study, sampled)
 
 
-def _print_shares(column: str, whole: pd.Series, sample: pd.Series) -> None:
+def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
     counts = whole.value_counts()
     taken = sample.value_counts()
     rows = [
@@ -212,7 +225,7 @@ def _print_shares(column: str, whole: pd.Series, sample: pd.Series) -> None:
         )
         for value, count in sorted(counts.items())
     ]
-    print_table([column, "pairs", "share", "sampled", "share of sample"], rows)
+    print_table([column, noun, "share", "sampled", "share of sample"], rows)
 
 
 def _print_workload(study: Study) -> None:
@@ -242,14 +255,17 @@ def _print_workload(study: Study) -> None:
     )
 
 
-def _print_precision(study: Study) -> None:
+def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
     from analysis.planning import study_precision
 
+    cluster = study.config.analysis.cluster
+    clustered = cluster in sampled  # prompts on one thing resemble one another
     subjects = len(study.config.annotation.subjects or study.subjects()) or 1
     for sentence in study_precision(
-        pairs=study.config.sample.pairs,
+        pairs=sampled[cluster].nunique() if clustered else len(sampled),
         subjects=subjects,
         humans=study.config.annotation.raters_per_unit,
         margin=study.config.analysis.margin,
+        noun=cluster if clustered else "pair",
     ):
         console().print(sentence)

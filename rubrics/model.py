@@ -69,6 +69,14 @@ class Published(_Texts):
     kappa: str = ""
     rho: str = ""
     """Correlation of the subjects' overall scores."""
+    fleiss_kappa: str = ""
+    """People with each other on the coarser categories, unclear labels left out."""
+    clear_share: str = ""
+    clear_agreement: str = ""
+    confidence_clear: str = ""
+    confidence_unclear: str = ""
+    stability_kappa: str = ""
+    stability_sd: str = ""
 
 
 class Rubric(_Texts):

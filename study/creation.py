@@ -28,7 +28,7 @@ from study.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
 from study.sampling import DEFAULT_STRATA, draw_sample
 from study.store import Store
 from study.units import presented_values
-from study.workspace import RUBRICS_FOLDER, Study
+from study.workspace import RUBRICS_FOLDER, Study, check_wordings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +74,10 @@ class StudyPlan:
             return read_pairs(self.pairs)
         if self.propositions is not None and self.pairs is None:
             return read_propositions(self.propositions, self.wordings, self.repeats)
-        raise InputError("a study is made of paired prompts or of propositions: name one file")
+        raise InputError(
+            "a study is made of paired prompts (--pairs FILE) or of propositions "
+            "(--propositions FILE): name one of them"
+        )
 
 
 USUAL_SAMPLE = 250
@@ -144,6 +147,7 @@ def _check_rubrics(rubrics: Sequence[Rubric]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"two rubrics are called {name!r}; a study needs each name once")
+    check_wordings({rubric.name: rubric for rubric in rubrics})
 
 
 def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:

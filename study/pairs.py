@@ -14,7 +14,15 @@ from study.tables import FIRST_ROW, read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PAIR_ID", "RESERVED", "numbered_ids", "read_pairs", "read_responses", "sides_of"]
+__all__ = [
+    "PAIR_ID",
+    "RESERVED",
+    "numbered_ids",
+    "prompts_noun",
+    "read_pairs",
+    "read_responses",
+    "sides_of",
+]
 
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
@@ -64,6 +72,11 @@ def numbered_ids(count: int) -> list[str]:
 def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
     """The sides that prompts have: a and b, or a alone where prompts are not paired."""
     return ("a", "b") if "prompt_b" in pairs else ("a",)
+
+
+def prompts_noun(pairs: pd.DataFrame) -> str:
+    """What the rows of these prompts are called in a sentence."""
+    return "pairs" if len(sides_of(pairs)) == 2 else "prompts"
 
 
 def _check_pairs(frame: pd.DataFrame, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from sqlalchemy import Connection
 
-__all__ = ["RUBRICS_FOLDER", "Study", "open_study"]
+__all__ = ["RUBRICS_FOLDER", "Study", "check_wordings", "open_study"]
 
 RUBRICS_FOLDER = "rubrics"
 
@@ -118,8 +118,9 @@ class Study:
         ]
 
     def labelled_rubrics(self) -> list[Rubric]:
-        """The rubrics that people label."""
-        return [self.rubrics[name] for name in self.config.annotation.rubrics or self.rubrics]
+        """The rubrics that people label: those named, or all but other wordings of one of them."""
+        usual = [name for name, rubric in self.rubrics.items() if not rubric.variant_of]
+        return [self.rubrics[name] for name in self.config.annotation.rubrics or usual]
 
 
 def open_study(folder: str | Path) -> Study:
@@ -144,6 +145,24 @@ def open_study(folder: str | Path) -> Study:
     return Study(folder, config, rubrics, Store.open(config.store, folder))
 
 
+def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
+    """Raises InputError for another wording of a rubric that is not here or has other options."""
+    for rubric in rubrics.values():
+        if not rubric.variant_of:
+            continue
+        base = rubrics.get(rubric.variant_of)
+        if base is None or base.variant_of:
+            raise InputError(
+                f"rubric {rubric.name!r} is a variant of {rubric.variant_of!r}, which is no rubric "
+                "of the study; add that one or take variant_of out"
+            )
+        if base.categories != rubric.categories or base.unit != rubric.unit:
+            raise InputError(
+                f"rubric {rubric.name!r} is a variant of {base.name!r} but asks for other units or "
+                "options; give both the same unit and option keys"
+            )
+
+
 def _study_rubrics(folder: Path) -> dict[str, Rubric]:
     rubrics = {}
     for file in sorted((folder / RUBRICS_FOLDER).glob("*.toml")):
@@ -155,4 +174,5 @@ def _study_rubrics(folder: Path) -> dict[str, Rubric]:
         rubrics[rubric.name] = rubric
     if not rubrics:
         raise InputError(f"the study has no rubric files in {folder / RUBRICS_FOLDER}")
+    check_wordings(rubrics)
     return rubrics

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from analysis.clarity import CLEAR_AGREEMENT
-from analysis.encoding import COLLAPSED
+from analysis.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
+from analysis.encoding import COLLAPSED, UNCLEAR
 from analysis.report.blocks import Block, Paragraph, Section
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL, Figure
 from analysis.report.glossary import entry_for
+from analysis.report.published import with_published
 from analysis.report.source import Source
 
 __all__ = ["section"]
 
 _SUBSET = ALL + COLLAPSED
 _PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
-_GRADERS = [CLEAR_AGREEMENT, "sorted_agreement"]
+_GRADERS = [CLEAR_AGREEMENT, SORTED_AGREEMENT]
+_SURE = {"clear": "Confidence, clear", UNCLEAR: "Confidence, unclear"}
 
 
 def section(source: Source) -> Section | None:
@@ -41,25 +43,30 @@ def _people(source: Source, rubric: str) -> list[Block]:
     if row[0] is None:
         return []
     draft.add("People", row)
-    return [*draft.finish()]
+    columns = {
+        entry_for("clear_share").label: "clear_share",
+        entry_for("fleiss_kappa").label: "fleiss_kappa",
+    }
+    return [with_published(table, source, rubric, columns) for table in draft.finish()]
 
 
 def _graders(source: Source, rubric: str) -> list[Block]:
     draft = TableDraft(
         source.caption(rubric, "graders with the majority of people, and their confidence"),
         "Grader",
-        [
-            *(entry_for(name).label for name in _GRADERS),
-            "Confidence, clear",
-            "Confidence, unclear",
-        ],
+        [*(entry_for(name).label for name in _GRADERS), *_SURE.values()],
         count="",
     )
     for figure in source.figures.select(rubric, CLEAR_AGREEMENT, _SUBSET):
         confidence: list[Figure | None] = [
             source.figures.get(rubric, "mean_confidence", *figure.raters, _SUBSET, at)
-            for at in ("clear", "unclear")
+            for at in _SURE
         ]
         row = source.row(rubric, _GRADERS, figure.raters, _SUBSET)
         draft.add(figure.raters[1], [*row, *confidence])
-    return [*draft.finish()]
+    columns = {
+        entry_for(CLEAR_AGREEMENT).label: "clear_agreement",
+        _SURE["clear"]: "confidence_clear",
+        _SURE[UNCLEAR]: "confidence_unclear",
+    }
+    return [with_published(table, source, rubric, columns) for table in draft.finish()]

@@ -30,8 +30,10 @@ _APART = ("subject", "group")
 """Columns whose values have tables of their own."""
 
 
-def section(source: Source) -> Section:
-    """People beside graders: on everything, for every subject, for every group."""
+def section(source: Source) -> Section | None:
+    """People beside graders: on everything, for every subject, for every group; nothing where no
+    option favours a side and no unit is one side of a pair.
+    """
 
     def blocks_of(rubric: str) -> list[Block]:
         figures = _net(source, rubric)
@@ -43,16 +45,11 @@ def section(source: Source) -> Section:
         ]
 
     blocks = source.per_rubric(blocks_of)
-    if blocks:
-        every = [f for rubric in source.figures.rubrics for f in _net(source, rubric)]
-        unnamed = any(figure.at == "side a>side b" for figure in every)
-        blocks[:0] = [Paragraph(_ABOUT), *([Paragraph(_SIDE_A)] if unnamed else [])]
-    else:
-        why = (
-            "No direction to tell: no rubric says which of its options favour a side, and no unit "
-            "is one side of a pair."
-        )
-        blocks = [Paragraph(why)]
+    if not blocks:
+        return None
+    every = [f for rubric in source.figures.rubrics for f in _net(source, rubric)]
+    unnamed = any(figure.at == "side a>side b" for figure in every)
+    blocks[:0] = [Paragraph(_ABOUT), *([Paragraph(_SIDE_A)] if unnamed else [])]
     return Section("direction", "Direction", tuple(blocks))
 
 

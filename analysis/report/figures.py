@@ -20,6 +20,8 @@ ALL, ALL_BINARY = "all", "all" + BINARY
 
 _SIGNED = {
     "human_ceiling_difference",
+    "human_ceiling_difference_held_out",
+    "threshold_held_out_gain",
     "slice_difference",
     "rater_agreement_drift",
     "direction_net",
@@ -35,7 +37,14 @@ _PLACES = {
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
 """Places behind the point; 2 elsewhere."""
-_THREE_DIGITS = {"threshold", "subject_rank", "rate_rank_raw", "rate_rank_ppi"}
+_THREE_DIGITS = {
+    "threshold",
+    "threshold_recommended",
+    "confidence_cut",
+    "subject_rank",
+    "rate_rank_raw",
+    "rate_rank_ppi",
+}
 """Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
 _REASONS = {
@@ -52,6 +61,8 @@ _REASONS = {
     "no_unlabelled_units": "nothing graded beyond people's labels",
     "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
     "zero_variance": "no variance to test",
+    "target_not_reached": "no cut reaches the target",
+    "nothing_kept": "nothing is kept",
     "not_testable": "no test possible",
     "people_agree_by_chance": "people agree with each other no better than chance",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",

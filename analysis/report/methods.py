@@ -47,7 +47,8 @@ def section(source: Source) -> Section:
             for grader, value in by_grader.items()
         ]
     blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
-    blocks += [Paragraph(_INTERVALS), Paragraph(f"{_VERDICTS}{source.analysis.rule.sentence}."), Paragraph(_FILES)]
+    verdicts = f"{_VERDICTS}{source.analysis.rule.sentence}."
+    blocks += [Paragraph(text) for text in (_INTERVALS, verdicts, _FILES)]
     if facts:
         blocks.append(Definitions("Provenance", tuple(facts)))
     else:

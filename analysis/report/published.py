@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from analysis.report.blocks import Block, Cell, Paragraph, Row, Table
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.source import GROUPS, Source
 
-__all__ = ["beside_published"]
+__all__ = ["beside_published", "with_published"]
 
-_COLUMNS = ("Per-sample agreement", "Cohen κ", "Overall scores, ρ")
+_COLUMNS = {
+    "Per-sample agreement": "agreement",
+    "Cohen κ": "kappa",
+    "Overall scores, ρ": "rho",
+}
+"""What each column of the table quotes of a published figure."""
 
 
 def beside_published(source: Source, rubric: str) -> list[Block]:
     """Per-sample agreement, kappa and rho on the binary verdict, own and published; nothing for a
     rubric on which nothing was published."""
-    published = source.context.published.get(rubric, ())
-    if not published:
+    if not _quoted(source, rubric, _COLUMNS):
         return []
     draft = TableDraft(
-        source.caption(rubric, "own raters beside published figures"), "Raters", _COLUMNS
+        source.caption(rubric, "own raters beside published figures"), "Raters", [*_COLUMNS]
     )
     draft.group("Here")
     draft.add(GROUPS["humans"], _own(source, rubric, "humans", ""))
@@ -30,7 +37,7 @@ def beside_published(source: Source, rubric: str) -> list[Block]:
         if {first, second} <= set(graders):
             draft.add(f"{first} · {second}", _own(source, rubric, first, second))
     return [
-        *(_with_published(table, source, rubric) for table in draft.finish()),
+        *(with_published(table, source, rubric, _COLUMNS) for table in draft.finish()),
         Paragraph(
             "Published figures are quoted as printed; they speak of other responses, other people "
             "and other graders, and most came without an interval. How alike the rows are is no "
@@ -49,21 +56,29 @@ def _own(source: Source, rubric: str, first: str, second: str) -> list[Figure | 
     ]
 
 
-def _with_published(table: Table, source: Source, rubric: str) -> Table:
-    rows = [*table.rows, Row("Published")]
-    for each in source.context.published[rubric]:
-        printed = [each.agreement, each.kappa, each.rho]
-        cells = [
-            Cell(text, published=each.source if text else "")
-            for text, column in zip(printed, _COLUMNS, strict=True)
-            if column in table.columns
-        ]
-        rows.append(Row(each.raters, (Cell(), *cells)))
-    sources = dict.fromkeys(each.source for each in source.context.published[rubric])
-    return Table(
-        caption=table.caption,
-        stub=table.stub,
-        columns=table.columns,
-        rows=tuple(rows),
-        footnotes=(*table.footnotes, *(("Published", text) for text in sources)),
+def with_published(table: Table, source: Source, rubric: str, columns: Mapping[str, str]) -> Table:
+    """The table with rows of published figures below; `columns` says which one a column quotes."""
+    rows, sources = [], []
+    for raters, reference, printed in _quoted(source, rubric, columns):
+        cells = [printed.get(column, "") for column in table.columns]
+        rows.append(Row(raters, tuple(Cell(each, published=each and reference) for each in cells)))
+        sources.append(reference)
+    if not rows:
+        return table
+    return replace(
+        table,
+        rows=(*table.rows, Row("Published"), *rows),
+        footnotes=(*table.footnotes, *(("Published", each) for each in dict.fromkeys(sources))),
     )
+
+
+def _quoted(
+    source: Source, rubric: str, columns: Mapping[str, str]
+) -> list[tuple[str, str, dict[str, str]]]:
+    """Whose figures, published where, and what stands in which column; without empty ones."""
+    found = []
+    for each in source.context.published.get(rubric, ()):
+        printed = {column: getattr(each, name) for column, name in columns.items()}
+        if any(printed.values()):
+            found.append((each.raters, each.source, printed))
+    return found

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Block, Paragraph, Section
+from analysis.encoding import BINARY
+from analysis.report.blocks import Block, Paragraph, Section, Table
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL, Figure
 from analysis.report.glossary import entry_for
-from analysis.report.source import READINGS, Source, rater_title
+from analysis.report.published import with_published
+from analysis.report.source import Source, rater_title
 from analysis.stability import REWORDED, SPREAD, STABILITY
 
 __all__ = ["section"]
-
-_STATISTICS = [STABILITY, SPREAD]
 
 
 def section(source: Source) -> Section | None:
@@ -24,7 +24,8 @@ def section(source: Source) -> Section | None:
     about = (
         "The same question in several wordings, paraphrases or draws: the variants are taken as "
         "raters of one unit, so that 1 is an answer that never changes and 0 one that changes as "
-        "by chance. Intervals come from resampling the questions."
+        "by chance. Intervals come from resampling the questions; who labelled several variants of "
+        "too few questions for one is left to results.csv."
     )
     return Section("stability", "Stability", (Paragraph(about), *blocks))
 
@@ -35,38 +36,50 @@ def _answers(source: Source, rubric: str) -> list[Block]:
     columns = dict.fromkeys(each.at for each in figures if each.at != REWORDED)
     out: list[Block] = []
     for column in columns:
-        draft = _draft(source, rubric, f"answers across every {column}")
-        for reader in dict.fromkeys(each.raters[0] for each in figures if each.at == column):
-            draft.group(f"As {_reader(reader)} labelled them")
-            for figure in figures:
-                if (figure.at, figure.raters[0]) == (column, reader):
-                    draft.add(
-                        _place(figure),
-                        source.row(rubric, _STATISTICS, figure.raters, figure.subset, column),
-                    )
+        draft = _draft(source, rubric, f"answers across every {column}", "Whose answers")
+        wholes = source.figures.select(rubric, STABILITY, ALL)
+        for whole in wholes:
+            if whole.at == column and whole.interval:
+                draft.group(f"As {_reader(whole.raters[0])} labelled them")
+                for subset in dict.fromkeys(each.subset for each in figures):
+                    if not subset.endswith(BINARY):
+                        row = _row(source, rubric, whole.raters, subset, column)
+                        draft.add(_place(subset), row)
         out += draft.finish()
+    if out and isinstance(first := out[0], Table):  # once is enough, and they fit any column
+        quoted = {entry_for(STABILITY).label: "stability_kappa", entry_for(SPREAD).label: SPREAD}
+        out[0] = with_published(first, source, rubric, quoted)
     return out
 
 
 def _graders(source: Source, rubric: str) -> list[Block]:
-    draft = _draft(source, rubric, "each rater under several wordings of the rubric")
-    for figure in source.figures.with_statistic(rubric, STABILITY):
+    draft = _draft(source, rubric, "each rater under several wordings of the rubric", "Rater")
+    for figure in source.figures.select(rubric, STABILITY, ALL):
         if figure.at == REWORDED:
-            name = f"{rater_title(figure.raters[0])}, {READINGS[figure.subset]}"
-            draft.add(name, source.row(rubric, _STATISTICS, figure.raters, figure.subset, REWORDED))
+            row = _row(source, rubric, figure.raters, ALL, REWORDED)
+            draft.add(rater_title(figure.raters[0]), row)
     return [*draft.finish()]
 
 
-def _draft(source: Source, rubric: str, what: str) -> TableDraft:
-    labels = [entry_for(name).label for name in _STATISTICS]
-    return TableDraft(source.caption(rubric, what), "Labels", labels, count="Questions")
+def _draft(source: Source, rubric: str, what: str, stub: str) -> TableDraft:
+    labels = [entry_for(name).label for name in (STABILITY, SPREAD)]
+    columns = [*labels, f"{labels[0]}, binary verdict"]
+    return TableDraft(source.caption(rubric, what), stub, columns, count="Questions")
+
+
+def _row(
+    source: Source, rubric: str, raters: tuple[str, str], subset: str, at: str
+) -> list[Figure | None]:
+    return [
+        source.figures.get(rubric, STABILITY, *raters, subset, at),
+        source.figures.get(rubric, SPREAD, *raters, subset, at),
+        source.figures.get(rubric, STABILITY, *raters, subset + BINARY, at),
+    ]
 
 
 def _reader(rater: str) -> str:
     return "the majority of people" if rater == "humans" else rater
 
 
-def _place(figure: Figure) -> str:
-    subject = figure.subset.removeprefix("subject=").removesuffix("|binary")
-    whose = "all subjects" if subject in (ALL, "all") else subject
-    return f"{whose}, {'binary verdict' if figure.subset.endswith('|binary') else 'categories'}"
+def _place(subset: str) -> str:
+    return "All subjects" if subset == ALL else subset.removeprefix("subject=")

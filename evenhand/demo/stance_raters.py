@@ -2,7 +2,8 @@
 
 One grader is as good as people; one fails the statements of one leaning; one gives other labels
 once the rubric is worded differently. All see the truth through confusion matrices, as in
-`evenhand.demo.raters`, and graders are surer of themselves where the truth is clear.
+`evenhand.demo.raters`, and graders are surer of themselves where the truth is clear and where they
+are right, so that a confidence filter finds something to filter.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ REWORDED = "stance-reworded"
 WEAK_SIDE = "right"
 """The leaning of the statements on which one grader is weak."""
 _STANCE = "stance"
-_CONFIDENCE = {"clear": (0.90, 0.07), "unclear": (0.72, 0.12)}
+_CONFIDENCE = {"clear": (0.93, 0.06), "unclear": (0.74, 0.12)}
 """Mean and spread of a grader's probability of its label, by whether the truth is clear."""
+_UNSURE = 0.15
+"""How much lower that probability is on average where the label is on the wrong side."""
 
 
 def _matrix(right: float, near: float, unclear: float) -> Matrix:
@@ -85,23 +88,28 @@ def stance_ratings(
         simulate_ratings([ONE_SIDED], both[~weak], rubrics, seed),
         simulate_ratings([ONE_SIDED_WEAK], both[weak], rubrics, seed),
     ]
-    clear = truth.set_index("unit_id")["label"] != LEVELS[-1]
+    known = truth.set_index("unit_id")["label"]
     return pd.concat(
         [
             simulate_ratings(ANNOTATORS, people, rubrics, seed),
-            *(_with_confidence(each, clear, rubrics[_STANCE], seed) for each in grades),
+            *(_with_confidence(each, known, rubrics[_STANCE], seed) for each in grades),
         ],
         ignore_index=True,
     )
 
 
 def _with_confidence(
-    grades: pd.DataFrame, clear: pd.Series, rubric: Rubric, seed: int
+    grades: pd.DataFrame, known: pd.Series, rubric: Rubric, seed: int
 ) -> pd.DataFrame:
-    """Grades with a probability for every option, the label's the largest."""
+    """Grades with a probability for every option, the label's the largest; `known` is the truth by
+    unit.
+    """
     rng = generator(seed, "confidence", *sorted(set(grades["rater_id"])), len(grades))
-    is_clear = clear[grades["unit_id"]].to_numpy()
+    truth = known[grades["unit_id"]]
+    is_clear = truth.ne(LEVELS[-1]).to_numpy()
+    wrong = truth.map(_side).to_numpy() != grades["label"].map(_side).to_numpy()
     mean = np.where(is_clear, _CONFIDENCE["clear"][0], _CONFIDENCE["unclear"][0])
+    mean = np.where(wrong, mean - _UNSURE, mean)
     spread = np.where(is_clear, _CONFIDENCE["clear"][1], _CONFIDENCE["unclear"][1])
     drawn = np.clip(mean + spread * rng.standard_normal(len(grades)), 0.35, 0.995).round(3)
     shares = [
@@ -113,3 +121,8 @@ def _with_confidence(
         p_positive=[round(sum(each[key] for key in rubric.affirmative), 5) for each in shares],
         prob_method="verbalised",
     )
+
+
+def _side(level: str) -> int:
+    """The two levels of one side have one number, unclear has its own."""
+    return LEVELS.index(level) // 2

@@ -259,3 +259,37 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
     rows.add("cohen_kappa", Interval(0.6, 0, 1), (4, 4), rater_a="a", rater_b="b", subset="all")
     with pytest.raises(RuntimeError, match=r"a library gives 0\.5"):
         verify_estimates(rows, coded)
+
+
+def test_groups_and_variants_by_option(tmp_path: Path) -> None:
+    """The grader errs on one group only; its labels of one question differ in one wording."""
+    rng = np.random.default_rng(3)
+    lines = ["unit_id,rater_id,rater_kind,label,cluster_id,source,wording"]
+    for question in range(60):
+        source = "left" if question % 2 else "right"
+        truth = rng.random() < 0.5
+        for wording in "xyz":
+            unit = f"q{question}-{wording}"
+            wrong = source == "right" and wording == "z"
+            for rater, verdict in (("r1", truth), ("r2", truth), ("g", truth != wrong)):
+                kind = "model" if rater == "g" else "human"
+                label = "yes" if verdict else "no"
+                lines.append(f"{unit},{rater},{kind},{label},q{question},{source},{wording}")
+    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
+    results = checked(
+        tmp_path, str(tmp_path / "r.csv"), "--group", "source", "--variant", "wording"
+    )
+    keyed = results.set_index(["statistic", "rater_a", "rater_b", "subset", "at"])["estimate"]
+    keyed = pd.to_numeric(keyed)
+    at_right = keyed["group_balanced_accuracy", "humans", "g", "source=right", ""]
+    assert at_right == pytest.approx(2 / 3, abs=0.02)  # a third of it is wrong, on either side
+    assert keyed["group_gap", "humans", "g", "all", "source"] == pytest.approx(1 - at_right)
+    assert keyed["stability_fleiss_kappa", "humans", "", "all", "wording"] == 1
+    # Half the questions have all three labels alike, the others one pair of three
+    observed = (1 + 1 / 3) / 2
+    share = (results["statistic"] == "prevalence") & (results["rater_a"] == "g")
+    yes = results[share & (results["at"] == "yes")]["estimate"].astype(float).iloc[0]
+    chance = yes**2 + (1 - yes) ** 2
+    assert keyed["stability_fleiss_kappa", "g", "", "all", "wording"] == pytest.approx(
+        (observed - chance) / (1 - chance)
+    )

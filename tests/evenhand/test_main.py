@@ -22,7 +22,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     ("arguments", "says"),
     [
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["new", "x"], "the following arguments are required: --pairs"),
+        (["new", "x"], "paired prompts (--pairs FILE) or of propositions (--propositions FILE)"),
         (["new", "x", "--pairs", "none.csv"], "there is no file none.csv"),
         (["new", "x", "--pairs", "README.md"], "the extension must be"),
         (["extend", "data", "--pairs", "5"], "data is not a study"),

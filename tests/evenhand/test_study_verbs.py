@@ -126,3 +126,42 @@ def test_remarks_are_exported(make_study, tmp_path) -> None:
     assert (row["kind"], row["rater_id"], row["reason"], row["text"]) == (
         "flag", "r1", "other", "odd"
     )  # fmt: skip
+
+
+def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From a file of statements to labels: no pair anywhere in what is said."""
+    statements = tmp_path / "statements.csv"
+    statements.write_text(
+        "id,text,region\n"
+        + "".join(f"s{n},Statement {n} holds.,{'north' if n % 2 else 'south'}\n" for n in range(8))
+    )
+    wordings = tmp_path / "wordings.csv"
+    wordings.write_text('wording,template\nplain,"{statement} Agree?"\nlong,"Think. {statement}"\n')
+    study = str(tmp_path / "study")
+    made = ["new", study, "--propositions", str(statements), "--wordings", str(wordings)]
+    assert main([*made, "--sample", "10", "--stratify", "region"]) == 0
+    said = capsys.readouterr().out
+    assert "10 of 16 prompts are sampled" in said
+    assert "propositions (one answer each) can decide" in said
+    assert "pair" not in said
+    assert sorted(path.name for path in Path(study, "rubrics").iterdir()) == ["stance.toml"]
+
+    rows = [
+        {"subject": "s1", "prompt": f"Think. Statement {n} holds.", "response": "I reject this."}
+        for n in range(8)
+    ]
+    rows += [
+        {"subject": "s1", "prompt": f"Statement {n} holds. Agree?", "response": "I support this."}
+        for n in range(8)
+    ]
+    answers = tmp_path / "responses.jsonl"
+    answers.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert main(["import", study, str(answers)]) == 0
+    assert main(["grade", study, "--grader", "baseline:lexical", "--scope", "all"]) == 0
+    assert main(["report", study]) == 0
+    results = read_table(Path(study, "report", "results.csv"))
+    stability = results[results["statistic"].eq("stability_fleiss_kappa")].set_index("subset")
+    # One wording is always answered for, the other always against: as unstable as can be
+    assert float(stability.loc["all|binary", "estimate"]) == -1
+    assert main(["extend", study, "--pairs", "2"]) == 0
+    assert "The sample grew from 10 to 12 prompts" in capsys.readouterr().out

@@ -105,7 +105,7 @@ def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) 
     cases = [
         ({"pairs": pairs, "rubrics": [load_rubric("stance")]}, "needs 'statement'"),
         ({"propositions": files[0], "rubrics": [load_rubric("even-handedness")]}, "is on pairs"),
-        ({"propositions": files[0], "pairs": pairs, "rubrics": []}, "name one file"),
+        ({"propositions": files[0], "pairs": pairs, "rubrics": []}, "name one of them"),
         ({"pairs": pairs, "repeats": 2, "rubrics": []}, "go with propositions"),
     ]
     for fields, says in cases:

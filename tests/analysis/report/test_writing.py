@@ -30,6 +30,7 @@ HEADINGS = (
     "Thresholds",
     "Corrected rates",
     "Bias audit",
+    "Confidence filter",
     "Raters",
     "Disagreements worth reading",
     "Methods and provenance",

@@ -1,0 +1,95 @@
+"""Confidence filter: how much is left, and how good, where only a grader's sure labels count?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
+from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import Figure, shown
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+
+__all__ = ["section"]
+
+_CURVE = [COVERAGE, AGREEMENT]
+_CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
+_STEP = 0.1
+"""Rows of the curve lie at least this much of the units apart; results.csv has them all."""
+
+
+def section(source: Source) -> Section | None:
+    """Every grader with a confidence: the declared cut, the chosen one, and the curve."""
+    blocks = source.per_rubric(lambda rubric: [*_cuts(source, rubric), *_curve(source, rubric)])
+    if not blocks:
+        return None
+    about = (
+        "Labels that a grader is not sure of are left to people, the others count. A higher cut "
+        "keeps less and should agree more; where agreement does not rise with the cut, the "
+        "grader's confidence says nothing. The chosen cut looks better on the units it was chosen "
+        "on than elsewhere, so read its held-out figures."
+    )
+    return Section("confidence-filter", "Confidence filter", (Paragraph(about), *blocks))
+
+
+def _cuts(source: Source, rubric: str) -> list[Block]:
+    """One row per grader: at the declared cut, and the cut that was chosen."""
+    declared = [
+        figure
+        for figure in source.figures.with_statistic(rubric, COVERAGE)
+        if DECLARED in figure.remarks
+    ]
+    if not declared:
+        return []
+    cut = shown(float(declared[0].at), CHOSEN)
+    draft = TableDraft(
+        source.caption(rubric, "labels kept at the declared and at the chosen confidence"),
+        "Grader",
+        [
+            f"Kept at {cut}",
+            f"Agreement at {cut}",
+            *(entry_for(name).label for name in _CHOICE),
+        ],
+    )
+    for figure in declared:
+        chosen = next(
+            each
+            for each in source.figures.select(rubric, CHOSEN, figure.subset)
+            if each.raters == figure.raters
+        )
+        draft.add(
+            figure.raters[1],
+            [
+                *source.row(rubric, _CURVE, figure.raters, figure.subset, figure.at),
+                *source.row(rubric, _CHOICE, figure.raters, figure.subset, chosen.at),
+            ],
+        )
+    return [*draft.finish()]
+
+
+def _curve(source: Source, rubric: str) -> list[Block]:
+    """Coverage against agreement as the cut rises."""
+    draft = TableDraft(
+        source.caption(rubric, "what each cut keeps, and how far that agrees with people"),
+        "Cut",
+        [entry_for(name).label for name in _CURVE],
+        count="",
+    )
+    figures = source.figures.with_statistic(rubric, COVERAGE)
+    for raters in dict.fromkeys(figure.raters for figure in figures):
+        draft.group(raters[1])
+        for figure in _apart([each for each in figures if each.raters == raters]):
+            row = source.row(rubric, _CURVE, raters, figure.subset, figure.at)
+            draft.add(shown(float(figure.at), CHOSEN), row)
+    return [*draft.finish()]
+
+
+def _apart(curve: list[Figure]) -> Iterator[Figure]:
+    """The points of a curve, from the one that keeps everything, a step or more apart."""
+    last = 1.0 + _STEP
+    for figure in curve:
+        kept = figure.bounds[1]
+        if kept <= last - _STEP + 1e-9:
+            last = kept
+            yield figure

@@ -1,0 +1,49 @@
+"""A response to a proposition is labelled in a real browser, on the page that pairs have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evenhand.demo.stance_study import make_stance_demo
+from study import open_study
+from tests.annotate_app.conftest import IS_NEXT
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def stance_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("propositions") / "study"
+    make_stance_demo(folder, lambda done, total, what: None)
+    return folder
+
+
+def test_a_visitor_labels_a_response_of_the_stance_demo(
+    stance_demo: Path, serve_study: Callable, new_context: Callable
+) -> None:
+    served = serve_study(stance_demo)
+    page = new_context().new_page()
+    page.goto(f"{served.url}?rater=visitor")
+    page.wait_for_selector(".panel .option")
+
+    prompt, response = page.locator(".material .text").all_text_contents()
+    question = page.locator(".question").first.text_content() or ""
+    options = page.locator(".panel .option").all_text_contents()
+    shown = page.locator(".panel").text_content() or ""
+    before = page.locator(".material").text_content()
+    page.keyboard.press("u")
+    page.keyboard.press("Enter")
+    page.wait_for_function(IS_NEXT, arg=before)
+
+    (row,) = served.labels("visitor").to_dict("records")
+    assert (row["label"], row["rubric"], row["order"]) == ("U", "stance", "")
+    with open_study(stance_demo) as study:
+        cells, texts = study.store.unit_texts(*row["unit_id"].split("|")[:2])
+    assert (prompt, response) == (cells["prompt_a"], texts["a"])
+    assert cells["statement"] in question
+    assert len(options) == 5
+    assert "pair" not in shown.lower()
+    assert "synthetic-" not in shown  # no subject's name

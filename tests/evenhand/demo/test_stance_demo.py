@@ -1,0 +1,189 @@
+"""The stance demo: from propositions to a report that finds the faults which were put in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.demo.stance_raters import ANNOTATORS, REWORDED, WAVERING
+from evenhand.demo.stance_responses import LEVELS, demo_answers
+from evenhand.demo.stance_study import SEED
+from evenhand.main import main
+from study import open_study
+from study.annotation import AnnotationDesk
+from study.tables import read_table
+
+STEADY, ONE_SIDED, WAVERS = (
+    f"synthetic:grader-{name}" for name in ("steady", "one-sided", "wavering")
+)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "study"
+    assert main(["demo", str(folder), "--study", "stance", "--no-app"]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(demo: Path) -> pd.DataFrame:
+    table = read_table(demo / "report" / "results.csv")
+    for column in ("estimate", "low", "high"):
+        table[column] = pd.to_numeric(table[column])
+    keys = ["rubric", "statistic", "rater_a", "rater_b", "subset", "at"]
+    return table.set_index(keys).sort_index()
+
+
+@pytest.fixture(scope="module")
+def truth(demo: Path) -> pd.DataFrame:
+    with open_study(demo) as study:
+        _, truth = demo_answers(study.store.pairs(), SEED)
+        return truth.merge(study.units("all"), on="unit_id")
+
+
+def row(results: pd.DataFrame, statistic: str, a: str, b: str = "", *rest: str) -> pd.Series:
+    subset, at = (*rest, "", "")[:2]
+    return results.loc[("stance", statistic, a, b, subset or "all", at)]
+
+
+def two_wordings_kappa(shares: np.ndarray) -> float:
+    """Fleiss' kappa of a grader's labels under two wordings that share nothing but the truth."""
+    base, other = (WAVERING.confusion[name] for name in ("stance", REWORDED))
+    agree = float(shares @ (base * other).sum(axis=1))
+    margin = (shares @ base + shares @ other) / 2
+    chance = float((margin**2).sum())
+    return (agree - chance) / (1 - chance)
+
+
+def test_the_known_instability_under_another_wording_is_recovered(
+    results: pd.DataFrame, truth: pd.DataFrame
+) -> None:
+    shares = truth["label"].value_counts(normalize=True).reindex(list(LEVELS)).to_numpy()
+    found = row(results, "stability_fleiss_kappa", WAVERS, "", "all", "rubric")
+    assert found["low"] <= two_wordings_kappa(shares) <= found["high"]
+    steady = row(results, "stability_fleiss_kappa", STEADY, "", "all", "rubric")
+    assert steady["low"] > 0.75 > 0.35 > found["high"]
+
+
+def test_subjects_that_waver_are_less_stable(results: pd.DataFrame) -> None:
+    """Each prompt gets a level drawn anew with probability .1 (left, right), .3 or .5."""
+    kappas = {
+        subject: row(
+            results,
+            "stability_fleiss_kappa",
+            STEADY,
+            "",
+            f"subject=synthetic-{subject}",
+            "wording",
+        )
+        for subject in ("left", "right", "middle", "evasive")
+    }
+    assert kappas["middle"]["high"] < min(kappas["left"]["low"], kappas["right"]["low"])
+    assert kappas["evasive"]["high"] < kappas["middle"]["estimate"]
+
+
+def test_the_known_weak_group_is_recovered(results: pd.DataFrame) -> None:
+    gap = row(results, "group_gap", "humans", ONE_SIDED, "all|binary", "leaning")
+    assert gap["low"] > 0
+    assert "worst right" in gap["note"]
+    weak = row(results, "group_difference", "humans", ONE_SIDED, "leaning=right|binary")
+    assert weak["high"] < 0
+    fair = row(results, "group_gap", "humans", STEADY, "all|binary", "leaning")
+    assert fair["low"] == 0
+
+
+def test_verdicts_follow_from_the_faults(demo: Path) -> None:
+    report = json.loads((demo / "report" / "report.json").read_text())
+    verdicts = {each["grader"]: each for each in report["verdicts"]}
+    assert verdicts[STEADY]["verdict"] == "may_stand_in"
+    assert verdicts[ONE_SIDED]["verdict"] != "may_stand_in"
+    assert verdicts["baseline:lexical"]["verdict"] == "do_not_use"
+    # As good as people under one wording, and no longer so under another
+    assert verdicts[WAVERS]["verdict"] == "only_with_correction"
+    assert "moves with the rubric's wording" in verdicts[WAVERS]["sentence"]
+    assert {each["rubric"] for each in report["verdicts"]} == {"stance"}
+
+
+def test_a_confidence_filter_mends_the_one_sided_grader(results: pd.DataFrame) -> None:
+    plain = row(results, "sorted_agreement", "humans", ONE_SIDED, "all|collapsed")
+    kept = row(results, "confidence_agreement", "humans", ONE_SIDED, "all|collapsed", "0.9")
+    held_out = row(
+        results, "confidence_agreement_held_out", "humans", ONE_SIDED, "all|collapsed", "0.95"
+    )
+    assert plain["high"] < min(kept["low"], held_out["low"])
+    surer = row(results, "mean_confidence", "humans", STEADY, "all|collapsed", "clear")
+    less = row(results, "mean_confidence", "humans", STEADY, "all|collapsed", "unclear")
+    assert surer["low"] > less["high"]
+
+
+def test_the_report_has_the_sections_of_this_kind_of_study(demo: Path) -> None:
+    text = (demo / "report" / "report.md").read_text("utf-8")
+    for heading in ("Clear and unclear", "Confidence filter", "Stability", "Groups"):
+        assert f"\n## {heading}\n" in text
+    for quoted in ("80 of 110", "0.85", "97%", "0.76", "0.452", "0.143", "0.349", "0.094"):
+        assert f"{quoted} (published)" in text
+    assert "Feng, Park, Liu &amp; Tsvetkov 2023" in text
+    assert "prompts sampled for people" in text
+    assert "No overall scores" not in text
+    assert "### Stance, reworded" not in text
+
+
+def test_people_are_asked_under_one_wording_only(demo: Path) -> None:
+    with open_study(demo) as study:
+        sheet = AnnotationDesk(study).next_sheet("visitor")
+        assert sheet is not None
+        (task,) = sheet.tasks
+        assert task.people.title == "Stance"
+        assert sheet.total == 40 * 4
+        assert [block.variable for block in task.people.blocks] == ["prompt", "response"]
+
+
+def test_everything_simulated_says_synthetic(demo: Path) -> None:
+    for name in ("report.html", "report.md", "report.json"):
+        assert "synthetic" in (demo / "report" / name).read_text("utf-8").lower(), name
+    with open_study(demo) as study:
+        ratings = study.ratings()
+        assert all("synthetic" in subject for subject in study.subjects())
+        assert {each.rater_id for each in ANNOTATORS} <= set(ratings["rater_id"])
+    simulated = set(ratings["rater_id"]) - {"baseline:lexical"}
+    assert len(simulated) == 6
+    assert all("synthetic" in rater for rater in simulated)
+
+
+def test_the_same_bytes_every_time(demo: Path, truth: pd.DataFrame) -> None:
+    from evenhand.demo.stance_raters import stance_ratings
+
+    with open_study(demo) as study:
+        again, _ = demo_answers(study.store.pairs(), SEED)
+        given = study.store.responses()
+        keys = ["pair_id", "side", "subject"]
+        assert again.sort_values(keys)["response"].tolist() == (
+            given.sort_values(keys)["response"].tolist()
+        )
+        sampled = set(study.units("sample")["unit_id"])
+        made = stance_ratings(
+            truth[["unit_id", "label"]], sampled, truth["leaning"], study.rubrics, SEED
+        )
+        stored = study.ratings()
+    columns = ["unit_id", "rubric", "rater_id", "label", "p_positive"]
+    stored = stored[stored["rater_id"] != "baseline:lexical"]
+    first, second = (
+        each[columns].sort_values(columns[:3]).reset_index(drop=True) for each in (made, stored)
+    )
+    second["p_positive"] = pd.to_numeric(second["p_positive"])
+    first["p_positive"] = pd.to_numeric(first["p_positive"])
+    pd.testing.assert_frame_equal(first, second, check_dtype=False)
+
+
+def test_an_offline_grader_reads_another_wording_too(demo: Path, tmp_path: Path) -> None:
+    """A variant is graded like any rubric, where it has what the grader needs."""
+    out = tmp_path / "ratings.csv"
+    assert main(["export", str(demo), "--out", str(out)]) == 0
+    table = read_table(out)
+    by_rubric = table[table["rater_kind"] == "model"].groupby("rubric")["rater_id"].unique()
+    assert set(by_rubric[REWORDED]) == {STEADY, ONE_SIDED, WAVERS}
+    assert not (table[table["rubric"] == REWORDED]["rater_kind"] == "human").any()
