@@ -152,8 +152,8 @@ def test_a_constant_reader_is_undefined_with_its_reason() -> None:
 
 
 def test_the_two_sides_of_a_pair_are_questions_of_their_own() -> None:
-    """Answers to one side must neither hide nor be mixed with those to the other: side a is the
-    same in both wordings of each of 12 pairs, side b never is, so half of the pairs of labels agree.
+    """Answers to one side must neither hide nor be mixed with those to the other: of 12 pairs side
+    a is the same in both wordings, side b never is, so half of the pairs of labels agree.
     """
     steady, moved = np.array([["1", "1"], ["4", "4"]] * 6), np.array([["1", "4"], ["4", "1"]] * 6)
     parts = []
