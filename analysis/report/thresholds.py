@@ -40,7 +40,7 @@ def section(source: Source) -> Section:
 
     def blocks_of(rubric: str) -> list[Block]:
         found = _advised(source, rubric, [MAIN])
-        sentences = tuple(_sentence(source, rubric, figure) for figure in found)
+        sentences = tuple(_traced(source, rubric, figure) for figure in found)
         advice = [Items("What to use", sentences)] if sentences else []
         return [*advice, *_tuned(source, rubric, list(OBJECTIVES)), *_quality(source, rubric)]
 
@@ -112,6 +112,22 @@ def _default(source: Source, rubric: str, of: Figure) -> str:
     return ""
 
 
+def _evidence(source: Source, rubric: str, advised: Figure) -> tuple[Figure | None, Figure | None]:
+    """The tuned threshold and its held-out gain."""
+    names = ("threshold", "threshold_held_out_gain")
+    tuned, gain = (
+        source.figures.get(rubric, name, *advised.raters, ALL_BINARY, advised.at) for name in names
+    )
+    return tuned, gain
+
+
+def _traced(source: Source, rubric: str, advised: Figure) -> str:
+    """The sentence with the rows that it was read off."""
+    rows = [advised, *_evidence(source, rubric, advised)]
+    lines = ", ".join(str(figure.line) for figure in rows if figure)
+    return f"{_sentence(source, rubric, advised)} (results.csv rows {lines})"
+
+
 def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     """What to use, in plain words, with the numbers that carry it."""
     reference, grader = advised.raters
@@ -119,10 +135,7 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     kind, reason, *others = advised.remarks
     at = _default(source, rubric, advised)
     default = shown(float(at), "threshold") if at else "the default"
-    tuned = source.figures.get(rubric, "threshold", reference, grader, ALL_BINARY, advised.at)
-    gain = source.figures.get(
-        rubric, "threshold_held_out_gain", reference, grader, ALL_BINARY, advised.at
-    )
+    tuned, gain = _evidence(source, rubric, advised)
     best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
     won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
     whom = rater_title(reference).lower() if reference == "humans" else reference
