@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     )
     from analysis.decisions import (
         CeilingDifference,
+        ProbabilityScores,
         TunedThreshold,
         human_ceiling,
+        score_probabilities,
         tune_threshold,
     )
     from analysis.encoded import (
@@ -125,6 +127,7 @@ __all__ = [
     "KappaTest",
     "Majority",
     "PredictionPowered",
+    "ProbabilityScores",
     "RoganGladen",
     "Scale",
     "Scenario",
@@ -158,6 +161,7 @@ __all__ = [
     "ppi_plus_plus",
     "rank_graders",
     "rogan_gladen",
+    "score_probabilities",
     "scott_pi",
     "specific_agreement",
     "stuart_maxwell",
@@ -180,6 +184,7 @@ _HOMES = {
     "IntraRater": "analysis.procedures",
     "KappaTest": "analysis.sample_size",
     "Majority": "analysis.procedures",
+    "ProbabilityScores": "analysis.decisions",
     "PredictionPowered": "analysis.rate_functions",
     "RoganGladen": "analysis.rate_functions",
     "Scale": "analysis.scale",
@@ -213,6 +218,7 @@ _HOMES = {
     "pass_chance": "analysis.planning",
     "ppi_plus_plus": "analysis.rate_functions",
     "rank_graders": "analysis.selection",
+    "score_probabilities": "analysis.decisions",
     "rogan_gladen": "analysis.rate_functions",
     "scott_pi": "analysis.functions",
     "specific_agreement": "analysis.functions",

@@ -35,6 +35,7 @@ __all__ = [
     "add_baseline_rows",
     "add_ceiling_rows",
     "baselines",
+    "with_and_among_humans",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -54,14 +55,9 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
     pairs of raters that share at least 30 of those units.
     """
     coded, resamples = kappas.coded, kappas.resamples
-    humans, kappa = coded.members("human"), deciding_kappa(coded)
     for grader in coded.members(kind):
         within = coded.labelled[:, grader]
-        shared = shared_units(coded, resamples, within)
-        with_grader = [
-            (human, grader) for human in humans if shared[human, grader] >= MIN_SHARED_UNITS
-        ]
-        mean = kappas.over(with_grader, within)[kappa] if with_grader else None
+        mean = _with_humans(kappas, grader)
         people = _among_humans(kappas, within)
         _add_difference(rows, coded, resamples, coded.raters[grader], within, mean, people)
 
@@ -109,6 +105,30 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
                     "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans",
                 ),
             )
+
+
+def with_and_among_humans(
+    kappas: KappaMeans, retuned: Coded, grader: int
+) -> tuple[MeanOverPairs | None, MeanOverPairs | None]:
+    """Both sides of the ceiling difference where a grader's verdicts are other than in `kappas`.
+
+    `retuned` differs in that grader's codes only, and labels the same units: people's side is taken
+    from `kappas`, which may know it already. None where too few units are shared.
+    """
+    kind = deciding_kappa(retuned)
+    mean = _with_humans(KappaMeans(retuned, kappas.resamples, [kind]), grader)
+    return mean, _among_humans(kappas, retuned.labelled[:, grader])
+
+
+def _with_humans(kappas: KappaMeans, grader: int) -> MeanOverPairs | None:
+    coded, within = kappas.coded, kappas.coded.labelled[:, grader]
+    shared = shared_units(coded, kappas.resamples, within)
+    pairs = [
+        (human, grader)
+        for human in coded.members("human")
+        if shared[human, grader] >= MIN_SHARED_UNITS
+    ]
+    return kappas.over(pairs, within)[deciding_kappa(coded)] if pairs else None
 
 
 def _among_humans(kappas: KappaMeans, within: Mask) -> MeanOverPairs | None:

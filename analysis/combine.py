@@ -21,7 +21,7 @@ from study.tables import FIRST_ROW
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Readings", "combine_readings"]
+__all__ = ["Readings", "combine_readings", "methods_apart"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -36,7 +36,9 @@ class Readings:
 
     `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
     the probability of the affirmative categories or NaN, `confidence` that of the likeliest
-    category or NaN, `reason` why there is neither label nor probability, else "".
+    category or NaN, `reason` why there is neither label nor probability, else "". `methods` says
+    how each rater's probabilities came about, "" where unknown; `draws` is each rater's usual
+    number of draws a unit and order, 0 where probabilities are no shares of draws.
     """
 
     units: tuple[str, ...]
@@ -48,6 +50,41 @@ class Readings:
     positive: Array
     confidence: Array
     reason: npt.NDArray[np.object_]
+    methods: tuple[str, ...]
+    draws: tuple[int, ...]
+
+
+def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, list[str]]:
+    """One rubric's ratings, with each grader whose probabilities came about in several ways parted
+    into one grader a way, NAME (logprobs) and NAME (draws) for instance; and a note on each.
+
+    A token probability, a share of draws and a stated number are three measurements; their mean is
+    none. Rows without a method keep the plain name.
+    """
+    known = ratings[ratings["prob_method"] != ""]
+    ways = known.groupby("rater_id")["prob_method"].unique()
+    mixed = ways[ways.map(len) > 1]
+    if mixed.empty:
+        return ratings, []
+    parted = ratings["rater_id"].isin(list(mixed.index)) & (ratings["prob_method"] != "")
+    names = ratings["rater_id"] + " (" + ratings["prob_method"] + ")"
+    place = f"{rubric}: " if rubric else ""
+    notes = [
+        f"{place}{rater} gave probabilities by {' and '.join(sorted(methods))}, "
+        "which are kept apart"
+        for rater, methods in mixed.items()
+    ]
+    return ratings.assign(rater_id=ratings["rater_id"].where(~parted, names)), notes
+
+
+def _methods_and_draws(ratings: pd.DataFrame) -> dict[str, tuple[str, int]]:
+    """How each rater's probabilities came about, and the usual number of draws behind one."""
+    known = ratings[ratings["prob_method"] != ""]
+    methods = known.groupby("rater_id")["prob_method"].first().to_dict()
+    drawn = known[known["prob_method"] == "draws"]
+    counts = drawn.groupby(["rater_id", "unit_id", "order"], sort=False).size()
+    usual = counts.groupby("rater_id").median().astype(int).to_dict()
+    return {str(rater): (str(way), int(usual.get(rater, 0))) for rater, way in methods.items()}
 
 
 def _first_readings(ratings: pd.DataFrame) -> pd.DataFrame:
@@ -100,6 +137,7 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     reason[unscored & _any(tied, cell_of_reading, len(cells))] = "draw_tie"
     reason[unscored & (low != high)] = "order_disagreement"
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
+    measured = _methods_and_draws(ratings)
     return Readings(
         units=tuple(unit_names),
         raters=tuple(rater_names),
@@ -110,6 +148,8 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
         positive=mean_positive,
         confidence=_confidence(mean_each, mean_positive),
         reason=reason,
+        methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
+        draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
     )
 
 

@@ -1,4 +1,4 @@
-"""May a grader stand in, and from which probability: the ceiling and thresholds on plain labels.
+"""May a grader stand in, and from which probability: ceiling and thresholds on plain labels.
 
 Labels are as in `analysis.functions`; intervals are from the bootstrap, of clusters if given.
 """
@@ -19,15 +19,24 @@ from analysis.arrays import (
     encode_labels,
     same_length,
 )
+from analysis.calibration import Kind, calibrate
 from analysis.ceiling import CEILING, add_ceiling_rows
 from analysis.encoded import Bootstrap
 from analysis.pairs import KappaMeans, deciding_kappa
+from analysis.probability_quality import calibration_error, recalibrated
 from analysis.results import ResultRows
 from analysis.scale import Level
-from analysis.thresholds import OBJECTIVES, held_out_gain, sweep
+from analysis.threshold_sweep import OBJECTIVES
 from rubrics.errors import InputError
 
-__all__ = ["CeilingDifference", "TunedThreshold", "human_ceiling", "tune_threshold"]
+__all__ = [
+    "CeilingDifference",
+    "ProbabilityScores",
+    "TunedThreshold",
+    "human_ceiling",
+    "score_probabilities",
+    "tune_threshold",
+]
 
 Array = npt.NDArray[np.float64]
 Categories = Sequence[Hashable]
@@ -89,11 +98,13 @@ def human_ceiling(
 
 @dataclass(frozen=True)
 class TunedThreshold:
-    """The threshold that matches a reference best, and what it is worth.
+    """The threshold that matches a reference best, what it is worth, and whether to use it.
 
-    `low` and `high` bound the threshold (95%, bootstrap); `value` is the objective on the units
-    tuned on, `corrected` the same less the optimism of tuning, `at_default` at the threshold in
-    use; `held_out_gain` is tuned less default on clusters not tuned on, `gain_low` its lower bound.
+    `low` and `high` bound the threshold (95%, see `analysis.threshold_sweep`); `value` is the
+    objective on the units tuned on, `corrected` the same less the optimism of tuning, `at_default`
+    at the threshold in use; `held_out_gain` is tuned less default on clusters not tuned on,
+    `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is "tuned",
+    "default" or "not_identifiable" (see `analysis.calibration`), and `reason` says why.
     """
 
     threshold: float
@@ -104,10 +115,13 @@ class TunedThreshold:
     at_default: float
     held_out_gain: float
     gain_low: float
+    recommended: float
+    advice: Kind
+    reason: str
 
     @property
     def wins_held_out(self) -> bool:
-        """Whether it may replace the default: the gain's lower bound lies above 0."""
+        """Whether the lower bound of the gain lies above 0."""
         return bool(self.gain_low > 0)
 
 
@@ -122,12 +136,13 @@ def tune_threshold(
 ) -> TunedThreshold:
     """Sweep every threshold of probabilities (units,) against verdicts (units,), exactly.
 
-    `objective` is "kappa" or "agreement"; `clusters` (units,) are resampled, or else units.
+    `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see
+    `analysis.threshold_sweep.OBJECTIVES`); `clusters` (units,) are resampled, or else units.
 
     >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
     >>> found = tune_threshold(positive, [p > 0.25 for p in positive])
-    >>> found.threshold, found.value, round(found.at_default, 3)
-    (0.3, 1.0, 0.333)
+    >>> found.threshold, found.value, round(found.at_default, 3), found.advice
+    (0.3, 1.0, 0.333, 'tuned')
     """
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
     same_length(scores, verdicts)
@@ -139,24 +154,60 @@ def tune_threshold(
             "a threshold needs a probability for every unit and both verdicts in the reference"
         )
     of = cluster_codes(clusters, len(scores))
-    resamples = (bootstrap or Bootstrap()).draw(np.ones(int(of.max()) + 1))
-    found = sweep(scores, verdicts.astype(np.int8), of, resamples, default)[objective]
-    bounds = resamples.interval(found.threshold, int(of.max()) + 1)
-    gain = held_out_gain(scores, verdicts, of, resamples, default).get(objective)
-    won = None if gain is None else resamples.interval(gain, int(of.max()) + 1)
-    usual = OBJECTIVES[objective](_two_by_two(verdicts, scores >= default))
+    n = int(of.max()) + 1
+    resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
+    found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
     return TunedThreshold(
-        threshold=bounds.estimate,
-        low=bounds.low,
-        high=bounds.high,
-        value=float(found.tuned[0]),
-        corrected=float(found.tuned[0]) - found.optimism,
-        at_default=float(usual),
-        held_out_gain=np.nan if won is None else won.estimate,
-        gain_low=np.nan if won is None else won.low,
+        threshold=found.threshold.estimate,
+        low=found.threshold.low,
+        high=found.threshold.high,
+        value=found.value,
+        corrected=found.corrected,
+        at_default=found.at_default.estimate,
+        held_out_gain=np.nan if found.gain is None else found.gain.estimate,
+        gain_low=np.nan if found.gain is None else found.gain.low,
+        recommended=found.advice.threshold,
+        advice=found.advice.kind,
+        reason=found.advice.reason,
     )
 
 
-def _two_by_two(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> Array:
-    cells = [(a & b).sum() for a in (first, ~first) for b in (second, ~second)]
-    return np.reshape(cells, (2, 2)).astype(float)
+@dataclass(frozen=True)
+class ProbabilityScores:
+    """How well probabilities mean what they say.
+
+    `brier` is the mean squared distance from the reference, `ece` the expected calibration error in
+    ten bins of equal width; the other two are of probabilities recalibrated by an isotonic curve
+    that was fitted on other clusters, NaN where there is one cluster only.
+    """
+
+    brier: float
+    ece: float
+    brier_recalibrated: float
+    ece_recalibrated: float
+
+
+def score_probabilities(
+    positive: Sequence[float],
+    reference: Sequence[bool],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+) -> ProbabilityScores:
+    """Brier score and calibration error of probabilities (units,) against verdicts (units,).
+
+    >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
+    >>> round(found.brier, 4), round(found.ece, 4)
+    (0.0125, 0.1)
+    """
+    scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
+    same_length(scores, affirmed)
+    if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
+        raise InputError("probabilities are needed for every unit, each between 0 and 1")
+    better = recalibrated(scores, affirmed, cluster_codes(clusters, len(scores)))
+    anew = np.full(len(scores), np.nan) if better is None else better
+    return ProbabilityScores(
+        brier=float(np.mean((scores - affirmed) ** 2)),
+        ece=calibration_error(scores, affirmed),
+        brier_recalibrated=float(np.mean((anew - affirmed) ** 2)),
+        ece_recalibrated=np.nan if better is None else calibration_error(better, affirmed),
+    )

@@ -84,7 +84,8 @@ class LabelMatrix:
     unit was put to; `positive` (units, raters) are probabilities of the affirmative categories and
     `confidence` (units, raters) those of the likeliest category, NaN where unknown; `subject`,
     `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices` are the
-    units columns that were asked for.
+    units columns that were asked for. `methods` and `draws` say how each rater's probabilities came
+    about (see `analysis.combine.Readings`).
     """
 
     scale: Scale
@@ -102,6 +103,8 @@ class LabelMatrix:
     pair: Codes
     side: Codes
     slices: tuple[UnitColumn, ...] = ()
+    methods: tuple[str, ...] = ()
+    draws: tuple[int, ...] = ()
 
     @property
     def verdicts(self) -> npt.NDArray[np.int8]:
@@ -273,4 +276,6 @@ def encode(
         pair=pair.codes,
         side=side.codes,
         slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
+        methods=tuple(readings.methods[each] for each in order),
+        draws=tuple(readings.draws[each] for each in order),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from analysis.bias import UnitFacts, add_bias_rows
-from analysis.combine import Readings, combine_readings
+from analysis.combine import Readings, combine_readings, methods_apart
 from analysis.disagreements import Disagreement, add_disagreement_rows
 from analysis.encoding import LabelMatrix, encode
 from analysis.exclusions import add_all_raters_rows, without_excluded
@@ -65,6 +65,8 @@ def analyse_rubric(
     own, found.notes = without_excluded(ratings, scale.name, request.excluded)
     if own.empty:
         return found
+    own, parted = methods_apart(own, scale.name)
+    found.notes += parted
     readings = combine_readings(own, scale, request.source)
     labels = encode(readings, scale, request.units, request.cluster, request.columns)
     if len(labels.raters) > MAX_LISTED_RATERS:

@@ -24,6 +24,7 @@ from analysis.overall import add_overall_rows
 from analysis.pair_rows import add_humans_rows, add_pair_rows
 from analysis.pair_rule import pair_verdicts
 from analysis.pairs import KappaMeans
+from analysis.probability_quality import add_probability_rows
 from analysis.request import Request
 from analysis.resampling import Resamples
 from analysis.results import ResultRows
@@ -65,7 +66,8 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     add_confidence_rows(rows, labels, shared, request.confidence)
     add_stability_rows(rows, labels, shared, labels.columns(request.variants))
     if labels.has_verdicts:
-        _add_verdict_rows(rows, labels, shared)
+        # The last view is the binary verdict.
+        _add_verdict_rows(rows, labels, shared, kappas)
     return rows
 
 
@@ -75,9 +77,12 @@ def views_of(labels: LabelMatrix) -> list[Coded]:
     return [*categories, labels.on_verdicts()] if labels.has_verdicts else categories
 
 
-def _add_verdict_rows(rows: ResultRows, labels: LabelMatrix, shared: Resamples) -> None:
-    """What speaks of the binary verdict only: thresholds, the pair rule, overall scores."""
-    add_threshold_rows(rows, labels, shared)
+def _add_verdict_rows(
+    rows: ResultRows, labels: LabelMatrix, shared: Resamples, kappas: KappaMeans
+) -> None:
+    """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
+    add_threshold_rows(rows, labels, shared, kappas)
+    add_probability_rows(rows, labels, shared)
     overall = labels
     if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         overall = pair_verdicts(labels)

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from evenhand import (
     __version__,
+    calibration_verb,
     decision_verbs,
     demo_verb,
     lead_verbs,
@@ -33,6 +34,7 @@ FAMILIES = (
     report_verbs,
     decision_verbs,
     planning_verb,
+    calibration_verb,
     rubric_verbs,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -26,7 +26,6 @@ from graders.outcome import Outcome, Reply
 from graders.plan import Question
 from graders.provenance import origin
 from graders.scrub import Scrubber
-from rubrics import Rubric
 from study.batches import BatchLedger, Chunk, Place
 from study.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 
@@ -49,7 +48,6 @@ class BatchRun:
         self,
         job: GradeJob,
         ledger: BatchLedger,
-        rubrics: Mapping[str, Rubric],
         scrubber: Scrubber,
         pace: Pace,
         on_grade: Callable[[str], None],
@@ -68,7 +66,8 @@ class BatchRun:
         self._job = job
         self._end = job.grader.batches(self._pause)
         self._ledger = ledger
-        self._rubrics = rubrics
+        self._rubrics = job.study.rubrics
+        self._accepted = job.study.accepted_hashes()
         self._scrubber = scrubber
         self._pace = pace
         self._on_grade = on_grade
@@ -253,7 +252,10 @@ class BatchRun:
     def _grade(self, chunk: Chunk, place: Place, result: BatchResult) -> GradeAttempt:
         question = self._question(place)
         facts: dict[str, Any] = {
-            **origin(self._job.grader.identity, self._job.grader.spec.model, None),
+            **origin(self._job.grader.identity, self._job.grader.spec.model),
+            "grade_key": place.grade_key,
+            "prompt_hash": place.prompt_hash,
+            "settings": place.settings,
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,
@@ -271,13 +273,12 @@ class BatchRun:
         facts |= usage_facts(outcome.evidence.get("usage"), self._tariff)
         reply = Reply({}, result.request_id, outcome)
         grade = self._job.kept(question, reply, facts)
-        key = {"grade_key": place.custom_id[:40]}
-        return replace(grade, rubric_hash=place.rubric_hash, provenance=grade.provenance | key)
+        return replace(grade, rubric_hash=place.rubric_hash)
 
     def _question(self, place: Place) -> Question | None:
-        """None where the rubric's text is no longer the one that was asked under."""
+        """None where the study no longer takes answers under the text that was asked."""
         rubric = self._rubrics.get(place.rubric)
-        if rubric is None or rubric.hash != place.rubric_hash:
+        if rubric is None or place.rubric_hash not in self._accepted[rubric.name]:
             return None
         return Question(rubric, place.unit_id, place.order, place.draw)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,6 @@ from graders.batch_end import BatchLimits
 from graders.jobs import GradeJob
 from graders.money import Purse, Tariff
 from graders.plan import Question
-from graders.provenance import grade_key
 from study.batches import Chunk, Place
 
 __all__ = ["Chunker", "under_way"]
@@ -54,7 +53,8 @@ class Chunker:
         seen: Counter[str] = Counter()
         while self.left and len(places) < self._limits.requests:
             question = self._questions[self._next]
-            request = await anyio.to_thread.run_sync(self._request, question)
+            prompt = (await anyio.to_thread.run_sync(self._job.prompts, [question]))[0]
+            request = self._job.grader.request(prompt)
             length = len(json.dumps(request, ensure_ascii=False).encode()) + _FRAME
             price = self._tariff.at_most(request) if self._tariff else Decimal(0)
             if places and size + length > self._limits.size:
@@ -62,9 +62,9 @@ class Chunker:
             if not purse.fits(worst + price):
                 self.next_costs = price
                 break
-            key = grade_key(self._job.grader.identity, request, question.draw)
-            seen[key] += 1
-            places.append(_place(question, key, seen[key]))
+            sent = self._job.sent(question, prompt, request)
+            seen[sent["grade_key"]] += 1
+            places.append(_place(question, sent, seen[sent["grade_key"]]))
             requests.append(request)
             size, worst = size + length, worst + price
             self._next += 1
@@ -73,12 +73,10 @@ class Chunker:
         purse.hold(worst)
         return places, requests, worst
 
-    def _request(self, question: Question) -> dict[str, Any]:
-        return self._job.grader.request(self._job.prompts([question])[0])
 
-
-def _place(question: Question, key: str, nth: int) -> Place:
+def _place(question: Question, sent: Mapping[str, Any], nth: int) -> Place:
     """Units with the same text make the same request, but ids within a batch must differ."""
+    key = sent["grade_key"]
     return Place(
         custom_id=key if nth == 1 else f"{key}-{nth}",
         rubric=question.rubric.name,
@@ -86,6 +84,8 @@ def _place(question: Question, key: str, nth: int) -> Place:
         unit_id=question.unit_id,
         order=question.order,
         draw=question.draw,
+        prompt_hash=sent["prompt_hash"],
+        settings=sent["settings"],
     )
 
 

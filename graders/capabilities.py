@@ -13,7 +13,7 @@ from graders.draws import binomial_interval
 from graders.settings import Settings
 from graders.spec import GraderSpec
 
-__all__ = ["warnings_about"]
+__all__ = ["about_retirement", "warnings_about"]
 
 _FEW_DRAWS = 30
 
@@ -30,19 +30,9 @@ def warnings_about(spec: GraderSpec, settings: Settings, today: date | None = No
     gpt-5 gives no token probabilities: expect hard labels, or use --draws or --method verbalised
     """
     today = today or datetime.now(UTC).date()
-    entry = _entry(spec)
-    said = []
-    if entry.get("retired"):
-        said.append(f"{spec.model} is retired: its grades cannot be collected again")
-    if retires := entry.get("retires"):
-        gone = date.fromisoformat(retires) <= today
-        said.append(
-            f"{spec.model} retired on {retires}: its grades cannot be collected again"
-            if gone
-            else f"{spec.model} retires on {retires}: later its grades cannot be collected again"
-        )
+    said = about_retirement(spec, today)
     if settings.method == "logprobs":
-        said += _about_probabilities(spec.model, entry, today)
+        said += _about_probabilities(spec.model, _entry(spec), today)
     if spec.provider == "anthropic" and settings.method == "label":
         said.append(
             f"{spec.model} gives one hard label, no probability: use --draws K or --method "
@@ -51,6 +41,18 @@ def warnings_about(spec: GraderSpec, settings: Settings, today: date | None = No
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
         said.append(_about_draws(settings.draws))
     return said
+
+
+def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
+    """A sentence where the table knows that the model retires or has retired."""
+    entry = _entry(spec)
+    if entry.get("retired"):
+        return [f"{spec.model} is retired: its grades cannot be collected again"]
+    if not (retires := entry.get("retires")):
+        return []
+    if date.fromisoformat(retires) <= (today or datetime.now(UTC).date()):
+        return [f"{spec.model} retired on {retires}: its grades cannot be collected again"]
+    return [f"{spec.model} retires on {retires}: later its grades cannot be collected again"]
 
 
 def _about_probabilities(model: str, entry: dict[str, Any], today: date) -> list[str]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
 from graders.batch_end import BatchEnd
+from graders.capabilities import about_retirement
 from graders.failures import failure_of, json_object
-from graders.outcome import Identity, Outcome, Reply
+from graders.outcome import BeforeSending, Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
 from graders.settings import Settings
 from graders.spec import GraderSpec
@@ -25,6 +27,7 @@ from rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
+    from anthropic.types import ModelInfo
 
 __all__ = ["KEY_VARIABLE", "ClaudeGrader", "build_request", "parse_reply"]
 
@@ -120,20 +123,17 @@ def _label(text: str, rubric: Rubric) -> str | None:
     return label if label in rubric.categories else rubric.parser().label(str(label))
 
 
-def retirement_warning(info: Mapping[str, Any]) -> list[str]:
-    """Warnings in a model's entry in the catalogue.
-
-    >>> retirement_warning({"id": "m", "lifecycle": "deprecated", "retires_at": "2026-11-30T00"})
-    ['m is deprecated: its grades can be collected until 2026-11-30']
-    >>> retirement_warning({"id": "m", "lifecycle": "active"})
-    []
+def _about_life(model: str, info: ModelInfo) -> list[str]:
+    """What a model's entry in the catalogue means for its grades. Nothing of it is repeated as it
+    stands: it is a server's text.
     """
-    ends = str(info.get("retires_at") or "")[:10]
-    until = f"its grades can be collected until {ends}" if ends else "it will be retired"
-    if info.get("lifecycle") == "retired":
-        return [f"{info['id']} is retired: its grades cannot be collected again"]
-    if info.get("lifecycle") == "deprecated" or ends:
-        return [f"{info['id']} is {info.get('lifecycle')}: {until}"]
+    if info.lifecycle == "retired":
+        return [f"{model} is retired: its grades cannot be collected again"]
+    if isinstance(info.retires_at, datetime):
+        day = info.retires_at.date()
+        return [f"{model} retires on {day}: later its grades cannot be collected again"]
+    if info.lifecycle == "deprecated":
+        return [f"{model} is deprecated: its grades cannot be collected for ever"]
     return []
 
 
@@ -170,16 +170,18 @@ class ClaudeGrader:
             return read_text(reply)
         return parse_reply(reply, rubric, self.settings.method)
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
+    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+        import httpx2
         from anthropic import AnthropicError
 
         request = self.request(prompt)
+        await before(request)
         try:
-            raw = await self._client.messages.with_raw_response.create(**request)
+            raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
-        reply = json_object(raw.http_response.text, self._scrubber)
-        return Reply(request, raw.request_id or "", self.parse(reply, rubric))
+        reply = json_object(raw.text, self._scrubber)
+        return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
         from graders.claude_batch import ClaudeBatches
@@ -187,12 +189,12 @@ class ClaudeGrader:
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
-        """What the provider says about the model's life, where it says anything."""
+        """What the provider says about the model's life; where it says nothing, our own table."""
         try:
             info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
-            return retirement_warning(info.model_dump(mode="json"))
+            return _about_life(self.spec.model, info)
         except Exception:  # a warning that cannot be had must not stop a run
-            return []
+            return about_retirement(self.spec)
 
     async def close(self) -> None:
         await self._client.close()

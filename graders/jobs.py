@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graders.draws import as_draw
-from graders.outcome import Grader, Outcome, Reply
+from graders.outcome import BeforeSending, Grader, Outcome, Reply
 from graders.plan import Question, Work
-from graders.provenance import failed_grade, grade_of, replied
+from graders.provenance import failed_grade, grade_of, replied, sent
 from rubrics import PromptText
 from study.grades import GradeAttempt
 
@@ -40,7 +40,11 @@ class Job(Protocol):
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]: ...
 
-    async def ask(self, question: Any, prompt: PromptText) -> Reply: ...
+    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply: ...
+
+    def sent(
+        self, question: Any, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]: ...
 
     def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Any: ...
 
@@ -68,11 +72,17 @@ class GradeJob:
         shown = self.study.values_of([(q.rubric, q.unit_id, q.order) for q in questions])
         return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
 
-    async def ask(self, question: Question, prompt: PromptText) -> Reply:
-        return await self.grader.ask(question.rubric, prompt)
+    async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(question.rubric, prompt, before)
 
     def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
         return self.grader.parse(body, question.rubric)
+
+    def sent(
+        self, question: Question, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What a grade's provenance says of its request."""
+        return sent(self.grader.identity, prompt, request, question.draw)
 
     def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
         settings = self.grader.settings
@@ -80,7 +90,7 @@ class GradeJob:
         if settings.method == "draws":
             outcome = as_draw(outcome, question.rubric)
         seconds = facts.pop("seconds", None)
-        facts = facts | replied(self.grader.identity, reply, question.draw)
+        facts = facts | replied(reply)
         facts |= {"method": settings.method, "draws": settings.draws}
         return grade_of(self.rater_id, question, outcome, provenance=facts, seconds=seconds)
 

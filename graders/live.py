@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
@@ -31,6 +32,7 @@ FAILURES_IN_A_ROW = 10
 """So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
 
 _AHEAD = 32  # prompts rendered at once
+_LONGEST_START = 2.0  # seconds over which a run's requests begin
 _FAILED = TRANSIENT_REASONS[0]
 
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
@@ -91,10 +93,16 @@ class LiveRun:
             self.warnings = await self._grader.lifecycle()
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
             # key or address costs one request.
+            began = time.monotonic()
             await self._answer(*await self._prepared(1))
-            async with anyio.create_task_group() as workers:
-                for _ in range(min(self._pace.concurrency, len(self._job) - 1)):
-                    workers.start_soon(self._work_through)
+            workers = min(self._pace.concurrency, len(self._job) - 1)
+            # The others follow evenly over the time that it took: requests that start as one bunch
+            # stay one, and wait for each other at every turn.
+            gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
+            async with anyio.create_task_group() as group:
+                for _ in range(workers):
+                    group.start_soon(self._work_through)
+                    await self._pause(gap)
         finally:
             with anyio.CancelScope(shield=True):
                 await self._commit(self._release())
@@ -114,14 +122,16 @@ class LiveRun:
             return self._ready.popleft() if self._ready else ()
 
     async def _answer(self, question: Any, prompt: PromptText) -> None:
-        facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model, prompt)
+        facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model)
         try:
             reply = await self._asked(question, prompt, facts)
         except Stopped as failure:
             self._halt(str(failure))
         except GraderFailure as failure:
+            facts |= self._job.sent(question, prompt, self._grader.request(prompt))
             await self._keep_failure(question, failure, facts)
         else:
+            facts |= self._job.sent(question, prompt, reply.request)
             await self._keep_reply(question, reply, facts)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
@@ -133,27 +143,36 @@ class LiveRun:
         return reply
 
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
-        """One request, its worst price set aside before it is sent."""
-        worst = self._tariff.at_most(self._grader.request(prompt)) if self._tariff else Decimal(0)
-        if not self.stopped:
-            await self._purse.reserve(worst)
-        if self.stopped:
-            raise Stopped(self.stopped)
-        spent = worst  # unless it is known to be less
-        self.requests += 1
-        facts["started_at"] = utc_now()
-        began = time.monotonic()
+        """One reply. The worst price of what is sent for it is set aside before it is sent."""
+        held = spent = Decimal(0)
+        began = 0.0
+
+        async def before(request: Mapping[str, Any]) -> None:
+            """What a server refused cost nothing, and what is tried instead may cost more."""
+            nonlocal held, spent, began
+            self._purse.settle(held, Decimal(0))
+            held = spent = Decimal(0)
+            worst = self._tariff.at_most(request) if self._tariff else Decimal(0)
+            if not self.stopped:
+                await self._purse.reserve(worst)
+                held = spent = worst  # unless it is known to be less
+            if self.stopped:
+                raise Stopped(self.stopped)
+            self.requests += 1
+            facts["started_at"] = utc_now()
+            began = time.monotonic()
+
         try:
-            reply = await self._job.ask(question, prompt)
+            reply = await self._job.ask(question, prompt, before)
             facts["seconds"] = round(time.monotonic() - began, 3)
             price = usage_facts(reply.outcome.evidence.get("usage"), self._tariff)
             facts |= price
-            spent = Decimal(str(price.get("cost_usd", worst)))
+            spent = Decimal(str(price.get("cost_usd", held)))
         except GraderFailure as failure:
-            spent = worst if failure.may_be_billed else Decimal(0)
+            spent = held if failure.may_be_billed else Decimal(0)
             raise
         finally:
-            self._purse.settle(worst, spent)
+            self._purse.settle(held, spent)
         return reply
 
     async def _pause(self, seconds: float) -> None:
@@ -235,10 +254,13 @@ def run_all(runs: Sequence[_Run]) -> None:
             for run in runs:
                 group.start_soon(run.run)
 
+    gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
     try:
         anyio.run(side_by_side)
     except BaseExceptionGroup as group:
         raise _first_of(group) from None
+    finally:
+        gc.unfreeze()
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:

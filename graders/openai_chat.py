@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from graders.batch_end import BatchEnd
+from graders.capabilities import about_retirement
 from graders.extract import LOW_MASS, Position, read_options
 from graders.failures import failure_of, json_object
-from graders.outcome import Identity, Outcome, Reply
+from graders.outcome import BeforeSending, Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
 from graders.settings import Settings
 from graders.spec import GraderSpec
@@ -261,15 +262,23 @@ class OpenAIGrader:
             sdk=f"openai {openai.__version__}",
         )
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply:
-        """One answered request; a rejection of a parameter is learnt from and asked anew."""
+    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+        """One answered request; a rejection of a parameter is learnt from and asked anew.
+
+        The request goes out as it was built: `chat.completions.create` would copy it by its types,
+        which takes a third of a request's time.
+        """
+        import httpx2
         from openai import APIStatusError, OpenAIError
 
         shape = self._shape
         while True:
             request = build_request(self.spec.model, prompt, shape, self.settings.method)
+            await before(request)
             try:
-                raw = await self._client.chat.completions.with_raw_response.create(**request)
+                raw = await self._client.post(
+                    "/chat/completions", body=request, cast_to=httpx2.Response
+                )
             except APIStatusError as error:
                 taught = _lesson(error.status_code, f"{error} {error.body}", shape)
                 if taught is None:
@@ -279,7 +288,7 @@ class OpenAIGrader:
                 raise failure_of(error, self.spec, self._scrubber) from None
             else:
                 break
-        reply = json_object(raw.http_response.text, self._scrubber)
+        reply = json_object(raw.text, self._scrubber)
         self._shape = shape  # only what led to a reply is remembered
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, self.parse(reply, rubric))
@@ -298,7 +307,7 @@ class OpenAIGrader:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
     async def lifecycle(self) -> list[str]:
-        return []  # the API says nothing about it
+        return about_retirement(self.spec)  # the API says nothing about it
 
     async def close(self) -> None:
         await self._client.close()

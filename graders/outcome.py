@@ -11,7 +11,7 @@ from graders.settings import Settings
 from graders.spec import GraderSpec
 from rubrics import PromptText, Rubric
 
-__all__ = ["Grader", "Identity", "Outcome", "Reply"]
+__all__ = ["BeforeSending", "Grader", "Identity", "Outcome", "Reply"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,12 @@ class Reply:
     outcome: Outcome
 
 
+BeforeSending = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Awaited with every request just before it is sent; it raises where it must not be."""
+
+
 class Grader(Protocol):
-    """A grader behind a network. `ask` sends one request and raises a `failures.GraderFailure`."""
+    """A grader behind a network. `ask` raises a `failures.GraderFailure`."""
 
     spec: GraderSpec
     identity: Identity
@@ -75,6 +79,8 @@ class Grader(Protocol):
         """Warnings about the model's life; never raises."""
         ...
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText) -> Reply: ...
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
+    ) -> Reply: ...
 
     async def close(self) -> None: ...

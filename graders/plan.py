@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,17 +58,22 @@ def open_work(
     rater_id: str,
     units: Mapping[str, Sequence[str]],
     rubrics: Sequence[Rubric],
+    accepted: Mapping[str, Collection[str]],
     orders: Sequence[str],
     draws: int = 1,
     *,
     retry_unscored: bool = False,
 ) -> Work:
-    """The questions that this grader has not answered. `units` are the unit ids by rubric name."""
+    """The questions that this grader has not answered.
+
+    By rubric name, `units` are the unit ids, and `accepted` the hashes of the texts under which an
+    answer counts (see `Study.accepted_hashes`).
+    """
     parts = []
     already = 0
     for rubric in rubrics:
         finished = store.finished_grades(
-            rater_id, rubric.name, rubric.hash, labelled_only=retry_unscored
+            rater_id, rubric.name, accepted[rubric.name], labelled_only=retry_unscored
         )
         for order in orders if rubric.unit == "pair" else ("",):
             wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]

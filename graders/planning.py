@@ -57,6 +57,7 @@ def plan_grading(
             rater_id(spec, settings),
             units,
             chosen,
+            study.accepted_hashes(),
             choice.orders,
             settings.draws,
             retry_unscored=choice.retry_unscored,

@@ -16,7 +16,7 @@ from rubrics import PromptText
 from rubrics.rendering import PROMPT_VERSION
 from study.grades import GradeAttempt
 
-__all__ = ["failed_grade", "grade_key", "grade_of", "origin", "replied", "tool_version"]
+__all__ = ["failed_grade", "grade_key", "grade_of", "origin", "replied", "sent", "tool_version"]
 
 
 def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
@@ -38,34 +38,36 @@ def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def origin(identity: Identity, model: str, prompt: PromptText | None = None) -> dict[str, Any]:
-    """What is known of a grade before any reply."""
-    facts = {
+def origin(identity: Identity, model: str) -> dict[str, Any]:
+    """Who is asked, and by what."""
+    return {
         **asdict(identity),
         "tool": tool_version(),
         "requested_model": model,
         "prompt_version": PROMPT_VERSION,
     }
-    if prompt is not None:
-        words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
-        facts["prompt_hash"] = words[:16]
-    return facts
 
 
-def replied(identity: Identity, reply: Reply, draw: int) -> dict[str, Any]:
-    """What a reply adds: ids, the model that answered, the settings sent, usage, probabilities."""
-    evidence = dict(reply.outcome.evidence)
-    settings = {
-        name: value
-        for name, value in reply.request.items()
-        if name not in ("model", "system", "messages")
+def sent(
+    identity: Identity, prompt: PromptText, request: Mapping[str, Any], draw: int
+) -> dict[str, Any]:
+    """What is asked, live or in a batch: the request's key, its words' hash, its settings."""
+    words = hashlib.sha256(f"{prompt.system}\0{prompt.user}".encode()).hexdigest()
+    said = ("model", "system", "messages")
+    return {
+        "grade_key": grade_key(identity, request, draw),
+        "prompt_hash": words[:16],
+        "settings": {name: value for name, value in request.items() if name not in said},
     }
+
+
+def replied(reply: Reply) -> dict[str, Any]:
+    """What a reply adds: ids, the model that answered, usage, probabilities."""
+    evidence = dict(reply.outcome.evidence)
     return {
         "returned_model": evidence.pop("model", ""),
         "reply_id": evidence.pop("id", ""),
         "request_id": reply.request_id,
-        "grade_key": grade_key(identity, reply.request, draw),
-        "settings": settings,
         **evidence,
     }
 

@@ -180,7 +180,6 @@ class _Run:
         return BatchRun(
             job,
             BatchLedger(self.study.store),
-            self.study.rubrics,
             self.scrubber,
             self.pace,
             self.counter.add,

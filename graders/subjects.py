@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graders.live import LiveRun, Pace, run_all
 from graders.locking import only_runner
 from graders.money import Purse
-from graders.outcome import Grader, Reply
-from graders.provenance import replied
+from graders.outcome import BeforeSending, Grader, Reply
+from graders.provenance import replied, sent
 from graders.runner import GraderSummary, Progress, open_grader, priced
 from graders.scrub import Scrubber
 from graders.settings import Settings
@@ -136,11 +136,16 @@ class _ResponseJob:
     def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
         return [PromptText(system="", user=question.text, keys=()) for question in questions]
 
-    async def ask(self, question: _Prompt, prompt: PromptText) -> Reply:
-        return await self.grader.ask(None, prompt)
+    async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(None, prompt, before)
+
+    def sent(
+        self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return sent(self.grader.identity, prompt, request, draw=0)
 
     def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> ResponseAttempt:
-        facts = facts | replied(self.grader.identity, reply, 0)
+        facts = facts | replied(reply)
         outcome = reply.outcome
         if outcome.unscored_reason:
             return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})

@@ -7,8 +7,9 @@ Its grades and the note that it is collected are one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,7 +22,7 @@ __all__ = ["BatchLedger", "Chunk", "Place"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One question of a chunk, and the id under which the provider answers it."""
+    """One question of a chunk as it was sent, and the id under which the provider answers it."""
 
     custom_id: str
     rubric: str
@@ -29,6 +30,12 @@ class Place:
     unit_id: str
     order: str
     draw: int
+    prompt_hash: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def grade_key(self) -> str:
+        return self.custom_id[:40]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +63,7 @@ class BatchLedger:
             "rater_id": chunk.rater_id,
             "base_url": chunk.base_url,
             "at_most_usd": chunk.at_most_usd,
-            "questions": [list(asdict(place).values()) for place in chunk.places],
+            "questions": [astuple(place) for place in chunk.places],
             "created_at": chunk.created_at,
         }
         with self._store.write() as connection:
@@ -73,7 +80,7 @@ class BatchLedger:
 
     def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
         """Append a chunk's grades and close it, in one transaction."""
-        rows = [asdict(attempt) | {"rater_kind": "model"} for attempt in attempts]
+        rows = [attempt.row() for attempt in attempts]
         with self._store.write() as connection:
             if rows:
                 connection.execute(sa.insert(grades), rows)

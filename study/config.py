@@ -173,14 +173,23 @@ def new_config_text(config: StudyConfig) -> str:
 
 
 def change_config(folder: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set keys (section -> key -> value) in study.toml, leaving the rest as its owner wrote it."""
+    """Set keys (section -> key -> value) in study.toml, leaving the rest as its owner wrote it.
+
+    "thresholds.NAME" is a section within a section; one that is not there yet is added at the end.
+    """
     import tomlkit
 
     path = folder / FILE_NAME
     document = tomlkit.parse(path.read_text("utf-8"))
     for section, values in changes.items():
+        table: Any = document
+        parts = section.split(".", 1)
+        for depth, part in enumerate(parts, start=1):
+            if part not in table:
+                table[part] = tomlkit.table(is_super_table=depth < len(parts))
+            table = table[part]
         for key, value in values.items():
-            document[section][key] = value
+            table[key] = value
     text = tomlkit.dumps(document)
     StudyConfig.model_validate(tomllib.loads(text))
     atomic_write(path, text.encode())

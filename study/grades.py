@@ -44,6 +44,10 @@ class GradeAttempt:
     provenance: dict[str, Any] = field(default_factory=dict)
     created_at: str = field(default_factory=utc_now)
 
+    def row(self) -> dict[str, Any]:
+        """Its row of the `grades` table."""
+        return {**vars(self), "rater_kind": "model"}
+
     def __post_init__(self) -> None:
         if bool(self.label) == bool(self.unscored_reason):
             raise ValueError("a grade has a label or a reason why it has none")

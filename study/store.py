@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -171,22 +170,28 @@ class Store(Database):
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction."""
-        rows = [asdict(attempt) | {"rater_kind": "model"} for attempt in attempts]
+        rows = [attempt.row() for attempt in attempts]
         if rows:
             with self.write() as connection:
                 connection.execute(sa.insert(grades), rows)
 
     def finished_grades(
-        self, rater_id: str, rubric: str, rubric_hash: str, *, labelled_only: bool = False
+        self,
+        rater_id: str,
+        rubric: str,
+        rubric_hashes: Collection[str],
+        *,
+        labelled_only: bool = False,
     ) -> set[tuple[str, str, int]]:
         """(unit_id, order, draw) of every grade that must not be asked again.
 
-        With `labelled_only` an outcome without a label is open again.
+        A grade counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
+        `labelled_only` an outcome without a label is open again.
         """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
             grades.c.rater_id == rater_id,
             grades.c.rubric == rubric,
-            grades.c.rubric_hash == rubric_hash,
+            grades.c.rubric_hash.in_(rubric_hashes),
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
         )
         if labelled_only:
@@ -195,10 +200,7 @@ class Store(Database):
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 
     def grade_totals(self) -> pd.DataFrame:
-        """What every grader did and cost: `rater_id, rubric, attempts, units`, `labelled` and
-        `unscored` (of the latest attempts), `cost_usd` (all attempts; NaN where no price is known)
-        and `cached_share` of the input tokens.
-        """
+        """What every grader did and cost (see `study.totals`)."""
         from study.totals import grade_totals
 
         return grade_totals(self)

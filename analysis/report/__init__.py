@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from analysis.report.context import ReportContext
 from analysis.report.text import render_table_text
+from analysis.report.thresholds import render_thresholds_text
 from analysis.report.writing import prepare_drawing, write_report
 
-__all__ = ["ReportContext", "prepare_drawing", "render_table_text", "write_report"]
+__all__ = [
+    "ReportContext",
+    "prepare_drawing",
+    "render_table_text",
+    "render_thresholds_text",
+    "write_report",
+]

@@ -20,6 +20,8 @@ ALL, ALL_BINARY = "all", "all" + BINARY
 
 _SIGNED = {
     "human_ceiling_difference",
+    "human_ceiling_difference_held_out",
+    "threshold_held_out_gain",
     "slice_difference",
     "rater_agreement_drift",
     "direction_net",
@@ -35,7 +37,14 @@ _PLACES = {
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
 """Places behind the point; 2 elsewhere."""
-_THREE_DIGITS = {"threshold", "confidence_cut", "subject_rank", "rate_rank_raw", "rate_rank_ppi"}
+_THREE_DIGITS = {
+    "threshold",
+    "threshold_recommended",
+    "confidence_cut",
+    "subject_rank",
+    "rate_rank_raw",
+    "rate_rank_ppi",
+}
 """Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
 _REASONS = {

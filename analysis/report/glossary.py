@@ -225,6 +225,96 @@ GLOSSARY: dict[str, Entry] = {
         "how often a rater answers the second category where the model has the first",
         "Dawid & Skene 1979",
     ),
+    "threshold_recommended": Entry(
+        "Recommended",
+        "Recommended threshold",
+        "the tuned threshold where it wins held out, else the default; or the best one is not "
+        "identifiable, and the default stays",
+    ),
+    "f1_at_threshold": Entry(
+        "F1",
+        "F1 at a threshold",
+        "twice the units that both affirm, over all affirmations of either",
+    ),
+    "youden_at_threshold": Entry(
+        "Youden",
+        "Youden's index at a threshold",
+        "sensitivity + specificity - 1 with the reference",
+        "Youden 1950",
+    ),
+    "prevalence_match_at_threshold": Entry(
+        "Match of shares",
+        "Match of shares at a threshold",
+        "1 less the distance between the grader's and the reference's share of affirmatives",
+    ),
+    **{
+        f"{name}_at_threshold_corrected": Entry(
+            f"{title}, corrected",
+            f"{title} at a tuned threshold, corrected",
+            "less the optimism of having tuned on the same units, measured by bootstrap",
+            "Efron & Tibshirani 1993",
+        )
+        for name, title in (
+            ("f1", "F1"),
+            ("youden", "Youden's index"),
+            ("prevalence_match", "Match of shares"),
+        )
+    },
+    "threshold_curve_kappa": Entry(
+        "Cohen κ", "Kappa along the thresholds", "kappa with the reference at each threshold"
+    ),
+    "threshold_curve_agreement": Entry(
+        "Agreement",
+        "Agreement along the thresholds",
+        "agreement with the reference at each threshold",
+    ),
+    "human_ceiling_difference_held_out": Entry(
+        "Difference to people, held out",
+        "Difference to the human ceiling, threshold held out",
+        "as the difference, each verdict by a threshold tuned on other clusters",
+    ),
+    "cohen_kappa_held_out": Entry(
+        "Cohen κ, held out",
+        "Kappa with people, threshold held out",
+        "mean kappa with people, each verdict by a threshold tuned on other clusters",
+    ),
+    "brier": Entry(
+        "Brier",
+        "Brier score",
+        "mean squared distance of the probability from the reference, 0 or 1; lower is better",
+        "Brier 1950",
+    ),
+    "brier_skill": Entry(
+        "Brier skill",
+        "Brier skill",
+        "1 less the Brier score over that of always stating the share of affirmatives",
+    ),
+    "ece": Entry(
+        "ECE",
+        "Expected calibration error",
+        "mean distance of stated probability and share affirmative over ten bins of equal width",
+        "Naeini, Cooper & Hauskrecht 2015",
+    ),
+    "brier_recalibrated": Entry(
+        "Brier, recalibrated",
+        "Brier score after recalibration",
+        "with an isotonic curve that was fitted on other clusters",
+        "Zadrozny & Elkan 2002",
+    ),
+    "ece_recalibrated": Entry(
+        "ECE, recalibrated",
+        "Calibration error after recalibration",
+        "with an isotonic curve that was fitted on other clusters",
+        "Zadrozny & Elkan 2002",
+    ),
+    "reliability": Entry(
+        "Share affirmative",
+        "Reliability",
+        "share that the reference affirms among units with a probability in this bin",
+    ),
+    "reliability_probability": Entry(
+        "Mean probability", "Mean probability", "mean probability of the units in this bin"
+    ),
     "threshold_held_out_gain": Entry(
         "Held-out gain",
         "Gain of a tuned threshold, held out",

@@ -1,31 +1,55 @@
-"""Thresholds of graders that give probabilities: the one in use, and what tuning would bring."""
+"""Thresholds of graders that give probabilities: what tuning would bring, and what to use.
+
+And whether the probabilities mean what they say.
+"""
 
 from __future__ import annotations
 
-from analysis.report.blocks import Block, Paragraph, Section, Table
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from analysis.report.context import ReportContext
 from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY, shown
+from analysis.report.figures import ALL_BINARY, Figure, shown
 from analysis.report.glossary import entry_for
 from analysis.report.source import Source, rater_title
+from analysis.threshold_sweep import OBJECTIVES
+from analysis.thresholds import AT_THRESHOLD
 
-__all__ = ["section"]
+if TYPE_CHECKING:
+    from analysis.panel import Analysis
 
-_AT = ["cohen_kappa_at_threshold", "observed_agreement_at_threshold"]
-_CORRECTED = [f"{name}_corrected" for name in _AT]
+__all__ = ["render_thresholds_text", "section"]
+
+MAIN = "kappa"
+"""The objective that the section's sentences are about."""
+_TITLES = {
+    "kappa": "kappa",
+    "agreement": "agreement",
+    "f1": "F1",
+    "youden": "Youden's index",
+    "prevalence": "the match of shares",
+}
+_QUALITY = ["brier", "brier_skill", "ece", "brier_recalibrated", "ece_recalibrated"]
+_COLUMNS = ("At the default", "Tuned threshold", "At the tuned one", "Corrected", "Held-out gain")
 
 
 def section(source: Source) -> Section:
     """Tuned thresholds of every rubric that has graders with probabilities."""
 
-    def tables(rubric: str) -> list[Block]:
-        return [*_tuned(source, rubric), *_at_thresholds(source, rubric)]
+    def blocks_of(rubric: str) -> list[Block]:
+        found = _advised(source, rubric, [MAIN])
+        sentences = tuple(_sentence(source, rubric, figure) for figure in found)
+        advice = [Items("What to use", sentences)] if sentences else []
+        return [*advice, *_tuned(source, rubric, list(OBJECTIVES)), *_quality(source, rubric)]
 
-    blocks = source.per_rubric(tables)
+    blocks = source.per_rubric(blocks_of)
     if blocks:
         about = (
-            "A threshold tuned on these units looks better here than it would elsewhere. Compare "
-            "its corrected figures with those of the default, and look at how wide the interval "
-            "of the threshold itself is, before changing anything."
+            "A threshold tuned on these units looks better here than it would elsewhere. It is "
+            "recommended only where it beats the default on clusters that it was not tuned on; "
+            "its interval holds every threshold that the best one does not clearly beat."
         )
         blocks.insert(0, Paragraph(about))
     else:
@@ -34,36 +58,95 @@ def section(source: Source) -> Section:
     return Section("thresholds", "Thresholds", tuple(blocks))
 
 
-def _tuned(source: Source, rubric: str) -> list[Table]:
-    figures = source.figures.select(rubric, "threshold", ALL_BINARY)
-    objectives = list(dict.fromkeys(figure.at for figure in figures))
-    draft = TableDraft(
-        source.caption(rubric, "tuned thresholds"),
-        "Grader, tuned to",
-        [f"Best for {objective}" for objective in objectives],
-    )
-    by_place = {(*figure.raters, figure.at): figure for figure in figures}
-    for reference, grader in dict.fromkeys(figure.raters for figure in figures):
-        row = [by_place.get((reference, grader, objective)) for objective in objectives]
-        draft.add(f"{grader}, to {rater_title(reference)}", row)
+def render_thresholds_text(
+    analysis: Analysis, context: ReportContext, objective: str = MAIN
+) -> list[tuple[list[Table], list[str]]]:
+    """For every rubric what a terminal shows: the table of one objective, and its sentences."""
+    source = Source.of(analysis, context)
+    return [
+        (
+            _tuned(source, rubric, [objective]),
+            [_sentence(source, rubric, each) for each in _advised(source, rubric, [objective])],
+        )
+        for rubric in source.figures.rubrics
+    ]
+
+
+def _advised(source: Source, rubric: str, objectives: Sequence[str]) -> list[Figure]:
+    found = source.figures.select(rubric, "threshold_recommended", ALL_BINARY)
+    return [figure for figure in found if figure.at in objectives]
+
+
+def _tuned(source: Source, rubric: str, objectives: Sequence[str]) -> list[Table]:
+    draft = TableDraft(source.caption(rubric, "tuned thresholds"), "Tuned to", _COLUMNS)
+    tuned = source.figures.select(rubric, "threshold", ALL_BINARY)
+    for reference, grader in dict.fromkeys(figure.raters for figure in tuned):
+        draft.group(f"{grader}, to {rater_title(reference)}")
+        for figure in tuned:
+            if figure.raters == (reference, grader) and figure.at in objectives:
+                draft.add(_TITLES[figure.at], _row(source, rubric, figure))
     return draft.finish()
 
 
-def _at_thresholds(source: Source, rubric: str) -> list[Table]:
-    statistics = [*_AT, *_CORRECTED]
-    draft = TableDraft(
-        source.caption(rubric, "agreement at each threshold"),
-        "Threshold",
-        [entry_for(name).label for name in statistics],
-    )
-    places = [
-        (figure.raters, figure.at)
-        for name in statistics
-        for figure in source.figures.select(rubric, name, ALL_BINARY)
+def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
+    """A tuned threshold between what the default and what it reaches."""
+    name, at = AT_THRESHOLD[tuned.at], repr(tuned.bounds[1])
+
+    def figure(statistic: str, at: str) -> Figure | None:
+        return source.figures.get(rubric, statistic, *tuned.raters, ALL_BINARY, at)
+
+    return [
+        figure(name, _default(source, rubric, tuned)),
+        tuned,
+        figure(name, at),
+        figure(f"{name}_corrected", at),
+        figure("threshold_held_out_gain", tuned.at),
     ]
-    for raters in dict.fromkeys(raters for raters, _ in places):
-        draft.group(f"{raters[1]}, with {rater_title(raters[0])}")
-        for at in sorted({at for of, at in places if of == raters}, key=float):
-            row = [source.figures.get(rubric, name, *raters, ALL_BINARY, at) for name in statistics]
-            draft.add(shown(float(at), "threshold"), row)
+
+
+def _default(source: Source, rubric: str, of: Figure) -> str:
+    """The threshold in use, as the rows write it; empty where nothing could be tuned."""
+    for figure in source.figures.select(rubric, AT_THRESHOLD[MAIN], ALL_BINARY):
+        if figure.raters == of.raters and "the default threshold" in figure.remarks:
+            return figure.at
+    return ""
+
+
+def _sentence(source: Source, rubric: str, advised: Figure) -> str:
+    """What to use, in plain words, with the numbers that carry it."""
+    reference, grader = advised.raters
+    objective = _TITLES[advised.at]
+    kind, reason, *others = advised.remarks
+    at = _default(source, rubric, advised)
+    default = shown(float(at), "threshold") if at else "the default"
+    tuned = source.figures.get(rubric, "threshold", reference, grader, ALL_BINARY, advised.at)
+    gain = source.figures.get(
+        rubric, "threshold_held_out_gain", reference, grader, ALL_BINARY, advised.at
+    )
+    best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
+    won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
+    whom = rater_title(reference).lower() if reference == "humans" else reference
+    head = f"{grader}, to match {whom} by {objective}: "
+    if kind == "tuned":
+        text = f"use {best} instead of {default}; held out it gains {won}."
+    elif kind == "not_identifiable":
+        text = f"keep {default}; the best threshold is not identifiable here: {reason}"
+        text += f" ({best})." if "interval" in reason else "."
+    elif tuned is not None and tuned.bounds[1] == float(at or "nan"):
+        text = f"keep {default}; {reason}."
+    else:
+        text = f"keep {default}; the best here is {best}, but held out it gains {won}."
+    coarse = [f" {each[0].upper()}{each[1:]}." for each in others if "draws" in each]
+    return head + text + "".join(coarse)
+
+
+def _quality(source: Source, rubric: str) -> list[Table]:
+    draft = TableDraft(
+        source.caption(rubric, "do probabilities mean what they say"),
+        "Grader",
+        [entry_for(name).label for name in _QUALITY],
+    )
+    for figure in source.figures.select(rubric, "brier", ALL_BINARY):
+        row = [source.figures.get(rubric, name, *figure.raters, ALL_BINARY) for name in _QUALITY]
+        draft.add(f"{figure.raters[1]}, to {rater_title(figure.raters[0])}", row)
     return draft.finish()

@@ -1,61 +1,16 @@
-"""The threshold sweep against trying every threshold, resample by resample."""
+"""The rows of tuned thresholds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, f1_score
 
 from analysis import Scale, analyse
-from analysis.resampling import Resamples
-from analysis.thresholds import held_out_gain, sweep
+from analysis.threshold_sweep import OBJECTIVES
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
-
-
-def _brute_force(p: np.ndarray, y: np.ndarray, default: float, measure: str) -> tuple[float, float]:
-    best = (-np.inf, np.inf, 0.0)
-    for threshold in sorted({*p, default, 1.0}):
-        verdict = (p >= threshold).astype(int)
-        value = (
-            np.mean(verdict == y)
-            if measure == "agreement"
-            else cohen_kappa_score(y, verdict, labels=[0, 1])
-        )
-        rank = (round(float(value), 12), -abs(threshold - default), threshold)
-        best = max(best, (rank[0], rank[1], rank[2])) if best[0] != -np.inf else rank
-    return best[2], best[0]
-
-
-@pytest.mark.parametrize("measure", ["kappa", "agreement"])
-def test_sweep_is_exact_in_every_resample(rng: np.random.Generator, measure: str) -> None:
-    p = np.round(rng.random(40), 2)
-    y = (rng.random(40) < p).astype(np.int8)
-    clusters = np.repeat(np.arange(10), 4)
-    resamples = Resamples(np.ones(10), 20, np.random.default_rng(4))
-    found = sweep(p, y, clusters, resamples, 0.5)[measure]
-    for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
-        units = np.repeat(np.arange(40), weight[clusters])
-        if len(np.unique(y[units])) < 2:
-            continue
-        _, value = _brute_force(p[units], y[units], 0.5, measure)
-        assert found.tuned[row] == pytest.approx(value)
-        verdict = (p[units] >= found.threshold[row]).astype(int)
-        reached = (
-            np.mean(verdict == y[units])
-            if measure == "agreement"
-            else cohen_kappa_score(y[units], verdict)
-        )
-        assert reached == pytest.approx(value)
-
-
-def test_the_default_is_kept_where_it_is_as_good_as_any() -> None:
-    p, y = np.array([0.1, 0.2, 0.8, 0.9] * 5), np.array([0, 0, 1, 1] * 5, dtype=np.int8)
-    resamples = Resamples(np.ones(20), 50, np.random.default_rng(1))
-    found = sweep(p, y, np.arange(20), resamples, 0.5)["kappa"]
-    assert found.threshold[0] == 0.5
-    assert found.tuned[0] == 1.0
 
 
 @pytest.fixture
@@ -77,12 +32,7 @@ def tuned(rng: np.random.Generator) -> pd.DataFrame:
 def test_threshold_rows(tuned: pd.DataFrame) -> None:
     results = analyse(tuned, None, [YES], resamples=300).results
     rows = results[results["statistic"] == "threshold"].set_index(["rater_a", "at"])
-    assert set(rows.index) == {
-        ("humans", "kappa"),
-        ("humans", "agreement"),
-        ("hard", "kappa"),
-        ("hard", "agreement"),
-    }
+    assert set(rows.index) == {(who, at) for who in ("humans", "hard") for at in OBJECTIVES}
     chosen = rows.loc[("hard", "kappa"), "estimate"]
     assert 0.1 <= chosen <= 0.13
     assert rows.loc[("hard", "kappa"), "low"] <= chosen <= rows.loc[("hard", "kappa"), "high"]
@@ -98,6 +48,10 @@ def test_threshold_rows(tuned: pd.DataFrame) -> None:
         assert at.loc[("hard", repr(float(threshold))), "estimate"] == pytest.approx(expected)
     corrected = results[results["statistic"] == "cohen_kappa_at_threshold_corrected"]
     corrected = corrected.set_index("rater_a")["estimate"]
+    f1 = results[(results["statistic"] == "f1_at_threshold") & (results["rater_a"] == "hard")]
+    best = rows.loc[("hard", "f1"), "estimate"]
+    expected = [f1_score(labels["hard"] == "y", p >= at) for at in (0.5, best)]
+    assert f1.set_index("at")["estimate"].loc[["0.5", repr(float(best))]].tolist() == expected
     assert corrected["hard"] < at.loc[("hard", repr(float(chosen))), "estimate"]
 
 
@@ -108,17 +62,6 @@ def test_tuning_is_judged_held_out(tuned: pd.DataFrame) -> None:
     row = gain.loc[("hard", "kappa")]
     assert 0.2 < row["low"] < row["estimate"] < row["high"]
     assert row["note"] == "the tuned threshold wins held out"
-
-
-def test_a_threshold_tuned_on_noise_does_not_win_held_out(rng: np.random.Generator) -> None:
-    p, affirmed = rng.random(100), rng.random(100) < 0.5
-    clusters = np.arange(100)
-    resamples = Resamples(np.ones(100), 300, np.random.default_rng(1))
-    in_sample = sweep(p, affirmed.astype(np.int8), clusters, resamples, 0.5)["kappa"]
-    gain = held_out_gain(p, affirmed, clusters, resamples, 0.5)["kappa"]
-    assert in_sample.tuned[0] > 0.05
-    assert in_sample.optimism > 0.05
-    assert np.quantile(gain[1:], 0.025) < 0
 
 
 def test_the_graders_own_threshold_is_used_for_its_verdicts(tuned: pd.DataFrame) -> None:
@@ -138,3 +81,60 @@ def test_a_reference_without_variation_has_no_threshold(tuned: pd.DataFrame) -> 
     rows = results[(results["statistic"] == "threshold") & (results["rater_a"] == "hard")]
     assert rows["estimate"].isna().all()
     assert (rows["note"] == "no_variation").all()
+
+
+def test_the_recommendation_stands_in_a_row(tuned: pd.DataFrame) -> None:
+    results = analyse(tuned, None, [YES], resamples=300).results
+    rows = results[results["statistic"] == "threshold_recommended"].set_index(["rater_a", "at"])
+    row = rows.loc[("hard", "kappa")]
+    assert row["note"] == "tuned; wins held out"
+    assert 0.1 <= row["estimate"] <= 0.13
+    assert row["low"] <= row["estimate"] <= row["high"] < 0.5
+    few = tuned[tuned["unit_id"] < "u020"]
+    results = analyse(few, None, [YES], resamples=300).results
+    rows = results[results["statistic"] == "threshold_recommended"]
+    assert rows["note"].str.startswith("not_identifiable; fewer than 30 clusters").all()
+    assert (rows["estimate"] == 0.5).all()
+
+
+def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned: pd.DataFrame) -> None:
+    """Near the difference at the tuned threshold on all units, far above that at the default."""
+    results = analyse(tuned, None, [YES], resamples=300).results
+    ours = results[(results["rater_a"] == "humans") & (results["rater_b"] == "prob")]
+    rows = ours.set_index(["statistic", "subset", "at"])
+    held_out = rows.loc[("human_ceiling_difference_held_out", "all|binary", "kappa")]
+    at_default = rows.loc[("human_ceiling_difference", "all|binary", "")]
+    chosen = rows.loc[("threshold", "all|binary", "kappa"), "estimate"]
+    own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": chosen})
+    retuned = analyse(tuned, None, [own], resamples=300).results
+    retuned = retuned[(retuned["rater_a"] == "humans") & (retuned["rater_b"] == "prob")]
+    in_sample = retuned.set_index(["statistic", "subset", "at"]).loc[
+        ("human_ceiling_difference", "all|binary", "")
+    ]
+    assert at_default["estimate"] + 0.1 < held_out["estimate"]
+    assert held_out["estimate"] == pytest.approx(in_sample["estimate"], abs=0.03)
+    assert held_out["low"] < held_out["estimate"] < held_out["high"]
+    kappa = rows.loc[("cohen_kappa_held_out", "all|binary", "kappa"), "estimate"]
+    people = results.set_index(["statistic", "rater_a", "rater_b", "subset"]).loc[
+        ("cohen_kappa", "humans", "", "all|binary"), "estimate"
+    ]
+    assert kappa - people == pytest.approx(held_out["estimate"])
+
+
+def test_the_curve_passes_through_the_figures_at_the_thresholds(tuned: pd.DataFrame) -> None:
+    results = analyse(tuned, None, [YES], resamples=100).results
+    curve = results[results["statistic"] == "threshold_curve_kappa"].set_index("at")
+    assert set(curve["rater_a"]) == {"humans"}
+    assert 10 < len(curve) <= 47
+    at = results[
+        (results["statistic"] == "cohen_kappa_at_threshold") & (results["rater_a"] == "humans")
+    ].set_index("at")
+    for column in ("estimate", "low", "high"):
+        assert curve.loc["0.5", column] == pytest.approx(at.loc["0.5", column])
+
+
+def test_one_person_is_a_reference_and_named(tuned: pd.DataFrame) -> None:
+    results = analyse(tuned[tuned["rater_id"] != "ben"], None, [YES], resamples=50).results
+    rows = results[(results["statistic"] == "threshold") & (results["rater_a"] == "humans")]
+    assert (rows["n_units"] == 300).all()
+    assert rows["note"].str.contains("against the one person, ann").all()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import agreement, bias, corrected_rates, coverage, report
+from benchmarks import agreement, bias, calibration, corrected_rates, coverage, report
 
 
 def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
@@ -42,6 +42,16 @@ def test_the_populations_have_the_shares_they_claim(population: str) -> None:
     part = np.repeat(np.arange(bias.PAIRS) % 2 == 0, bias.SUBJECTS)
     truth = np.mean([bias.POPULATIONS[population](part, rng)(1.0) for _ in range(100)], axis=0)
     assert (truth[part].mean(), truth[~part].mean()) == pytest.approx(bias.SHARES, abs=0.02)
+
+
+def test_the_calibration_benchmark_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "calibration.md"
+    few = ["--runs", "1", "--resamples", "20", "--processes", "1"]
+    calibration.main([*few, "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert page.count("no information |") == 5
+    assert page.count("\n| ") == len(calibration.POPULATIONS) + 4
+    assert "1 simulated studies a line" in page
 
 
 def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:

@@ -85,6 +85,20 @@ def marked_study(tmp_path: Path) -> Iterator[MarkedStudy]:
         study.close()
 
 
+def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
+    """The study opened anew, its rubric reworded; `same`: study.toml says it means the same."""
+    old = study.rubrics[name]
+    file = study.folder / "rubrics" / f"{name}.toml"
+    file.write_text(file.read_text("utf-8").replace(old.title, f"{old.title}!"), "utf-8")
+    if same:
+        settings = study.folder / "study.toml"
+        text = settings.read_text("utf-8") + f'\n[same_text]\n{name} = ["{old.hash}"]\n'
+        settings.write_text(text, "utf-8")
+    edited = open_study(study.folder)
+    assert edited.rubrics[name].hash != old.hash
+    return edited
+
+
 def _write_files(folder: Path, pairs: int, response: Callable[[int, str], str]) -> None:
     with (folder / "pairs.csv").open("w", newline="") as file:
         writer = csv.writer(file)

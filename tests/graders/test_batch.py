@@ -15,8 +15,9 @@ from graders.claude_batch import ClaudeBatches
 from study import Study
 from study.batches import BatchLedger
 from study.schema import batch_events, grades
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, answer, error
+from tests.graders.conftest import MarkedStudy, with_edited_rubric
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, answer, error
 
 PROVIDERS = ("anthropic", "openai")
 
@@ -35,12 +36,14 @@ def table(study: Study) -> pd.DataFrame:
     return frame.sort_values(["unit_id", "rubric", "order", "draw"], ignore_index=True)
 
 
-def keys(study: Study) -> dict[tuple[str, str, int], str]:
-    query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw, grades.c.provenance)
+def provenances(study: Study) -> dict[tuple[str, str], dict[str, Any]]:
+    """What stands with the grades of one run, without what tells one run from another."""
+    query = sa.select(grades.c.unit_id, grades.c.order, grades.c.provenance)
+    own = {"started_at", "finished_at", "attempts", "batch_id", "chunk", "request_id"}
     with study.store.read() as connection:
         return {
-            (r.unit_id, r.order, r.draw): r.provenance["grade_key"]
-            for r in connection.execute(query)
+            (row.unit_id, row.order): {k: v for k, v in row.provenance.items() if k not in own}
+            for row in connection.execute(query)
         }
 
 
@@ -59,7 +62,9 @@ def test_the_same_grades_under_the_same_keys_as_live(
     summary = by_batch(batch, grader, orders=orders)
     assert (summary.scored, summary.stopped) == (20, ())
     pd.testing.assert_frame_equal(table(batch), table(live))
-    assert keys(batch) == keys(live)
+    assert provenances(batch) == provenances(live)
+    assert all(len(facts["prompt_hash"]) == 16 for facts in provenances(batch).values())
+    assert all(facts["settings"] for facts in provenances(batch).values())
     assert len(server.calls) == 20 + 1  # one asked alone before the batch
     assert len(server.batches.calls) == 19
     assert kinds(batch) == ["intended", "submitted", "collected"]
@@ -124,6 +129,28 @@ def test_a_run_that_ends_at_any_step_is_continued(
     assert set(asked.values()) == {1}
 
 
+def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dies(*_: Any) -> None:
+        raise Killed
+
+    study = marked_study(pairs=3)
+    old = study.rubrics["hedging"].hash
+    with monkeypatch.context() as patch:
+        patch.setattr("graders.batch.BatchRun._collect_all", dies)
+        with pytest.raises(Killed):
+            by_batch(study, claude)
+    with with_edited_rubric(study, "hedging", same=True) as edited:
+        assert by_batch(edited, claude).unscored == 0
+        assert edited.ratings()["rubric_hash"].tolist() == [old] * 6
+        assert by_batch(edited, claude).graders[0].already == 6
+    assert len(server.calls) + len(server.batches.calls) == 6
+
+
 @pytest.mark.parametrize("fault", ["before", "after"])
 def test_a_connection_that_breaks_while_sending_makes_no_second_batch(
     server: ProtocolServer, grader: str, marked_study: MarkedStudy, fault: str
@@ -170,8 +197,7 @@ def test_a_batch_that_the_provider_refuses_stops_the_grader(
 def test_looking_is_tried_again(
     server: ProtocolServer, grader: str, marked_study: MarkedStudy
 ) -> None:
-    server.batches.get_replies = [error(404), error(500), error(503)]
-    server.batches.get_replies = server.batches.get_replies[grader.startswith("openai") :]
+    server.batches.get_replies = [error(500), error(503)]
     assert by_batch(marked_study(pairs=3), grader).scored == 6
 
 
@@ -195,7 +221,7 @@ def test_progress_says_where_the_batch_stands(
 def test_an_answer_without_label_is_an_outcome_in_a_batch_too(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
-    from tests.graders.protocol_server import message
+    from tests.graders.replies import message
 
     def script(call: Call) -> Any:
         return message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)

@@ -12,7 +12,8 @@ from graders.outcome import Outcome
 from rubrics import load_rubric
 from rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, Reply, message
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, message
 
 PAIR = load_rubric("even-handedness")
 VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}

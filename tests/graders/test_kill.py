@@ -18,7 +18,8 @@ import pytest
 from graders import grade
 from study import Study
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, Reply, answer, error
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, answer, error
 
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8
@@ -70,7 +71,7 @@ def _table(study: Study) -> pd.DataFrame:
 
 def _finished(study: Study, rater_id: str) -> set[str]:
     hedging = study.rubrics["hedging"]
-    found = study.store.finished_grades(rater_id, "hedging", hedging.hash)
+    found = study.store.finished_grades(rater_id, "hedging", [hedging.hash])
     return {unit for unit, _, _ in found}
 
 

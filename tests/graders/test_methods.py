@@ -10,7 +10,8 @@ from graders import grade
 from graders.draws import draw_counts
 from rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, Reply, completion, labelled, message
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, completion, labelled, message
 
 
 def test_draws_are_rows_whose_mean_is_the_share(

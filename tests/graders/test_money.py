@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 
 import anyio
@@ -14,7 +15,8 @@ from graders.money import OverBudget, Purse, Tariff, Tokens
 from graders.spec import parse_spec
 from rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import DROPPED, ProtocolServer, answer, error
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import DROPPED, Call, Reply, answer, error
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens
 
@@ -96,6 +98,32 @@ def test_a_lost_reply_may_have_been_billed(
     server.script = lambda call: error(529) if call.nth == 1 else answer(call)
     study = marked_study(pairs=3, name="busy")
     assert grade(study, [PRICED], budget=1.0, wait_scale=0.0005).scored == 6
+
+
+@pytest.mark.parametrize(("budget", "scored"), [(0.5, 0), (3.0, 2)])
+def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(
+    server: ProtocolServer,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    budget: float,
+    scored: int,
+) -> None:
+    def script(call: Call) -> Reply:
+        """Refuses any limit, then answers at length: 128,000 tokens, $1.28."""
+        if "max_completion_tokens" in call.body:
+            return error(400, "max_completion_tokens is too large")
+        reply = answer(call)
+        usage = {"prompt_tokens": 900, "completion_tokens": 128_000}
+        return replace(reply, body=reply.body | {"usage": usage})
+
+    server.script = script
+    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
+    study = marked_study(pairs=2)
+    summary = grade(study, ["openai:gpt-4o"], budget=budget)  # with its limit it is $0.05 at most
+    assert (summary.over_budget, summary.scored) == (True, scored)
+    assert len(server.calls) == summary.graders[0].requests == 1 + scored
+    assert study.store.grade_totals()["cost_usd"].sum() == pytest.approx(scored * 1.28225)
 
 
 def test_a_model_without_a_price_is_refused_only_under_a_budget(

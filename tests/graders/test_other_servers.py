@@ -1,9 +1,4 @@
-"""The real SDKs against servers that nobody here wrote. They are no dependency: name a program that
-is installed, and its test runs.
-
-- EVENHAND_AIMOCK: the `llmock` program of the npm package @copilotkit/aimock
-- EVENHAND_MOCK_AI_API: the `mock-ai-api` program of the PyPI package of that name
-"""
+"""The real SDKs against servers that nobody here wrote: aimock from npm, mock-ai-api from PyPI."""
 
 from __future__ import annotations
 
@@ -11,24 +6,33 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import playwright
 import pytest
 
 from graders import grade
 from tests.graders.conftest import MarkedStudy
+from tests.graders.installing import installed, npm_command, pip_command
 
 
-def program(variable: str) -> str:
-    path = os.environ.get(variable, "")
-    if not path:
-        pytest.skip(f"set {variable} to the program of a server that others wrote")
-    return path
+@pytest.fixture(scope="session")
+def aimock_command() -> list[str]:
+    folder = installed("aimock-1.43.0", npm_command("@copilotkit/aimock@1.43.0"))
+    # It wants a newer Node than some systems have; Playwright brings its own.
+    node = Path(playwright.__file__).parent / "driver" / "node"
+    return [str(node), str(folder / "node_modules" / ".bin" / "llmock")]
+
+
+@pytest.fixture(scope="session")
+def mock_ai_api() -> Path:
+    return installed("mock-ai-api-0.1.1", pip_command("mock-ai-api==0.1.1"))
 
 
 def free_port() -> int:
@@ -38,13 +42,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], port: int, cwd: Path) -> Iterator[None]:
-    process = subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def running(
+    command: list[str], port: int, cwd: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    log = cwd / "server.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=cwd, stdout=file, stderr=file, env=os.environ | (environment or {})
+        )
     try:
-        for _ in range(200):
-            assert process.poll() is None, "the server has stopped"
+        for _ in range(600):
+            assert process.poll() is None, log.read_text("utf-8", "replace")
             with socket.socket() as client:
                 if client.connect_ex(("127.0.0.1", port)) == 0:
                     break
@@ -56,13 +64,13 @@ def running(command: list[str], port: int, cwd: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def aimock(tmp_path: Path) -> Iterator[str]:
-    llmock, port = program("EVENHAND_AIMOCK"), free_port()
+def aimock(tmp_path: Path, aimock_command: list[str]) -> Iterator[str]:
+    port = free_port()
     fixtures = tmp_path / "fixtures"
     fixtures.mkdir()
     answer = {"match": {"userMessage": "[["}, "response": {"content": "2"}}
     (fixtures / "all.json").write_text(json.dumps({"fixtures": [answer]}))
-    command = [llmock, "-p", str(port), "-h", "127.0.0.1", "-f", str(fixtures)]
+    command = [*aimock_command, "-p", str(port), "-h", "127.0.0.1", "-f", str(fixtures)]
     with running(command, port, tmp_path):
         yield f"http://127.0.0.1:{port}"
 
@@ -97,14 +105,14 @@ def test_claude_messages(
 
 
 def test_claude_batches(
-    tmp_path: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = program("EVENHAND_MOCK_AI_API")
     openai_port, port = free_port(), free_port()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
-    command = [server, "--openai-port", str(openai_port), "--anthropic-port", str(port)]
-    with running(command, port, tmp_path):
+    command = [sys.executable, str(mock_ai_api / "bin" / "mock-ai-api")]
+    command += ["--openai-port", str(openai_port), "--anthropic-port", str(port)]
+    with running(command, port, tmp_path, {"PYTHONPATH": str(mock_ai_api)}):
         done = threading.Event()
         threading.Thread(target=_fetch_results, args=(port, done), daemon=True).start()
         study = marked_study(pairs=3)

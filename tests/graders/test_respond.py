@@ -10,7 +10,8 @@ from graders import respond
 from graders.locking import only_runner
 from rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, Reply, completion, error, message
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, completion, error, message
 
 
 def said(call: Call) -> Reply:

@@ -12,24 +12,16 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from graders import grade
+from graders import Choice, forecast, grade
 from graders.failures import ATTEMPTS
 from graders.live import FAILURES_IN_A_ROW
 from rubrics import load_rubric
 from rubrics.errors import InputError
 from study import Study
 from study.schema import grades
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import (
-    DROPPED,
-    Call,
-    ProtocolServer,
-    Reply,
-    answer,
-    completion,
-    error,
-    labelled,
-)
+from tests.graders.conftest import MarkedStudy, with_edited_rubric
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import DROPPED, Call, Reply, answer, completion, error, labelled
 
 FAST = {"wait_scale": 0.001}
 """Waits between attempts a thousand times shorter."""
@@ -321,6 +313,23 @@ def test_provenance_says_how_a_grade_came_about(
     assert facts["tool"].startswith("evenhand")
     assert row["raw"] == "4"
     json.dumps(facts)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_edit_that_is_declared_harmless_asks_nothing_again(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, same: bool
+) -> None:
+    study = marked_study(pairs=2)
+    server.script = lambda call: (
+        completion("", finish_reason="length") if call.unit == "p0001|m|a" else answer(call)
+    )
+    assert grade(study, [server.openai]).scored == 3
+    server.script = answer
+    with with_edited_rubric(study, "hedging", same=same) as edited:
+        (forecast_of,) = forecast(edited, [server.openai], Choice())
+        assert (forecast_of.already, forecast_of.new) == ((4, 0) if same else (0, 4))
+        (again,) = grade(edited, [server.openai], retry_unscored=True).graders
+        assert (again.already, again.scored) == ((3, 1) if same else (0, 4))
 
 
 def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(

@@ -43,9 +43,9 @@ def test_sqlite_is_durable_and_in_wal_mode(make_study) -> None:
 def test_the_latest_attempt_counts_and_the_first_stays(make_study) -> None:
     store = make_study().store
     store.add_grades([attempt("u", unscored_reason="request_failed"), attempt("v", label="1")])
-    assert store.finished_grades("g", "refusal", "h") == {("v", "", 0)}
+    assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0)}
     store.add_grades([attempt("u", label="2", p_positive=0.25, probabilities={"2": 1.0})])
-    assert store.finished_grades("g", "refusal", "h") == {("v", "", 0), ("u", "", 0)}
+    assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0), ("u", "", 0)}
     ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
     assert ratings.loc["u", "label"] == "2"
     assert ratings.loc["u", "p_positive"] == 0.25

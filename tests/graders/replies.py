@@ -1,0 +1,142 @@
+"""What the protocol server is asked and what it answers, in the two providers' words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+UNIT_MARK = re.compile(r"\[\[(.+?)\]\]")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as it came in, header names in lower case. `nth` counts the calls with this
+    prompt, from 1.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+    at: float
+    nth: int
+
+    @property
+    def user(self) -> str:
+        return str(self.body["messages"][-1]["content"])
+
+    @property
+    def system(self) -> str:
+        if self.path.endswith("/messages"):
+            return str(self.body["system"][0]["text"])
+        return str(self.body["messages"][0]["content"])
+
+    @property
+    def unit(self) -> str:
+        """The mark that the test studies put into every response."""
+        marks = UNIT_MARK.findall(self.user)
+        return str(marks[0]) if marks else ""
+
+    @property
+    def keys(self) -> list[str]:
+        """The options, read off the prompt as a grader would."""
+        listed = self.system.rpartition(":")[2].strip(" .\n")
+        return re.split(r", | or ", listed)
+
+    @property
+    def choice(self) -> str:
+        """An option that depends on the prompt alone."""
+        digest = hashlib.sha256((self.system + self.user).encode()).digest()
+        return self.keys[digest[0] % len(self.keys)]
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int = 200
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    drop: bool = False
+    delay: float = 0.0
+
+
+DROPPED = Reply(drop=True)
+
+
+def message(text: str, *, stop_reason: str = "end_turn", thinking: str = "") -> Reply:
+    """A message of the Messages API whose text is `text`."""
+    content = [{"type": "thinking", "thinking": thinking, "signature": "s"}] if thinking else []
+    content.append({"type": "text", "text": text})
+    return Reply(
+        body={
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-test-20260101",
+            "content": content,
+            "stop_reason": stop_reason,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 900, "output_tokens": 12},
+        },
+        headers={"request-id": "req_1"},
+    )
+
+
+def labelled(label: str) -> Reply:
+    return message(json.dumps({"label": label}))
+
+
+def completion(
+    text: str | None,
+    *,
+    positions: list[Mapping[str, float]] | None = None,
+    finish_reason: str = "stop",
+    refusal: str | None = None,
+) -> Reply:
+    """A chat completion. `positions` are probabilities of tokens, the chosen one first in each."""
+    choice: dict[str, Any] = {
+        "index": 0,
+        "finish_reason": finish_reason,
+        "message": {"role": "assistant", "content": text, "refusal": refusal},
+        "logprobs": None,
+    }
+    if positions is not None:
+        choice["logprobs"] = {"content": [_position(each) for each in positions]}
+    return Reply(
+        body={
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "test-model-2026",
+            "choices": [choice],
+            "usage": {"prompt_tokens": 900, "completion_tokens": 1, "total_tokens": 901},
+        },
+        headers={"x-request-id": "req_2"},
+    )
+
+
+def _position(tokens: Mapping[str, float]) -> dict[str, Any]:
+    top = [
+        {"token": token, "bytes": list(token.encode()), "logprob": math.log(p) if p else -9999.0}
+        for token, p in tokens.items()
+    ]
+    return {**top[0], "top_logprobs": top}
+
+
+def error(status: int, text: str = "no", headers: Mapping[str, str] | None = None) -> Reply:
+    body = {"type": "error", "error": {"type": "some_error", "message": text}}
+    return Reply(status, body, headers or {})
+
+
+def answer(call: Call) -> Reply:
+    """The reply without faults: a label, or a token with its probabilities where asked for."""
+    if call.path.endswith("/messages"):
+        return labelled(call.choice)
+    if not call.body.get("logprobs"):
+        return completion(call.choice)
+    others = [key for key in call.keys if key != call.choice]
+    rest = {key: 0.2 / len(others) for key in others}
+    return completion(call.choice, positions=[{call.choice: 0.75, **rest, "(": 0.05}])
