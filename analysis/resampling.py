@@ -105,12 +105,16 @@ class Resamples:
         return part
 
     def totals(self, features: Numbers) -> Array:
-        """Sums over clusters of features (clusters, ...) in every resample: (rows, ...)."""
+        """Sums over clusters of features (clusters, ...) in every resample: (rows, ...).
+
+        Rows are last in memory: what is computed from a row's few cells, such as a table's
+        marginals, then runs along whole stretches of rows.
+        """
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
         dtype = np.float32 if self._is_exact(flat) else np.float64
         sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
-        out = np.empty((len(self), sums.shape[1]))
+        out = np.empty((len(self), sums.shape[1]), order="F")
         out[0] = _product(self.frequency[None, :], sums)[0]
 
         def fill(block: int) -> None:

@@ -27,9 +27,9 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.documents import library_versions  # noqa: E402
 from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings  # noqa: E402
 from evenhand.demo.responses import demo_responses  # noqa: E402
-from rubrics import load_rubric, shipped_rubrics  # noqa: E402
+from rubrics import load_rubric  # noqa: E402
 from study import create_study, open_study  # noqa: E402
-from study.creation import StudyPlan  # noqa: E402
+from study.creation import StudyPlan, usual_rubrics  # noqa: E402
 from study.exchange import import_ratings  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance-report.md"
@@ -64,9 +64,10 @@ class Result:
 
 def cases() -> list[Case]:
     """The two sizes that are promised."""
-    rubrics = tuple(shipped_rubrics())
-    one = next(name for name in rubrics if load_rubric(name).unit == "response")
-    return [Case(250, rubrics, 6, 4, 10, 5), Case(1000, (one,), 3, 2, 30, 5)]
+    rubrics = usual_rubrics(propositions=False)
+    one = next(rubric.name for rubric in rubrics if rubric.unit == "response")
+    names = tuple(rubric.name for rubric in rubrics)
+    return [Case(250, names, 6, 4, 10, 5), Case(1000, (one,), 3, 2, 30, 5)]
 
 
 def build(folder: Path, case: Case) -> tuple[int, int]:

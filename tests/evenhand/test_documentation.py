@@ -49,6 +49,7 @@ def workplace(tmp_path: Path) -> Path:
 def environment() -> Iterator[dict[str, str]]:
     """Both providers stand on loopback, spoken to by the real SDKs."""
     server = ProtocolServer()
+    server.batches.looks = 0  # a batch has ended at the first look, which spares the wait
     yield os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "ANTHROPIC_API_KEY": "key-for-loopback",

@@ -31,9 +31,11 @@ class Call:
 
     @property
     def system(self) -> str:
+        """Empty where a subject is asked, not a grader."""
         if self.path.endswith("/messages"):
-            return str(self.body["system"][0]["text"])
-        return str(self.body["messages"][0]["content"])
+            return str(self.body["system"][0]["text"]) if "system" in self.body else ""
+        first = self.body["messages"][0]
+        return str(first["content"]) if first["role"] == "system" else ""
 
     @property
     def unit(self) -> str:
@@ -132,8 +134,17 @@ def error(status: int, text: str = "no", headers: Mapping[str, str] | None = Non
 
 
 def answer(call: Call) -> Reply:
-    """The reply without faults: a label, or a token with its probabilities where asked for."""
-    if call.path.endswith("/messages"):
+    """The reply without faults: a label, or probabilities where asked for, in tokens or in words;
+    to a prompt without rubric, some words.
+    """
+    claude = call.path.endswith("/messages")
+    if not call.system:
+        text = f"Here it is: {call.user}"
+        return message(text) if claude else completion(text)
+    if "in percent" in call.system:
+        stated = json.dumps({key: 100 * (key == call.choice) for key in call.keys})
+        return message(stated) if claude else completion(stated)
+    if claude:
         return labelled(call.choice)
     if not call.body.get("logprobs"):
         return completion(call.choice)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pandas as pd
+import pytest
 
 from study.grades import GradeAttempt
 from study.totals import TOTALS_COLUMNS
@@ -27,8 +28,12 @@ def test_nothing_was_graded(make_study) -> None:
     assert tuple(totals.columns) == TOTALS_COLUMNS
 
 
-def test_attempts_add_up(make_study) -> None:
-    store = make_study().store
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: str) -> None:
+    options = {}
+    if database == "postgresql":
+        options["store"] = request.getfixturevalue("new_postgresql")()
+    store = make_study(**options).store
     store.add_grades(
         [
             attempt("u", 3, unscored_reason="refusal", provenance=paid("m-1", (100, 5, 0), 0.25)),
