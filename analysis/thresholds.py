@@ -159,8 +159,10 @@ class _Tuning:
 
     def _add_objective(self, numbers: tuple[int, int], found: Calibration) -> None:
         tuned = found.threshold.estimate
-        same = "equals the default" if tuned == found.default else ""
-        self._row(numbers, "threshold", found.threshold, found.objective, same)
+        beside = f"the default is {found.default:.3g}"
+        if tuned == found.default:
+            beside = "equals the default"
+        self._row(numbers, "threshold", found.threshold, found.objective, beside)
         if found.gain is not None:
             wins = "the tuned threshold wins held out" if found.gain.low > 0 else "keep the default"
             self._row(numbers, "threshold_held_out_gain", found.gain, found.objective, wins)

@@ -112,13 +112,19 @@ def _default(source: Source, rubric: str, of: Figure) -> str:
     return ""
 
 
+def _evidence(source: Source, rubric: str, advised: Figure) -> tuple[Figure | None, Figure | None]:
+    """The tuned threshold and its held-out gain."""
+    names = ("threshold", "threshold_held_out_gain")
+    tuned, gain = (
+        source.figures.get(rubric, name, *advised.raters, ALL_BINARY, advised.at) for name in names
+    )
+    return tuned, gain
+
+
 def _traced(source: Source, rubric: str, advised: Figure) -> str:
-    """The sentence, with the rows that its numbers were read off."""
-    statistics = ("threshold_recommended", "threshold", "threshold_held_out_gain")
-    keys = [(name, advised.at) for name in statistics]
-    keys.append((AT_THRESHOLD[MAIN], _default(source, rubric, advised)))
-    named = (source.figures.get(rubric, name, *advised.raters, ALL_BINARY, at) for name, at in keys)
-    lines = ", ".join(str(figure.line) for figure in named if figure)
+    """The sentence with the rows that it was read off."""
+    rows = [advised, *_evidence(source, rubric, advised)]
+    lines = ", ".join(str(figure.line) for figure in rows if figure)
     return f"{_sentence(source, rubric, advised)} (results.csv rows {lines})"
 
 
@@ -129,10 +135,7 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     kind, reason, *others = advised.remarks
     at = _default(source, rubric, advised)
     default = shown(float(at), "threshold") if at else "the default"
-    tuned = source.figures.get(rubric, "threshold", reference, grader, ALL_BINARY, advised.at)
-    gain = source.figures.get(
-        rubric, "threshold_held_out_gain", reference, grader, ALL_BINARY, advised.at
-    )
+    tuned, gain = _evidence(source, rubric, advised)
     best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
     won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
     whom = rater_title(reference).lower() if reference == "humans" else reference

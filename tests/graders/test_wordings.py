@@ -14,7 +14,8 @@ from study import open_study
 from study.config import change_config
 from study.tables import read_table
 from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import Call, ProtocolServer, Reply, completion
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, completion
 
 
 @pytest.fixture

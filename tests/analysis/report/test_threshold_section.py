@@ -81,7 +81,7 @@ def test_the_sentence_of_each_answer(
 ) -> None:
     blocks = section(_source(kind, reason, tuned, gain)).blocks
     sentences = next(block.items for block in blocks if isinstance(block, Items))
-    assert sentences == (f"g, to match people by kappa: {says}",)
+    assert sentences == (f"g, to match people by kappa: {says} (results.csv rows 4, 2, 3)",)
     table = next(block for block in blocks if isinstance(block, Table))
     cells = table.rows[1].cells
     assert cells[1].text == "0.30"

@@ -149,7 +149,6 @@ def assert_rests_on_named_rows(item: str, rows: list[dict[str, str]]) -> None:
         named = [row for row in rows if row["statistic"].startswith("bias_slice")]
         said = re.sub(r"in \d+ of \d+ slices", "", said)
     notes = {number for row in named for number in NUMBER.findall(row["note"])}
-    notes |= {shown(float(row["at"]), "threshold") for row in named if NUMBER.fullmatch(row["at"])}
     for number in NUMBER.findall(said):
         value = number.lstrip("+-")
         assert value in notes | PROSE or any(
