@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from analysis.ceiling import CEILING
 from analysis.report.blocks import Block, Card, Cards, Cell, Items, Overview, Paragraph, Section
 from analysis.report.figures import ALL_BINARY, Figure
@@ -65,9 +68,23 @@ def _card(source: Source, verdict: Verdict) -> Card:
         rubric=source.context.title_of(verdict["rubric"]),
         grader=verdict["grader"],
         sentence=verdict["sentence"],
-        difference=_cell(difference) if difference else None,
+        difference=_deciding(difference, figures, source) if difference else None,
         evidence=tuple(_evidence(figure) for figure in figures if figure is not None),
     )
+
+
+def _deciding(difference: Figure, evidence: Sequence[Figure | None], source: Source) -> Cell:
+    """The difference that decides, and whether a pass holds for the labels only."""
+    least = -source.analysis.rule.margin
+    falls_short = any(
+        each.bounds[0] <= least
+        for each in evidence
+        if each and (each.statistic, each.subset) == (CEILING, ALL_BINARY)
+    )
+    cell = _cell(difference)
+    if difference.bounds[0] > least and falls_short:
+        return replace(cell, aside="labels only, not binary verdicts")
+    return cell
 
 
 def _evidence(figure: Figure) -> tuple[str, Cell]:

@@ -101,6 +101,7 @@ def write(path: Path, rows: list[str]) -> str:
     [
         (["u1,r1,human,1"], ["--level", "ordinal"], "must be declared"),
         ([], [], "has a header but no ratings"),
+        (["u1,r1,human,", "u2,r1,human,"], [], "no rating has a label"),
         (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
         (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
         (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),

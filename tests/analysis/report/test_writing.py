@@ -11,14 +11,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Analysis
+from analysis import Analysis, analyse
 from analysis.results import RESULTS_COLUMNS, RESULTS_KEY
+from tests.analysis.report.conftest import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 HEADINGS = (
@@ -348,3 +350,23 @@ def test_sentences_on_directions_and_biases_name_their_rows(
     rows = re.findall(r"results\.csv row (\d+)\)", direction)
     assert {results[int(line) - 2]["statistic"] for line in rows} == {"direction_net"}
     assert len(rows) == 3  # one for every subject
+
+
+def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
+    written: Callable[..., Path],
+) -> None:
+    """A grader that labels as people do, with probabilities far too low for the threshold."""
+    ratings, units = tables(graders=("sure", "hard", "constant"), pairs=150)
+    own = ratings["rater_id"] == "sure"
+    ratings.loc[own, "p_positive"] = 0.1 + 0.2 * (ratings.loc[own, "label"] == "C")
+    found = analyse(ratings, units, [SCALE], resamples=100)
+    assert {each["grader"]: each["verdict"] for each in found.verdicts}["sure"] == "may_stand_in"
+    page = (written(found) / "report.html").read_text("utf-8")
+    assert page.count("labels only, not binary verdicts") == 1
+
+
+def test_headings_leave_out_no_level(analysis: Analysis, written: Callable[..., Path]) -> None:
+    page = (written(analysis) / "report.html").read_text("utf-8")
+    levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
