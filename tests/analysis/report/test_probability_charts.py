@@ -73,7 +73,7 @@ def test_where_nothing_is_recommended_the_default_is_filled() -> None:
 
 
 def test_without_intervals_nothing_is_shaded() -> None:
-    [chart] = threshold_curves(source_of(6), "tone", "kappa")
+    [chart] = threshold_curves(source_of(4), "tone", "kappa")
     assert all(each["low"] is None for each in chart.spec["data"]["values"])
     inline_svg(dict(chart.spec), chart.alt)
 
