@@ -16,6 +16,7 @@ from analysis.encoding import COLLAPSED, UNCLEAR, Coded, LabelMatrix
 from analysis.groups import add_group_rows, label_counts
 from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import ResultRows
 
@@ -76,7 +77,7 @@ def _add_share(
     numbers = resamples.count(coded.clusters, whole)
     rows.add(
         statistic,
-        resamples.interval(_ratio(sums), numbers[1], reason="no_pairable_units"),
+        resamples.interval(ratio(*sums.T), numbers[1], reason="no_pairable_units"),
         numbers,
         rater_a="humans",
         rater_b=grader,
@@ -104,14 +105,10 @@ def _add_confidence(
         numbers = resamples.count(coded.clusters, among)
         rows.add(
             "mean_confidence",
-            resamples.interval(_ratio(sums), numbers[1], reason="no_pairable_units"),
+            resamples.interval(ratio(*sums.T), numbers[1], reason="no_pairable_units"),
             numbers,
             rater_a="humans",
             rater_b=labels.raters[grader],
             subset=_SUBSET,
             at=at,
         )
-
-
-def _ratio(sums: Array) -> Array:
-    return np.asarray(sums[:, 0] / np.where(sums[:, 1] > 0, sums[:, 1], np.nan))

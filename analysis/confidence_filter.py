@@ -18,6 +18,7 @@ from analysis.consensus import majority_codes
 from analysis.encoding import LabelMatrix
 from analysis.folds import folds
 from analysis.groups import label_counts
+from analysis.ratios import ratio
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows
 from rubrics.errors import InputError
@@ -159,7 +160,7 @@ def _add_curve(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
     kept, agreed, units = graded.counts(keeps)
     for at, cut in enumerate(cuts.tolist()):
         place, note = repr(cut), DECLARED if cut == rule.cut else ""
-        agreement = _ratio(agreed[:, at], kept[:, at])
+        agreement = ratio(agreed[:, at], kept[:, at])
         _add(rows, graded, COVERAGE, kept[:, at] / units, at=place, note=note)
         _add(rows, graded, AGREEMENT, agreement, keeps[:, at], at=place, note=note)
     drawn = slice(1 + graded.resamples.resamples)  # what is chosen jumps: no jackknife
@@ -178,7 +179,7 @@ def _add_curve(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
 def _add_held_out(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
     keeps = _kept_by_other_folds(graded, rule)
     kept, agreed, units = graded.counts(keeps[:, None])
-    agreement, at = _ratio(agreed[:, 0], kept[:, 0]), repr(rule.target)
+    agreement, at = ratio(agreed[:, 0], kept[:, 0]), repr(rule.target)
     found = graded.interval(agreement, keeps)
     note = "the target is reached held out" if found.low >= rule.target else "not shown to reach it"
     _add(rows, graded, COVERAGE + HELD_OUT, kept[:, 0] / units, at=at)
@@ -223,7 +224,3 @@ def _add(
         at=at,
         note=note,
     )
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    return np.asarray(part / np.where(whole > 0, whole, np.nan))

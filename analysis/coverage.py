@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from analysis.encoding import Coded, LabelMatrix
 from analysis.pairs import MIN_SHARED_UNITS, RunningMean
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import ResultRows, join_notes
 
@@ -33,7 +34,7 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
         numbers = resamples.count(labels.clusters, asked)
         rows.add(
             COVERAGE,
-            resamples.interval(_ratio(sums), numbers[1]),
+            resamples.interval(ratio(*sums.T), numbers[1]),
             numbers,
             rater_a="",
             rater_b=name,
@@ -60,7 +61,7 @@ def add_unscored_rows(
         agreed = put & (coded.codes[:, humans][:, people] == coded.codes[:, [grader]])
         sums = resamples.totals(resamples.cluster_sums(coded.clusters, np.hstack([agreed, put])))
         mean = RunningMean(len(sums))
-        mean.add(_ratio(sums.reshape(len(sums), 2, -1).transpose(0, 2, 1)))
+        mean.add(ratio(*sums.reshape(len(sums), 2, -1).swapaxes(0, 1)))
         numbers = resamples.count(coded.clusters, np.asarray(put.any(axis=1)))
         found = mean.result()
         rows.add(
@@ -72,11 +73,6 @@ def add_unscored_rows(
             subset=coded.subset,
             note=join_notes(found.note, _listed(labels.reasons[grader])),
         )
-
-
-def _ratio(sums: Array) -> Array:
-    """Part over whole from sums (..., 2)."""
-    return sums[..., 0] / np.where(sums[..., 1] > 0, sums[..., 1], np.nan)
 
 
 def _listed(reasons: Counter[str]) -> str:

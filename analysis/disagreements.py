@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.encoding import LabelMatrix
+from analysis.ratios import ratio
 from analysis.resampling import Interval
 from analysis.results import ResultRows
 
@@ -118,4 +119,4 @@ def _people_affirmative(labels: LabelMatrix, humans: list[int]) -> Array:
     verdicts = labels.verdicts[:, humans]
     held = (verdicts >= 0).sum(axis=1)
     agreed = (verdicts == 1).sum(axis=1).astype(float)
-    return np.asarray(agreed / np.where(held > 0, held, np.nan))
+    return ratio(agreed, held)

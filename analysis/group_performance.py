@@ -19,12 +19,13 @@ from analysis.consensus import majority_codes
 from analysis.encoding import BINARY, Coded
 from analysis.groups import label_counts
 from analysis.intervals import LEVEL
+from analysis.ratios import ratio
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows
 from analysis.significance import benjamini_hochberg, bootstrap_p
 from analysis.unit_columns import UnitColumn
 
-__all__ = ["GAP", "add_group_performance_rows", "balanced_accuracy"]
+__all__ = ["GAP", "add_group_performance_rows"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -32,20 +33,6 @@ Mask = npt.NDArray[np.bool_]
 GAP = "group_gap"
 BALANCED = "group_balanced_accuracy"
 FEW_UNITS = 30
-
-
-def balanced_accuracy(tables: Array) -> Array:
-    """Mean recall over the reference's categories, from tables (..., q, q), reference in rows.
-
-    Categories that the reference never uses are left out.
-
-    >>> balanced_accuracy(np.array([[8.0, 2.0], [4.0, 4.0]])).item()
-    0.65
-    """
-    wanted = tables.sum(-1)
-    recall = np.diagonal(tables, axis1=-2, axis2=-1) / np.where(wanted > 0, wanted, np.nan)
-    used = (wanted > 0).sum(-1)
-    return np.asarray(np.nansum(recall, axis=-1) / np.where(used > 0, used, np.nan))
 
 
 def add_group_performance_rows(
@@ -139,20 +126,20 @@ def _add_group(rows: ResultRows, coded: Coded, resamples: Resamples, group: _Gro
             note=few,
         )
 
-    add(BALANCED, balanced_accuracy(group.tables), "", "no_pairable_units")
+    add(BALANCED, c.balanced_accuracy(group.tables), "", "no_pairable_units")
     add("group_kappa", c.cohen_kappa(group.tables), "", "no_variation")
     wanted, said = group.tables.sum(-1), group.tables.sum(-2)
     right = np.diagonal(group.tables, axis1=-2, axis2=-1)
     for code, category in enumerate(coded.categories[:1] if coded.is_binary else coded.categories):
         for statistic, of in (("group_precision", said), ("group_recall", wanted)):
-            share = right[:, code] / np.where(of[:, code] > 0, of[:, code], np.nan)
+            share = ratio(right[:, code], of[:, code])
             add(statistic, share, category, "category_not_used")
 
 
 def _add_differences(
     rows: ResultRows, coded: Coded, resamples: Resamples, groups: Sequence[_Group]
 ) -> None:
-    values = [balanced_accuracy(each.tables) - balanced_accuracy(each.rest) for each in groups]
+    values = [c.balanced_accuracy(each.tables) - c.balanced_accuracy(each.rest) for each in groups]
     raw = np.array([bootstrap_p(each[: 1 + resamples.resamples]) for each in values])
     tested = ~np.isnan(raw)
     adjusted = np.full(len(raw), np.nan)
@@ -179,7 +166,7 @@ def _add_gap(
     column: UnitColumn,
     groups: Sequence[_Group],
 ) -> None:
-    values = np.stack([balanced_accuracy(each.tables) for each in groups], axis=1)
+    values = np.stack([c.balanced_accuracy(each.tables) for each in groups], axis=1)
     values = values[: 1 + resamples.resamples]
     inside = np.logical_or.reduce([each.units for each in groups])
     worst, best = int(np.nanargmin(values[0])), int(np.nanargmax(values[0]))

@@ -17,6 +17,7 @@ from analysis.pairs import (
     eligible_pairs,
     shared_units,
 )
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import ResultRows, join_notes
 
@@ -51,7 +52,7 @@ def category_shares(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     labels = counts.sum(axis=1, keepdims=True)
     features = np.hstack([labels > 0, counts / np.maximum(labels, 1.0)])
     sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
-    return _ratio(sums[:, 1:], sums[:, :1])
+    return ratio(sums[:, 1:], sums[:, :1])
 
 
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
@@ -65,7 +66,7 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     labels = counts.sum(axis=1)
     features = [labels >= 2, agreeing_shares(counts, identity), agreeing_shares(counts, quadratic)]
     sums = resamples.totals(resamples.cluster_sums(coded.clusters, np.column_stack(features)))
-    agreed, weighted = _ratio(sums[:, 1], sums[:, 0]), _ratio(sums[:, 2], sums[:, 0])
+    agreed, weighted = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
     shares = category_shares(counts, coded, resamples)
     pairs_of_labels = coincidences(counts).reshape(len(counts), -1)
     together = resamples.totals(resamples.cluster_sums(coded.clusters, pairs_of_labels))
@@ -168,7 +169,3 @@ def coincidences(counts: Array) -> Array:
     weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
     weighted: Array = pairs * weight[:, None, None]
     return weighted
-
-
-def _ratio(total: Array, count: Array) -> Array:
-    return total / np.where(count > 0, count, np.nan)

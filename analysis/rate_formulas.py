@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from analysis.ratios import ratio
+
 __all__ = ["RateSums", "clipped", "invert", "rate_features"]
 
 Array = npt.NDArray[np.float64]
@@ -44,23 +46,23 @@ class RateSums(NamedTuple):
     @property
     def raw(self) -> Array:
         """The grader's rate on all that it graded."""
-        return _ratio(self.graded + self.rest_graded, self.labelled + self.rest)
+        return ratio(self.graded + self.rest_graded, self.labelled + self.rest)
 
     @property
     def people(self) -> Array:
         """The reference's rate on the labelled units."""
-        return _ratio(self.affirmed, self.labelled)
+        return ratio(self.affirmed, self.labelled)
 
     @property
     def sensitivity(self) -> Array:
         """Of what the reference affirms, the share that the grader affirms."""
-        return _ratio(self.both, self.affirmed)
+        return ratio(self.both, self.affirmed)
 
     @property
     def specificity(self) -> Array:
         """Of what the reference does not affirm, the share that the grader does not either."""
         refused = self.labelled - self.affirmed
-        return _ratio(refused - (self.graded - self.both), refused)
+        return ratio(refused - (self.graded - self.both), refused)
 
     @property
     def youden_j(self) -> Array:
@@ -70,12 +72,12 @@ class RateSums(NamedTuple):
     @property
     def graded_labelled(self) -> Array:
         """The grader's rate on the labelled units."""
-        return _ratio(self.graded, self.labelled)
+        return ratio(self.graded, self.labelled)
 
     @property
     def elsewhere(self) -> Array:
         """The grader's rate where there is no reference."""
-        return _ratio(self.rest_graded, self.rest)
+        return ratio(self.rest_graded, self.rest)
 
     @property
     def ppi_weight(self) -> Array:
@@ -86,8 +88,8 @@ class RateSums(NamedTuple):
         best if units of one cluster go together, yet no weight biases the rate.
         """
         n = self.labelled
-        covariance = _ratio(self.both, n) - self.people * self.graded_labelled
-        spread = self.raw * (1.0 - self.raw) * (1.0 + _ratio(n, self.rest))
+        covariance = ratio(self.both, n) - self.people * self.graded_labelled
+        spread = self.raw * (1.0 - self.raw) * (1.0 + ratio(n, self.rest))
         weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
         return np.where(np.isnan(spread), np.nan, np.clip(weight, 0.0, 1.0))
 
@@ -120,8 +122,3 @@ def rate_features(reference: Array, grades: Array) -> Array:
     rest = np.isnan(reference) & ~np.isnan(grades)
     y, f = np.nan_to_num(reference), np.nan_to_num(grades)
     return np.column_stack([labelled, labelled * y, labelled * f, labelled * y * f, rest, rest * f])
-
-
-def _ratio(part: Array, whole: Array) -> Array:
-    ratio = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
-    return np.asarray(ratio)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from analysis import coefficients as c
 from analysis.combine import combine_readings
 from analysis.encoding import encode
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.scale import Scale
 from analysis.unit_columns import UnitColumn, look_up
@@ -114,7 +115,7 @@ class Beside:
         more = np.eye(q)[self.codes] - self.shares
         sums = resamples.cluster_sums(self.clusters, np.column_stack([more, np.ones(len(more))]))
         totals = resamples.totals(sums)
-        return _ratio(totals[:, :q], totals[:, q:])
+        return ratio(totals[:, :q], totals[:, q:])
 
     def drift(self) -> Array:
         """Features (n, 4) whose sums give the drift: agreement in the second half of the rater's
@@ -133,7 +134,7 @@ class Beside:
 
 def drift_of(sums: Array) -> Array:
     """Second half less first half from sums (rows, 4) of `Beside.drift`: (rows,)."""
-    return np.asarray(_ratio(sums[:, 0], sums[:, 1]) - _ratio(sums[:, 2], sums[:, 3]))
+    return np.asarray(ratio(sums[:, 0], sums[:, 1]) - ratio(sums[:, 2], sums[:, 3]))
 
 
 def longest_run(codes: Codes) -> int:
@@ -200,7 +201,3 @@ def people_on(
             clusters=np.array([index[of_unit[unit]] for unit in readings.units], dtype=np.intp),
             counted=np.array([rater not in excluded for rater in matrix.raters]),
         )
-
-
-def _ratio(sums: Array, counts: Array) -> Array:
-    return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))

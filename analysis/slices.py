@@ -14,6 +14,7 @@ from analysis.encoding import BINARY, Coded
 from analysis.groups import add_group_rows
 from analysis.pair_rows import add_humans_rows
 from analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
+from analysis.ratios import ratio
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
 from analysis.significance import benjamini_hochberg, bootstrap_p
@@ -178,8 +179,8 @@ def _differences(column: UnitColumn, coded: Coded, resamples: Resamples) -> Iter
         features = np.hstack([inside * hits[:, None], inside * pairs[:, None]])
         sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
         hit, pair = np.split(sums, 2, axis=1)
-        rest = _share(hit.sum(axis=1, keepdims=True) - hit, pair.sum(axis=1, keepdims=True) - pair)
-        values = _share(hit, pair) - rest
+        rest = ratio(hit.sum(axis=1, keepdims=True) - hit, pair.sum(axis=1, keepdims=True) - pair)
+        values = ratio(hit, pair) - rest
         for code, value in enumerate(column.values):
             yield _Difference(
                 coded.raters[grader],
@@ -216,7 +217,3 @@ def _add_differences(
 
 def _subset(name: str, coded: Coded) -> str:
     return name + BINARY if coded.is_binary else name
-
-
-def _share(hits: Array, of: Array) -> Array:
-    return np.asarray(np.divide(hits, of, out=np.full(of.shape, np.nan), where=of > 0))

@@ -20,6 +20,7 @@ from analysis.combine import combine_readings
 from analysis.consensus import majority_codes
 from analysis.encoding import BINARY, Coded, LabelMatrix, encode
 from analysis.groups import group_panel, label_counts
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import ResultRows
 from analysis.scale import Scale
@@ -48,7 +49,8 @@ def add_stability_rows(
 
     `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
     or "humans" for the majority of people; `at` is the column that varies, while all other
-    `columns`, the subject and the cluster stay the same; `subset` is "all" or "subject=NAME".
+    `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
+    "subject=NAME".
     """
     for coded in _readings(labels):
         for reader, codes in _read_by(coded):
@@ -137,12 +139,12 @@ def _by_variant(
 ) -> tuple[npt.NDArray[np.int8], Codes, Codes]:
     """Labels (questions, variants) of one reader, with each question's cluster and subject.
 
-    A question is a cluster's, of one subject, with the other columns fixed. Where several units
-    are the same variant of one question, the first one counts.
+    A question is a cluster's, to one subject, on one side, with the other columns fixed. Where
+    several units are the same variant of one question, the first one counts.
     """
     known = np.flatnonzero((column.codes >= 0) & (codes >= 0))
     question = np.column_stack(
-        [labels.clusters, labels.subject, *(other.codes for other in fixed)]
+        [labels.clusters, labels.subject, labels.side, *(other.codes for other in fixed)]
     )[known]
     distinct, at = np.unique(question, axis=0, return_inverse=True)
     wide = np.full((len(distinct), len(column.values)), -1, dtype=np.int8)
@@ -200,7 +202,7 @@ def _mean_spread(coded: Coded, scale: Scale, resamples: Resamples) -> Array:
     spread = np.sqrt(squares / np.maximum(n - 1, 1))
     features = np.column_stack([np.where(n >= 2, spread, 0.0), n >= 2])
     sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
-    return np.asarray(sums[:, 0] / np.where(sums[:, 1] > 0, sums[:, 1], np.nan))
+    return ratio(*sums.T)
 
 
 def _subset(name: str, coded: Coded) -> str:

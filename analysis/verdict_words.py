@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -82,8 +83,9 @@ def advice(clusters: int, more: int | None, noun: str, *, undecided: bool) -> li
 
 def difference(row: ResultRow, noun: str) -> str:
     """The ceiling difference in words."""
-    apart = row["estimate"]
-    away = f"{abs(apart):.2f} {'above' if apart > 0 else 'below'}"
+    apart = f"{abs(row['estimate']):.2f}"
+    side = "above" if row["estimate"] > 0 else "below"
+    away = f"{apart} {side if float(apart) else 'from'}"
     return (
         f"its kappa with people is {away} theirs with each other "
         f"(95% interval {_signed(row['low'])} to {_signed(row['high'])}; {_sample(row, noun)})"
@@ -105,8 +107,8 @@ def first_reason(row: ResultRow) -> str:
 
 
 def not_known(case: Case) -> str:
-    """What no interval here covers."""
-    if case.n_humans < 2:
+    """What no interval here covers; nothing where there is no interval."""
+    if case.n_humans < 2 or case.difference is None or math.isnan(case.difference["low"]):
         return ""
     people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
     return (
@@ -131,7 +133,9 @@ def _binary_caveat(case: Case) -> str:
     """What a pass on the categories leaves open: a verdict at the threshold that falls short."""
     if case.binary is None or case.binary["low"] > -case.rule.margin:
         return ""
-    return f" On the binary verdict this is not shown: {difference(case.binary, case.noun)}."
+    short = case.binary["high"] < -case.rule.margin
+    head = "Its binary verdicts may not" if short else "Of its binary verdicts this is not shown"
+    return f" {head}: {difference(case.binary, case.noun)}."
 
 
 def _place(case: Case) -> str:

@@ -6,7 +6,8 @@
 - *only with correction*: it falls short of people, errs to one side, or moves with the wording, but
   carries clear information: rates may be corrected by a sample that people labelled, single labels
   may not be trusted.
-- *do not use*: it is clearly below people and no better than a baseline.
+- *do not use*: it is clearly below people, or no better than a baseline, and carries no clear
+  information.
 - *cannot tell*: none of these; with what would help.
 """
 
@@ -25,7 +26,7 @@ from analysis.encoding import BINARY, LabelMatrix
 from analysis.results import RESULTS_KEY, ResultRow, ResultRows
 from analysis.sample_growth import Bound, clusters_to_decide
 
-__all__ = ["JUDGEMENTS", "Judgement", "Verdict", "judge_graders"]
+__all__ = ["CEILING_HELD_OUT", "JUDGEMENTS", "Judgement", "Verdict", "judge_graders"]
 
 Judgement = Literal[
     "may_stand_in",

@@ -113,6 +113,8 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
             f"an {arguments.level} scale must be declared, not read off the labels: give all "
             "permitted labels in order, for example --categories 1,2,3,4,5"
         )
+    elif not labels:
+        raise InputError("no rating has a label; give labels, or declare a scale with --categories")
     else:
         scale = Scale(name, tuple(sorted(labels)))
         what = f"rubric {name!r}" if name else "the labels"

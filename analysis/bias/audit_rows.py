@@ -111,7 +111,7 @@ class AuditRows:
         for grader in dict.fromkeys(test.grader for test in self._tests):
             own = [t for t in self._tests if t.grader == grader and t.planned]
             for test, p in zip(own, holm([t.p for t in own]), strict=True):
-                self._add_p(test, p, f"Holm over {len(own)} questions to this grader")
+                self._add_p(test, p, f"Holm over this grader's questions, {len(own)} in all")
 
     def _add_p(self, test: _Test, p: float, how: str) -> None:
         self.rows.add(

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.bias.calls import Calls
+from analysis.ratios import ratio
 from analysis.resampling import Numbers, Resamples
 
-__all__ = ["NOT_SCALED", "BesidePeople", "ratio"]
+__all__ = ["NOT_SCALED", "BesidePeople"]
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -31,12 +32,6 @@ Mask = npt.NDArray[np.bool_]
 MIN_TWICE = 30
 """From so many units with two people's labels sharpness can be told."""
 NOT_SCALED = f"fewer than {MIN_TWICE} units have two people's labels: taken to see as people do"
-
-
-def ratio(part: Array, whole: Array) -> Array:
-    """part / whole, NaN where whole is 0."""
-    defined = np.abs(whole) > 1e-12
-    return np.asarray(np.where(defined, part / np.where(defined, whole, 1.0), np.nan))
 
 
 class BesidePeople:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.bias.audit_rows import AuditRows
-from analysis.bias.beside_people import ratio
 from analysis.bias.calls import favour_signs
 from analysis.combine import combine_readings
 from analysis.encoding import LabelMatrix, encode
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import join_notes
 from analysis.scale import Scale

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
-from analysis.bias.beside_people import BesidePeople, ratio
+from analysis.bias.beside_people import BesidePeople
 from analysis.bias.calls import Calls
 from analysis.bias.settings import GROUP_COLUMNS, BiasSettings
 from analysis.bias.unit_facts import UnitFacts
+from analysis.ratios import ratio
 from analysis.resampling import Resamples
 from analysis.results import ResultRows, from_to, join_notes
 from analysis.significance import mcnemar_exact, mcnemar_mid_p

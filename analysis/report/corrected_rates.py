@@ -19,6 +19,7 @@ __all__ = ["section"]
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
+_SURE = 0.975
 _ABOUT = (
     "A rate is the share of a subject's units (pairs, where the rubric is on responses) whose "
     "verdict is affirmative. The raw rate is the grader's count on everything it graded, and has "
@@ -118,34 +119,46 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
             j = _at(source, rubric, "youden_j", grader)[""]
             yield (
                 f"{grader} cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 "
-                f"is {j.estimate} {j.interval}, which may be 0."
+                f"is {j.estimate} {j.interval}, which may be 0 (results.csv row {j.line})."
             )
         bias = _at(source, rubric, "rogan_gladen_bias", grader)
         for subject, figure in rogan_gladen.items():
             if ERRORS_DIFFER in figure.remarks:
+                missed = bias[subject]
                 yield (
                     f"{grader} errs differently on {subject}: with error rates of all subjects, "
-                    f"Rogan-Gladen misses people's own rate there by {bias[subject].estimate} "
-                    f"{bias[subject].interval}. Read its PPI++ rate."
+                    f"Rogan-Gladen misses people's own rate there by {missed.estimate} "
+                    f"{missed.interval} (results.csv row {missed.line}). Read its PPI++ rate."
                 )
         if flips := _at(source, rubric, "rate_order_flip", grader):
             yield _order_sentence(source, rubric, grader, flips)
 
 
 def _order_sentence(source: Source, rubric: str, grader: str, flips: dict[str, Figure]) -> str:
-    """Whether PPI++ changes the order of the raw rates, and how sure that is."""
+    """Whether PPI++ changes the order of the raw rates, and in how many resamples it does.
+
+    A change is only called one where 97.5% of the resamples have it, as a 95% interval would.
+    """
     subjects = _at(source, rubric, "rate_raw", grader)
     names = {from_to(*pair): " and ".join(pair) for pair in permutations(subjects, 2)}
     changed = [figure for figure in flips.values() if CHANGED in figure.remarks]
-    if changed:
-        listed = ", ".join(f"{names[each.at]} (in {_percent(each)})" for each in changed)
-        return f"{grader}: PPI++ changes the order of {listed} of the resamples."
-    closest = max(flips.values(), key=lambda figure: figure.bounds[1])
-    return (
-        f"{grader}: PPI++ leaves the subjects in the order of the raw rates; nearest to a change "
-        f"are {names[closest.at]}, in {_percent(closest)} of the resamples."
-    )
+    if not changed:
+        closest = max(flips.values(), key=lambda figure: figure.bounds[1])
+        return (
+            f"{grader}: PPI++ leaves the subjects in the order of the raw rates; nearest to a "
+            f"change are {names[closest.at]}, {_how_often(closest)}."
+        )
+    sure = [each for each in changed if each.bounds[1] >= _SURE]
+    unsure = [each for each in changed if each.bounds[1] < _SURE]
+    said = []
+    if sure:
+        listed = ", ".join(f"{names[each.at]} ({_how_often(each)})" for each in sure)
+        said.append(f"PPI++ changes the order of {listed}")
+    if unsure:
+        listed = ", ".join(f"{names[each.at]} ({_how_often(each)})" for each in unsure)
+        said.append(f"the PPI++ estimates swap {listed}, which is not shown to be more than chance")
+    return f"{grader}: {'; '.join(said)}."
 
 
-def _percent(figure: Figure) -> str:
-    return f"{figure.bounds[1]:.0%}"
+def _how_often(figure: Figure) -> str:
+    return f"swapped in {figure.bounds[1]:.0%} of the resamples, results.csv row {figure.line}"

@@ -77,8 +77,9 @@ def _sentence(figure: Figure) -> str:
         widest = max(-low, high)
         return f"{who}: no side shown to be favoured; it could be up to {widest:.2f} ({numbers})."
     favoured, other = (first, second) if estimate > 0 else (second, first)
-    said = "more often affirmative on" if figure.subset.endswith(BINARY) else "favours"
-    return f"{who}: {said} {favoured} rather than {other} ({numbers})."
+    if figure.subset.endswith(BINARY):
+        return f"{who}: more often affirmative on {favoured} than on {other} ({numbers})."
+    return f"{who}: favours {favoured} rather than {other} ({numbers})."
 
 
 def _by_rater(

@@ -67,5 +67,5 @@ def _sentence(source: Source, rubric: str, ensemble: str, subset: str) -> str:
         found = "is not shown to agree better or worse than the best single grader"
     return (
         f"{rater_title(ensemble)} {found} (kappa less that of the grader that is best on other "
-        f"pairs: {figure.estimate} {figure.interval}; results.csv row {figure.line})."
+        f"clusters: {figure.estimate} {figure.interval}; results.csv row {figure.line})."
     )

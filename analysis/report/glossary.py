@@ -382,11 +382,16 @@ GLOSSARY: dict[str, Entry] = {
     "cost_usd": Entry(
         "Cost, USD", "Cost in US dollars", "of all attempts, failed ones too, at listed prices"
     ),
+    "price_per_1000_units": Entry(
+        "USD per 1,000",
+        "Price of 1,000 units",
+        "what the grader's attempts cost, over the units that it was asked about",
+    ),
     "ensemble_agreement": Entry(
         "Agreement",
         "Agreement of an ensemble, and of its members",
         "share of units labelled as people's majority, where all members have a label; the best "
-        "single grader is chosen on other pairs than those it is judged on",
+        "single grader is chosen on other clusters than those it is judged on",
     ),
     "ensemble_kappa": Entry("κ", "Kappa of an ensemble", "as before, beyond chance", "Cohen 1960"),
     "ensemble_balanced_accuracy": Entry(

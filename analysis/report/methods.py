@@ -20,8 +20,12 @@ _INTERVALS = (
 _VERDICTS = (
     "A verdict is taken from bounds, never from an estimate. A grader may stand in for people if "
     "the lower bound of its difference to people lies above minus the margin, the lower bound of "
-    "its kappa with people lies above both baselines, and it scored nearly all it was asked. It "
-    "should not be used if an upper bound falls short of either. Otherwise the sample cannot tell."
+    "its kappa with people lies above both baselines, it scored nearly all it was asked, no bias "
+    "was found whose whole interval lies beyond the bound, and its label does not move with the "
+    "rubric's wording; at another threshold, if its binary verdicts do so with thresholds chosen "
+    "on other units. Only with correction: it clearly falls short of this, but its labels clearly "
+    "carry a good part of what people's do. It should not be used if it clearly falls short and "
+    "they do not. Otherwise the sample cannot tell. The rule here: "
 )
 _FILES = (
     "Every number here is a row of results.csv, which holds full precision; report.json holds the "
@@ -43,7 +47,8 @@ def section(source: Source) -> Section:
             for grader, value in by_grader.items()
         ]
     blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
-    blocks += [Paragraph(_INTERVALS), Paragraph(_VERDICTS), Paragraph(_FILES)]
+    verdicts = f"{_VERDICTS}{source.analysis.rule.sentence}."
+    blocks += [Paragraph(text) for text in (_INTERVALS, verdicts, _FILES)]
     if facts:
         blocks.append(Definitions("Provenance", tuple(facts)))
     else:

@@ -7,7 +7,7 @@ from analysis.report.blocks import Block, Card, Cards, Cell, Items, Overview, Pa
 from analysis.report.figures import ALL_BINARY, Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import Source, rater_title
-from analysis.verdicts import Verdict
+from analysis.verdicts import CEILING_HELD_OUT, Verdict
 
 __all__ = ["WORDS", "notes_of", "section"]
 
@@ -54,8 +54,10 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
 
 def _card(source: Source, verdict: Verdict) -> Card:
     icon, word = WORDS[verdict["verdict"]]
-    figures = (source.figures.by_key(tuple(key)) for key in verdict["evidence"])
-    difference = source.figures.get(verdict["rubric"], CEILING, "humans", verdict["grader"])
+    figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
+    at_threshold = verdict["verdict"] == "may_stand_in_at_threshold"
+    deciding = CEILING_HELD_OUT if at_threshold else CEILING
+    difference = next((each for each in figures if each and each.statistic == deciding), None)
     return Card(
         verdict=verdict["verdict"],
         word=word,

@@ -149,3 +149,19 @@ def test_a_constant_reader_is_undefined_with_its_reason() -> None:
     row = stability(*table(labels)).loc[("stability_fleiss_kappa", "g", "all", "wording")]
     assert np.isnan(row["estimate"])
     assert row["note"].startswith("no_variation")
+
+
+def test_the_two_sides_of_a_pair_are_questions_of_their_own() -> None:
+    """Answers to one side must neither hide nor be mixed with those to the other: of 12 pairs side
+    a is the same in both wordings, side b never is, so half of the pairs of labels agree.
+    """
+    steady, moved = np.array([["1", "1"], ["4", "4"]] * 6), np.array([["1", "4"], ["4", "1"]] * 6)
+    parts = []
+    for side, labels in (("a", steady), ("b", moved)):
+        ratings, units = table(labels.astype(object))
+        names = side + units["unit_id"]
+        parts.append((ratings.assign(unit_id=names), units.assign(unit_id=names, side=side)))
+    ratings, units = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
+    row = stability(ratings, units).loc[("stability_fleiss_kappa", "g", "all", "wording")]
+    assert row["n_units"] == 24
+    assert row["estimate"] == pytest.approx(0.0)  # (1/2 - 1/2) / (1 - 1/2)

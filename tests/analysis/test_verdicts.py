@@ -107,3 +107,39 @@ def test_low_coverage_does_not_pass(
     verdict = found.verdicts[0]
     assert verdict["verdict"] == "cannot_tell"
     assert "scored 95.0% of what it was asked" in verdict["sentence"]
+
+
+def test_labels_that_pass_do_not_speak_for_binary_verdicts(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """A grader that labels as people do, with probabilities far too low for the threshold."""
+    truth = (rng.random(400) < 0.4).astype(int)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
+    labels["g"] = noisy(rng, truth, 2, 0.9)
+    ratings = make_ratings(labels, ["g"])
+    p = np.where(ratings["label"] == "2", 0.2, 0.1)
+    ratings["p_positive"] = np.where(ratings["rater_kind"] == "model", p, np.nan)
+    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
+    verdict = analyse(ratings, None, [scale], resamples=400).verdicts[0]
+    assert verdict["verdict"] == "may_stand_in"
+    assert "Its binary verdicts may not: its kappa with people is" in verdict["sentence"]
+
+
+def test_where_nothing_can_be_said_nothing_is_said_to_hold(make_ratings: Callable) -> None:
+    found = analyse(
+        make_ratings({"ann": "1" * 50, "ben": "1" * 50, "g": "1" * 50}, ["g"]), None, [TWO]
+    )
+    assert found.verdicts[0]["verdict"] == "cannot_tell"
+    assert "Not known" not in found.verdicts[0]["sentence"]
+
+
+def test_a_difference_of_nothing_has_no_side(make_ratings: Callable) -> None:
+    """Each of the three is wrong on ten units of their own, so all kappas are alike."""
+
+    def wrong_from(start: int) -> str:
+        flipped = {*range(start, start + 5), *range(start + 50, start + 55)}
+        return "".join("12"[(unit >= 50) ^ (unit in flipped)] for unit in range(100))
+
+    labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
+    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=200)
+    assert "is 0.00 from theirs with each other" in found.verdicts[0]["sentence"]
