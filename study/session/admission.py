@@ -6,7 +6,8 @@
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
 
-A code that belongs to an invite, an account or a participant opens nothing by itself.
+A code that belongs to an invite, an account or a participant opens nothing by itself, nor when the
+invite was revoked or the account has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sqlalchemy as sa
 from rubrics.errors import InputError
 from study.access import accounts, make_token, read_login, read_token
 from study.grades import utc_now
-from study.schema import invite_events, participant_entries
+from study.schema import account_events, invite_events, participant_entries
 from study.session.log import add_event, events_of
 from study.store import Store
 from study.tables import RATER_CODE, RESERVED_RATERS
@@ -85,12 +86,10 @@ def _by_code(study: Study, code: str) -> Admission:
     if study.config.session.entry != "open":
         raise InputError("a code alone does not open this study; use the link that you were given")
     with study.store.read() as connection:
-        owned = [
-            sa.select(table.c.rater_id).where(table.c.rater_id == code)
-            for table in (invite_events, participant_entries)
-        ]
+        owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
+        owned = [sa.select(owner).where(owner == code) for owner in owners]
         taken = any(connection.execute(query).first() for query in owned)
-    if taken or code in accounts(study.store):
+    if taken:
         raise InputError("this code has a link or a login of its own; use that")
     return Admission(code, "open", {"rater": code})
 

@@ -77,6 +77,12 @@ def test_a_code_with_a_link_or_a_login_opens_nothing_by_itself(make_session) -> 
     for code in ("anna", "bo", participant):
         with pytest.raises(InputError, match="a link or a login of its own"):
             admit(study, {"rater": code})
+    # What an account or a link has closed, its end does not open: somebody's answers lie behind it.
+    revoke_invites(study, "anna")
+    disable_account(study.store, "bo")
+    for code in ("anna", "bo"):
+        with pytest.raises(InputError, match="a link or a login of its own"):
+            admit(study, {"rater": code})
 
 
 def test_an_expert_comes_in_by_login_while_it_lasts(make_session) -> None:
