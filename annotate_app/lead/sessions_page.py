@@ -9,7 +9,7 @@ from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study import Study, extend_sample, open_study
 from study.oversight import oversight, pause, resume
-from study.session.admission import make_invites, new_code
+from study.session.admission import LONGEST_HOURS, make_invites, new_code
 
 __all__ = ["show_sessions"]
 
@@ -31,7 +31,7 @@ def _invite(study: Study) -> None:
             "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
         )
         count = st.number_input("How many new ones", 1, _MOST_INVITES, 1)
-        hours = st.number_input("Good for so many hours", 1, 24 * 90, 168)
+        hours = st.number_input("Good for so many hours", 1, int(LONGEST_HOURS), 168)
         sent = st.form_submit_button("Make links")
     if sent:
         named = [code.strip() for code in codes.split(",") if code.strip()]

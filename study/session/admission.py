@@ -29,7 +29,18 @@ from study.store import Store
 from study.tables import RATER_CODE, RESERVED_RATERS
 from study.workspace import Study
 
-__all__ = ["Admission", "Invite", "admit", "make_invites", "new_code", "revoke_invites"]
+__all__ = [
+    "LONGEST_HOURS",
+    "Admission",
+    "Invite",
+    "admit",
+    "make_invites",
+    "new_code",
+    "revoke_invites",
+]
+
+LONGEST_HOURS = 24.0 * 90
+"""No invite is good for longer: a link that lies about for ever is a key under the mat."""
 
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
@@ -161,11 +172,16 @@ def new_code() -> str:
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
     """An invite for each of these raters, good for so many hours; for "" one from Prolific.
 
-    Raises InputError where a code cannot be a rater's or belongs to an account.
+    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, stands
+    for a group, or belongs to an account.
     """
+    if not 0 < hours <= LONGEST_HOURS:
+        raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
     known = accounts(study.store)
     for rater in raters:
-        if rater and (not RATER_CODE.fullmatch(rater) or rater in RESERVED_RATERS):
+        if rater in RESERVED_RATERS:
+            raise InputError(f"{rater!r} stands for a group or a baseline in results")
+        if rater and not RATER_CODE.fullmatch(rater):
             raise InputError(
                 f"{rater!r} is no rater code: 1 to 64 letters, digits, dots, hyphens or underscores"
             )

@@ -337,7 +337,7 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
         foreign: "This link is not valid",
         "?pass=forged": "This link is not valid",
         "?login=forged": "This link is not valid",
-        link(crowd.folder, "anna", hours=0): "This link has expired",
+        link(crowd.folder, "anna", hours=1e-9): "This link has expired",
         "?rater=anna": "A code alone does not open this study",
         f"?rater={rater_of(crowd.folder, 'plight')}": "A code alone does not open this study",
         link(crowd.folder): "This link works from Prolific only",
