@@ -162,11 +162,14 @@ def check_account(store: Store, name: str, password: str) -> Role | None:
     return found.role if found else None
 
 
-def sign_in(store: Store, name: str, password: str, minutes: float) -> str | None:
-    """A token that stands for this login, if name and password are right. See `read_login`."""
+def sign_in(store: Store, name: str, password: str, minutes: float) -> str:
+    """A token that stands for this login. See `read_login`.
+
+    Raises InputError where name or password is wrong.
+    """
     found = _checked(store, name, password)
     if found is None:
-        return None
+        raise InputError("name or password is wrong")
     return make_token(store, _LOGIN, {"name": name, "version": found.version}, minutes)
 
 
