@@ -34,7 +34,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     pause = verbs.add_parser("pause", help="hand out no further unit for now; also while it runs")
     pause.add_argument("dir", type=Path, metavar="DIR")
     pause.add_argument("--resume", action="store_true", help="hand out units again")
-    pause.add_argument("--reason", default="", metavar="TEXT")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="kept with the decision")
     pause.set_defaults(run=_pause)
 
     quality = verbs.add_parser("quality", help="whose labels deserve a second look, and why")
@@ -175,6 +175,8 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         write_table(queue, arguments.out)
         console().print(f"{len(queue)} units to adjudicate -> {arguments.out}")
+    elif queue.empty:
+        console().print("Nothing is left to adjudicate.")
     else:
         _print_frame(queue[["unit_id", "rubric", "labels"]], "To adjudicate", {})
 

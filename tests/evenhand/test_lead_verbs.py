@@ -161,8 +161,10 @@ def test_a_link_for_the_lead(folder, capsys):
 
 
 @pytest.mark.parametrize("verb", ["progress", "quality", "adjudicate"])
-def test_a_study_without_labels(make_study, verb):
+def test_a_study_without_labels(make_study, verb, capsys):
     run(verb, make_study().folder)
+    if verb == "adjudicate":
+        assert capsys.readouterr().out == "Nothing is left to adjudicate.\n"
 
 
 def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
