@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 PAGE_TITLE = "Annotation"
+NO_ANSWER = (
+    "No answer from the server. What you have sent is stored; this page goes on by itself as soon "
+    "as there is an answer."
+)
 
 ENTRY_TITLE = "Annotation"
 ENTRY_TEXT = (
