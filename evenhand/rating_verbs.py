@@ -108,8 +108,14 @@ def _annotate(arguments: argparse.Namespace) -> int:
     # A study that does not open is a sentence here, not an error in the browser.
     with open_study(arguments.dir) as study:
         study.check_labelled_subjects()
-        for sentence in study.edited_rubrics():
-            console(stderr=True).print(f"Note: {sentence}")
+        notes = study.edited_rubrics()
+        if public and study.config.session.entry == "open":
+            notes.append(
+                "whoever reaches the app may enter any rater code and change its answers; set "
+                'entry = "invite" in [session] of study.toml'
+            )
+    for sentence in notes:
+        console(stderr=True).print(f"Note: {sentence}")
     port = arguments.port or free_port()
     print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
     return serve(arguments.dir, port=port, public_host=public or "")

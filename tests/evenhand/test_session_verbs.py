@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 from pathlib import Path
@@ -137,3 +138,16 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, caps
 def test_a_study_that_nobody_has_come_to(study, capsys) -> None:
     assert main(["session", str(study.folder)]) == 0
     assert "nobody has taken part yet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("entry", "warned"), [("open", True), ("invite", False)])
+def test_an_open_study_that_others_reach_is_warned_of(
+    study, capsys, monkeypatch, entry, warned
+) -> None:
+    folder = set_up(study, f'[session]\nentry = "{entry}"\n')
+    served = []
+    starting = importlib.import_module("annotate_app.serve")  # the package's `serve` hides it
+    monkeypatch.setattr(starting, "serve", lambda *_, **options: served.append(options))
+    assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
+    assert served[0]["public_host"] == "study.example.org"
+    assert ("any rater code" in capsys.readouterr().err) is warned
