@@ -151,11 +151,17 @@ def _add_quality(
     )
     method = labels.methods[grader]
 
-    def add(statistic: str, found: Interval, at: str = "", note: str = "") -> None:
+    def add(
+        statistic: str,
+        found: Interval,
+        at: str = "",
+        note: str = "",
+        on: tuple[int, int] = numbers,
+    ) -> None:
         rows.add(
             statistic,
             found,
-            numbers,
+            on,
             rater_a=reference.name,
             rater_b=labels.raters[grader],
             subset=_SUBSET,
@@ -181,10 +187,10 @@ def _add_quality(
     for place in np.flatnonzero(units[0]):
         at = f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}"
         count = np.where(units[:, place] > 0, units[:, place], np.nan)
-        here = f"{int(units[0, place])} units"
+        here = resamples.count(given.clusters, bin_of(given.positive) == place)
         for statistic, sums in (("reliability", affirmed), ("reliability_probability", stated)):
-            found = resamples.interval(sums[:, place] / count, numbers[1], reason="no_labels")
-            add(statistic, found, at, here)
+            found = resamples.interval(sums[:, place] / count, here[1], reason="no_labels")
+            add(statistic, found, at, on=here)
 
 
 _BINS_NOTE = f"{BINS} bins of equal width"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from annotate_app import strings
+from annotate_app.login_form import ask_for_password
 from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study.access import accounts, sign_in
 from study.annotation import AnnotationDesk
 from study.session.admission import Admission, admit
 
-__all__ = ["ask_for_entry", "current_rater", "show_complaint"]
+__all__ = ["ask_for_entry", "current_rater"]
 
 _ADMITTED = "admitted"
 
@@ -73,24 +74,15 @@ def _ask_for_code(desk: AnnotationDesk) -> None:
 
 
 def _ask_for_login(desk: AnnotationDesk, only: bool) -> None:
-    with st.expander(strings.LOGIN_TITLE, expanded=only), st.form("login-form", border=False):
-        name = st.text_input(strings.LOGIN_NAME, autocomplete="username")
-        password = st.text_input(
-            strings.LOGIN_PASSWORD, type="password", autocomplete="current-password"
-        )
-        sent = st.form_submit_button(strings.LOGIN_BUTTON, type="primary", width="stretch")
-    if not sent:
+    with st.expander(strings.LOGIN_TITLE, expanded=only):
+        entered = ask_for_password()
+    if entered is None:
         return
     minutes = desk.study.config.session.login_hours * 60
     try:
-        token = sign_in(desk.study.store, name.strip(), password, minutes)
+        _go_on({"login": sign_in(desk.study.store, *entered, minutes)})
     except InputError as error:
         show_complaint(str(error))
-        return
-    if token is None:
-        show_complaint(strings.LOGIN_WRONG)
-    else:
-        _go_on({"login": token})
 
 
 def _go_on(address: dict[str, str]) -> None:

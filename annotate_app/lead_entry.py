@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from annotate_app import strings
+from annotate_app.login_form import ask_for_password
 from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study import Study
@@ -47,8 +48,8 @@ def show_lead_entry(study: Study) -> None:
     _keep_login(study)
     try:
         require(study, "lead", "expert")
-    except InputError:
-        _ask_for_login(study)
+    except InputError as error:
+        _ask_for_login(study, str(error))
         return
     from annotate_app.lead.pages import show_pages
 
@@ -100,29 +101,23 @@ def _keep_login(study: Study) -> None:
     _keeper(key=_KEEPER, data=data, on_kept_change=take_back)
 
 
-def _ask_for_login(study: Study) -> None:
+def _ask_for_login(study: Study, complaint: str) -> None:
     if _LOGIN in st.session_state:  # there was one, and it is not good any more
-        st.session_state[_COMPLAINT] = strings.LEAD_OVER
+        st.session_state[_COMPLAINT] = complaint
         forget_login()
         st.rerun()
     with st.container(key="entry"):
         st.title(strings.LEAD_TITLE, anchor=False)
         st.text(strings.LEAD_TEXT)
-        with st.form("login-form", border=False):
-            name = st.text_input(strings.LEAD_NAME, autocomplete="username")
-            password = st.text_input(
-                strings.LEAD_PASSWORD, type="password", autocomplete="current-password"
-            )
-            sent = st.form_submit_button(strings.LEAD_BUTTON, type="primary", width="stretch")
-        if sent:
+        if entered := ask_for_password():
             try:
-                _admit(log_in(study.store, name.strip(), password))
+                _admit(log_in(study.store, *entered))
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
             else:
                 st.rerun()
-        if complaint := st.session_state.get(_COMPLAINT):
-            show_complaint(complaint)
+        if complained := st.session_state.get(_COMPLAINT):
+            show_complaint(complained)
 
 
 def _admit(login: str) -> None:

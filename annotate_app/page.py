@@ -13,7 +13,7 @@ from annotate_app.lead_entry import is_asked_for, show_lead_entry
 from annotate_app.steps import show_step
 from annotate_app.unit_page import show_practice, show_units
 from annotate_app.watch import start_watch
-from annotate_app.writing import show_complaint
+from annotate_app.writing import block, show, show_complaint
 from rubrics.errors import InputError
 from study import open_study
 from study.annotation import AnnotationDesk
@@ -30,6 +30,7 @@ def show_page(arguments: Sequence[str]) -> None:
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=strings.PAGE_TITLE, page_icon=icon, layout="wide")
     st.html(_HERE / "page.css")
+    show(block(strings.NO_ANSWER, "offline"))
     try:
         if not arguments:
             raise InputError(strings.NO_STUDY)

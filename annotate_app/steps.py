@@ -47,16 +47,19 @@ def _welcome(sessions: Sessions, rater: str, standing: Standing) -> None:
         show(block(settings.content_warning, "warning", words.WARNING))
     if settings.instructions:
         show(block(settings.instructions))
-    _go_on("welcome", lambda: sessions.read_welcome(rater))
+    if _goes_on("welcome"):
+        sessions.read_welcome(rater)
+        st.rerun()
 
 
 def _consent(sessions: Sessions, rater: str, standing: Standing) -> None:
     consent = sessions.study.config.consent
     show(heading(words.CONSENT_TITLE, 1), block(consent.text if consent else ""))
-    st.button(
-        words.AGREE, type="primary", on_click=lambda: sessions.decide_consent(rater, agreed=True)
-    )
-    st.button(words.DISAGREE, on_click=lambda: sessions.decide_consent(rater, agreed=False))
+    agrees = st.button(words.AGREE, type="primary")
+    disagrees = st.button(words.DISAGREE)
+    if agrees or disagrees:
+        sessions.decide_consent(rater, agreed=agrees)
+        st.rerun()
 
 
 def _rubric(sessions: Sessions, rater: str, standing: Standing) -> None:
@@ -67,7 +70,9 @@ def _rubric(sessions: Sessions, rater: str, standing: Standing) -> None:
     people = rubric.for_people(named)
     show(heading(people.title, 1), heading(people.question), block(people.instructions))
     show(heading(words.OPTIONS), items(_anchors(rubric)))
-    _go_on(f"rubric-{rubric.name}", lambda: sessions.read_rubric(rater, rubric))
+    if _goes_on(f"rubric-{rubric.name}"):
+        sessions.read_rubric(rater, rubric)
+        st.rerun()
 
 
 def _anchors(rubric: Rubric) -> list[tuple[str, list[str]]]:
@@ -97,8 +102,9 @@ def _feedback(sessions: Sessions, rater: str, standing: Standing) -> None:
     for text in feedback.blocks:
         show(block(text.text, "quote", text.label))
     unit, rubric = standing.screen[0].key
-    key = f"feedback-{unit}-{rubric}-{standing.attempt}"
-    _go_on(key, lambda: sessions.read_feedback(rater, standing))
+    if _goes_on(f"feedback-{unit}-{rubric}-{standing.attempt}"):
+        sessions.read_feedback(rater, standing)
+        st.rerun()
 
 
 def _comprehension(sessions: Sessions, rater: str, standing: Standing) -> None:
@@ -167,5 +173,6 @@ def _ended(sessions: Sessions, admission: Admission, standing: Standing) -> None
         show(block(words.CLOSE))
 
 
-def _go_on(key: str, act: Callable[[], None]) -> None:
-    st.button(words.GO_ON, type="primary", key=f"go-on-{key}", on_click=act)
+def _goes_on(key: str) -> bool:
+    # No callback: a server that was started anew does not know of it yet, and would lose the click.
+    return st.button(words.GO_ON, type="primary", key=f"go-on-{key}")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 PAGE_TITLE = "Annotation"
+NO_ANSWER = (
+    "No answer from the server. What you have sent is stored; this page goes on by itself as soon "
+    "as there is an answer."
+)
 
 ENTRY_TITLE = "Annotation"
 ENTRY_TEXT = (
@@ -18,7 +22,6 @@ LOGIN_TITLE = "Log in with an account"
 LOGIN_NAME = "Name"
 LOGIN_PASSWORD = "Password"  # noqa: S105 - a label
 LOGIN_BUTTON = "Log in"
-LOGIN_WRONG = "Name or password is wrong."
 
 NO_STUDY = (
     "Name the folder of the study when you start the app: "
@@ -151,8 +154,4 @@ LEAD_TITLE = "Leading a study"
 LEAD_TEXT = (
     "For the study's lead and its experts. If you came to label, use the link you were given."
 )
-LEAD_NAME = "Name"
-LEAD_PASSWORD = "Password"  # noqa: S105 - the label of the field
-LEAD_BUTTON = "Log in"
-LEAD_OVER = "this login is not valid or is over; log in again"
 LEAD_NOT_YOURS = "this page is not open to your account"

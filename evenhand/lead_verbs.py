@@ -10,6 +10,7 @@ import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.app_address import USUAL_ADDRESS, app_address
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     lead = verbs.add_parser("lead", help="print a link to the lead's pages; it works once")
     lead.add_argument("dir", type=Path, metavar="DIR")
     lead.add_argument(
-        "--url", default="http://localhost:8501", help="where the app is (http://localhost:8501)"
+        "--url", default=USUAL_ADDRESS, metavar="URL", help=f"where the app is ({USUAL_ADDRESS})"
     )
     lead.set_defaults(run=_lead)
 
@@ -33,7 +34,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     pause = verbs.add_parser("pause", help="hand out no further unit for now; also while it runs")
     pause.add_argument("dir", type=Path, metavar="DIR")
     pause.add_argument("--resume", action="store_true", help="hand out units again")
-    pause.add_argument("--reason", default="", metavar="TEXT")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="kept with the decision")
     pause.set_defaults(run=_pause)
 
     quality = verbs.add_parser("quality", help="whose labels deserve a second look, and why")
@@ -70,8 +71,9 @@ def lead_link(folder: Path, url: str) -> str:
     from study import open_study
     from study.lead_access import LINK_PARAMETER, new_link_token
 
+    address = app_address(url)
     with open_study(folder) as study:
-        return f"{url.rstrip('/')}/?{LINK_PARAMETER}={new_link_token(study.store)}"
+        return f"{address}?{LINK_PARAMETER}={new_link_token(study.store)}"
 
 
 def print_lead_link(folder: Path, url: str) -> None:
@@ -173,6 +175,8 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         write_table(queue, arguments.out)
         console().print(f"{len(queue)} units to adjudicate -> {arguments.out}")
+    elif queue.empty:
+        console().print("Nothing is left to adjudicate.")
     else:
         _print_frame(queue[["unit_id", "rubric", "labels"]], "To adjudicate", {})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from evenhand import (
     __version__,
@@ -46,6 +46,14 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
 
+class _Verbs(argparse._SubParsersAction):
+    """`evenhand VERB --help` begins with what `evenhand --help` says of the verb."""
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
+        said = options["help"]
+        return super().add_parser(name, description=f"{said[0].upper()}{said[1:]}.", **options)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line. Verbs import what they need only once they run."""
     parser = _Parser(
@@ -54,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
         "grades on the same rubrics, and see how far they agree.",
     )
     parser.add_argument("--version", action="version", version=f"evenhand {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser, action=_Verbs)
     for family in FAMILIES:
         family.add_verbs(verbs)
     return parser

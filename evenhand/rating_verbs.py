@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from evenhand.app_address import app_address
 from evenhand.grading_text import print_coverage, print_forecast, print_run, print_stop
 from evenhand.lead_verbs import print_lead_link
 from evenhand.terminal import console, progress_bar
@@ -102,28 +104,21 @@ def _annotate(arguments: argparse.Namespace) -> int:
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is no port; take one from 1024 to 65535")
 
-    public_host = _host_of(arguments.url)
+    public = urlsplit(app_address(arguments.url)).hostname if arguments.url else None
     # A study that does not open is a sentence here, not an error in the browser.
     with open_study(arguments.dir) as study:
         study.check_labelled_subjects()
-        for sentence in study.edited_rubrics():
-            console(stderr=True).print(f"Note: {sentence}")
+        notes = study.edited_rubrics()
+        if public and study.config.session.entry == "open":
+            notes.append(
+                "whoever reaches the app may enter any rater code and change its answers; set "
+                'entry = "invite" in [session] of study.toml'
+            )
+    for sentence in notes:
+        console(stderr=True).print(f"Note: {sentence}")
     port = arguments.port or free_port()
     print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
-    return serve(arguments.dir, port=port, public_host=public_host)
-
-
-def _host_of(url: str | None) -> str:
-    from urllib.parse import urlsplit
-
-    from rubrics.errors import InputError
-
-    if url is None:
-        return ""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"--url {url!r} is no address; write it as https://study.example.org")
-    return parts.hostname
+    return serve(arguments.dir, port=port, public_host=public or "")
 
 
 def _grade(arguments: argparse.Namespace) -> int:

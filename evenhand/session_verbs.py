@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.app_address import USUAL_ADDRESS, app_address
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
@@ -39,10 +40,10 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--hours", type=float, default=168.0, metavar="H", help="how long a link is good (168)"
     )
     invite.add_argument(
-        "--base-url",
-        default="http://localhost:8501/",
+        "--url",
+        default=USUAL_ADDRESS,
         metavar="URL",
-        help="where people reach the app (http://localhost:8501/)",
+        help=f"where people reach the app ({USUAL_ADDRESS})",
     )
     invite.set_defaults(run=_invite)
 
@@ -93,17 +94,16 @@ def _invite(arguments: argparse.Namespace) -> int:
     from study.session.admission import make_invites, new_code, revoke_invites
     from study.session.prolific import study_url
 
-    if not arguments.hours > 0:
-        raise InputError("--hours must be more than 0")
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
     if arguments.revoke and arguments.count:
         raise InputError("--revoke says whose links: add --for NAME or --prolific")
-    base = _base_url(arguments.base_url)
+    base = app_address(arguments.url)
     with open_study(arguments.dir) as study:
         if arguments.revoke:
-            count = sum(revoke_invites(study, rater) for rater in arguments.raters or [""])
-            console().print(f"{count} links revoked")
+            for rater in arguments.raters or [""]:
+                revoked = revoke_invites(study, rater)
+                console().print(f"{rater or 'Prolific'}: links revoked: {revoked}")
             return 0
         if arguments.prolific:
             _check_prolific(study)
@@ -124,17 +124,6 @@ def _check_prolific(study: Study) -> None:
             "study.toml has no [prolific] section: people would end without a completion code; "
             "see docs/sessions.md"
         )
-
-
-def _base_url(text: str) -> str:
-    from urllib.parse import urlsplit
-
-    from rubrics.errors import InputError
-
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise InputError(f"--base-url {text!r} is no address such as https://label.example.org/")
-    return text if text.endswith("/") else f"{text}/"
 
 
 def _account(arguments: argparse.Namespace) -> int:

@@ -89,7 +89,7 @@ def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
         signed, made_at = _signer(store, purpose).loads(token, return_timestamp=True)
     except BadData:
         raise InputError("this link is not valid; ask for a new one") from None
-    if datetime.now(UTC) >= made_at + timedelta(minutes=signed["minutes"]):
+    if (datetime.now(UTC) - made_at).total_seconds() >= signed["minutes"] * 60:
         raise InputError("this link has expired; ask for a new one")
     claims: dict[str, Any] = signed["claims"]
     return claims
@@ -162,11 +162,14 @@ def check_account(store: Store, name: str, password: str) -> Role | None:
     return found.role if found else None
 
 
-def sign_in(store: Store, name: str, password: str, minutes: float) -> str | None:
-    """A token that stands for this login, if name and password are right. See `read_login`."""
+def sign_in(store: Store, name: str, password: str, minutes: float) -> str:
+    """A token that stands for this login. See `read_login`.
+
+    Raises InputError where name or password is wrong.
+    """
     found = _checked(store, name, password)
     if found is None:
-        return None
+        raise InputError("name or password is wrong")
     return make_token(store, _LOGIN, {"name": name, "version": found.version}, minutes)
 
 

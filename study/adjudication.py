@@ -19,10 +19,10 @@ from study.oversight import oversight
 from study.people import people_labels
 from study.remarks import add_remark
 from study.schema import labels
-from study.tables import FIRST_ROW
+from study.tables import FIRST_ROW, RATER_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -136,8 +136,13 @@ def decide(study: Study, name: str, unit_id: str, rubric: str, label: str, reaso
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
     """Append decisions from a filled-in queue, all or none; (decided, rows left without a label).
 
-    Raises InputError naming the first row that does not hold together.
+    Raises InputError naming the first row that does not hold together, and where the name is none.
     """
+    if not RATER_CODE.fullmatch(name):
+        raise InputError(
+            f"{name!r} is no adjudicator's name: 1 to 64 letters, digits, dots, hyphens or "
+            "underscores"
+        )
     for column in DECISION_FILE_COLUMNS:
         if column not in table:
             raise InputError(
@@ -145,14 +150,18 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
                 "`evenhand adjudicate DIR --out FILE`"
             )
     rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
-    filled = []
+    filled: dict[tuple[str, str], Mapping[str, Any]] = {}
     for number, row in rows:
         if row["label"]:
             try:
-                filled.append(_checked(study, *(row[column] for column in DECISION_FILE_COLUMNS)))
+                decision = _checked(study, *(row[column] for column in DECISION_FILE_COLUMNS))
+                key = (decision["unit_id"], decision["rubric"])
+                if key in filled:
+                    raise InputError("a row further up decides the same unit; keep one of the two")
             except InputError as error:
                 raise InputError(f"{source}, row {number}: {error}") from None
-    _append(study, name, filled)
+            filled[key] = decision
+    _append(study, name, filled.values())
     return len(filled), len(rows) - len(filled)
 
 
@@ -177,7 +186,7 @@ def _checked(
     }
 
 
-def _append(study: Study, name: str, decisions: Sequence[Mapping[str, Any]]) -> None:
+def _append(study: Study, name: str, decisions: Iterable[Mapping[str, Any]]) -> None:
     with study.store.write() as connection:
         for each in decisions:
             common = {

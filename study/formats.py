@@ -18,7 +18,7 @@ from study.spreadsheets import guarded_frame, unguarded_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FIRST_ROW", "cell_text", "read_table", "row_number", "write_table"]
+__all__ = ["FIRST_ROW", "cell_text", "csv_bytes", "read_table", "row_number", "write_table"]
 
 FIRST_ROW = 2
 """The row number of what has index 0: the first row below a header."""
@@ -52,17 +52,13 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a table as CSV, JSONL or Parquet by extension, whole or not at all.
-
-    In a CSV no cell is run as a formula by a spreadsheet; `read_table` gives the texts again.
-    """
+    """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
     from study.files import atomic_write
 
     path = Path(path)
     suffix = path.suffix.casefold()
     if suffix == ".csv":
-        # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
-        content = guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
+        content = csv_bytes(frame)
     elif suffix in (".jsonl", ".ndjson"):
         content = _jsonl(frame).encode()
     elif suffix in (".parquet", ".pq"):
@@ -72,6 +68,14 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     else:
         raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
     atomic_write(path, content)
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """A table as CSV: no cell is run as a formula by a spreadsheet, `read_table` gives the texts
+    again.
+    """
+    # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
+    return guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
 
 
 def _jsonl(frame: pd.DataFrame) -> str:

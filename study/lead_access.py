@@ -49,10 +49,7 @@ def open_link(store: Store, token: str) -> str:
 
 def log_in(store: Store, name: str, password: str) -> str:
     """The login of an account. Raises InputError where name or password is wrong."""
-    login = sign_in(store, name, password, LOGIN_MINUTES)
-    if login is None:
-        raise InputError("name or password is wrong")
-    return login
+    return sign_in(store, name, password, LOGIN_MINUTES)
 
 
 def visitor(store: Store, login: str) -> Visitor:

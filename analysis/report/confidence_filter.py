@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
 from analysis.report.blocks import Block, Paragraph, Section
+from analysis.report.charts.confidence import coverage_curves
 from analysis.report.drafting import TableDraft
-from analysis.report.figures import Figure, shown
+from analysis.report.figures import shown
 from analysis.report.glossary import entry_for
 from analysis.report.source import Source
 
@@ -15,8 +14,6 @@ __all__ = ["section"]
 
 _CURVE = [COVERAGE, AGREEMENT]
 _CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
-_STEP = 0.1
-"""Rows of the curve lie at least this much of the units apart; results.csv has them all."""
 
 
 def section(source: Source) -> Section | None:
@@ -79,17 +76,8 @@ def _curve(source: Source, rubric: str) -> list[Block]:
     figures = source.figures.with_statistic(rubric, COVERAGE)
     for raters in dict.fromkeys(figure.raters for figure in figures):
         draft.group(raters[1])
-        for figure in _apart([each for each in figures if each.raters == raters]):
-            row = source.row(rubric, _CURVE, raters, figure.subset, figure.at)
-            draft.add(shown(float(figure.at), CHOSEN), row)
-    return [*draft.finish()]
-
-
-def _apart(curve: list[Figure]) -> Iterator[Figure]:
-    """The points of a curve, from the one that keeps everything, a step or more apart."""
-    last = 1.0 + _STEP
-    for figure in curve:
-        kept = figure.bounds[1]
-        if kept <= last - _STEP + 1e-9:
-            last = kept
-            yield figure
+        for figure in figures:
+            if figure.raters == raters:
+                row = source.row(rubric, _CURVE, raters, figure.subset, figure.at)
+                draft.add(shown(float(figure.at), CHOSEN), row)
+    return [*coverage_curves(source, rubric, tuple(draft.finish()))]

@@ -15,7 +15,7 @@ from analysis.report.figures import ALL, ALL_BINARY, Figure, Figures
 if TYPE_CHECKING:
     from analysis.panel import Analysis
 
-__all__ = ["GROUPS", "READINGS", "Source", "rater_title"]
+__all__ = ["GROUPS", "READINGS", "Source", "rater_title", "reference_title"]
 
 READINGS = {ALL: "on the categories", ALL_BINARY: "on the binary verdict"}
 """What a subset is called in a caption."""
@@ -40,6 +40,15 @@ def rater_title(rater: str) -> str:
     if is_ensemble(rater):
         return ensemble_title(rater)
     return _GROUP_NAMES.get(rater) or _BASELINE_NAMES.get(rater) or rater
+
+
+def reference_title(rater: str) -> str:
+    """What a grader is set against, within a sentence.
+
+    >>> reference_title("humans"), reference_title("r07")
+    ('people', 'r07')
+    """
+    return "people" if rater == "humans" else rater
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,13 @@ class Source:
         """The kappa that decides: with quadratic weights where the categories are ordered."""
         weighted = "weighted_kappa_quadratic"
         return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
+
+    def default_threshold(self, rubric: str, raters: tuple[str, str]) -> str:
+        """The threshold in use, as the rows write it; empty where nothing could be tuned."""
+        for figure in self.figures.select(rubric, "cohen_kappa_at_threshold", ALL_BINARY):
+            if figure.raters == raters and "the default threshold" in figure.remarks:
+                return figure.at
+        return ""
 
     def row(
         self,

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from analysis.report.charts.reliability import reliability_diagrams
+from analysis.report.charts.thresholds import threshold_curves
 from analysis.report.context import ReportContext
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL_BINARY, Figure, shown
 from analysis.report.glossary import entry_for
-from analysis.report.source import Source, rater_title
+from analysis.report.source import Source, rater_title, reference_title
 from analysis.threshold_sweep import OBJECTIVES
 from analysis.thresholds import AT_THRESHOLD
 
@@ -42,7 +44,13 @@ def section(source: Source) -> Section:
         found = _advised(source, rubric, [MAIN])
         sentences = tuple(_traced(source, rubric, figure) for figure in found)
         advice = [Items("What to use", sentences)] if sentences else []
-        return [*advice, *_tuned(source, rubric, list(OBJECTIVES)), *_quality(source, rubric)]
+        return [
+            *advice,
+            *threshold_curves(source, rubric, MAIN),
+            *_tuned(source, rubric, list(OBJECTIVES)),
+            *_quality(source, rubric),
+            *reliability_diagrams(source, rubric),
+        ]
 
     blocks = source.per_rubric(blocks_of)
     if blocks:
@@ -96,20 +104,12 @@ def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
         return source.figures.get(rubric, statistic, *tuned.raters, ALL_BINARY, at)
 
     return [
-        figure(name, _default(source, rubric, tuned)),
+        figure(name, source.default_threshold(rubric, tuned.raters)),
         tuned,
         figure(name, at),
         figure(f"{name}_corrected", at),
         figure("threshold_held_out_gain", tuned.at),
     ]
-
-
-def _default(source: Source, rubric: str, of: Figure) -> str:
-    """The threshold in use, as the rows write it; empty where nothing could be tuned."""
-    for figure in source.figures.select(rubric, AT_THRESHOLD[MAIN], ALL_BINARY):
-        if figure.raters == of.raters and "the default threshold" in figure.remarks:
-            return figure.at
-    return ""
 
 
 def _evidence(source: Source, rubric: str, advised: Figure) -> tuple[Figure | None, Figure | None]:
@@ -133,13 +133,12 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     reference, grader = advised.raters
     objective = _TITLES[advised.at]
     kind, reason, *others = advised.remarks
-    at = _default(source, rubric, advised)
+    at = source.default_threshold(rubric, advised.raters)
     default = shown(float(at), "threshold") if at else "the default"
     tuned, gain = _evidence(source, rubric, advised)
     best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
     won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
-    whom = rater_title(reference).lower() if reference == "humans" else reference
-    head = f"{grader}, to match {whom} by {objective}: "
+    head = f"{grader}, to match {reference_title(reference)} by {objective}: "
     if kind == "tuned":
         text = f"use {best} instead of {default}; held out it gains {won}."
     elif kind == "not_identifiable":
@@ -155,7 +154,7 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
 
 def _quality(source: Source, rubric: str) -> list[Table]:
     draft = TableDraft(
-        source.caption(rubric, "do probabilities mean what they say"),
+        source.caption(rubric, "errors of the probabilities"),
         "Grader",
         [entry_for(name).label for name in _QUALITY],
     )

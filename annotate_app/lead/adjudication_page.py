@@ -8,7 +8,7 @@ from typing import get_args
 import streamlit as st
 
 from annotate_app.lead_entry import require
-from annotate_app.writing import show_complaint
+from annotate_app.writing import block, show, show_complaint
 from rubrics import Rubric
 from rubrics.errors import InputError
 from study import Study
@@ -42,16 +42,13 @@ def _show_case(study: Study, name: str, case: Disagreement) -> None:
     order = "ab" if rubric.unit == "pair" else ""
     people = rubric.for_people(study.values(rubric, case.unit_id, order or "ab"))
     st.header("Unit", anchor=False)
-    for at, block in enumerate(people.blocks):
-        with st.container(key=f"lead-text-{at}"):
-            st.text(block.label)
-            st.text(block.text)
+    show(*(block(each.text, "quote", each.label) for each in people.blocks))
     st.header("Question", anchor=False)
     st.text(people.question)
     names = {option.key: f"{option.key}: {option.name}" for option in people.options}
     st.text("People chose: " + "; ".join(names[label] for label in case.labels))
     for reason in case.reasons:
-        st.text(f"Someone wrote: {reason}")
+        show(block(reason, "quote", "Someone wrote"))
     _decision(study, name, case, rubric, names)
 
 

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from annotate_app.lead.figures import latest_figures
-from annotate_app.lead.tables import csv_bytes
 from annotate_app.lead_entry import require
 from study import Study
+from study.formats import csv_bytes
 from study.oversight import decisions_table
 from study.progress import rater_progress
 from study.remarks import remarks_table
+from study.session.attention import attention_results
+from study.session.background import raters_table
+from study.session.steps import Sessions
+from study.session.times import session_times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +28,10 @@ _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", lambda study: study.ratings()),
     "units.csv": ("Units of the sample", lambda study: study.units("sample")),
     "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
-    "times.csv": ("Raters and times", rater_progress),
+    "raters.csv": ("Raters and their pace", rater_progress),
+    "times.csv": ("Times for pay", lambda study: session_times(study, Sessions(study))),
+    "attention.csv": ("Attention checks", attention_results),
+    "background.csv": ("What raters said of themselves", raters_table),
     "decisions.csv": ("Decisions of the lead", lambda study: decisions_table(study.store)),
 }
 _REPORT = {
@@ -39,8 +46,8 @@ def show_export(study: Study) -> None:
     require(study, "lead")
     st.header("Tables", anchor=False)
     st.text(
-        "As CSV for spreadsheets: a cell that one would run as a formula has an apostrophe before "
-        "it. `evenhand export` writes the exact texts."
+        "As CSV. A cell that a spreadsheet would run as a formula has an apostrophe before it; "
+        "evenhand takes it off again when it reads the file."
     )
     for name, (title, make) in _TABLES.items():
         st.download_button(

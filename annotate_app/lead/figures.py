@@ -24,7 +24,7 @@ def latest_figures(study: Study) -> Figures | None:
     live.wanted(version)
     found = live.latest
     if found is None:
-        st.text("Counting; the first figures come in a few seconds.")
+        st.text("Counting; the figures stand here as soon as they are there.")
         return None
     if found.complaint:
         show_complaint(found.complaint)

@@ -9,7 +9,8 @@ from annotate_app.writing import show_complaint
 from rubrics.errors import InputError
 from study import Study, extend_sample, open_study
 from study.oversight import oversight, pause, resume
-from study.session.admission import make_invites, new_code
+from study.session.admission import LONGEST_HOURS, Invite, make_invites, new_code
+from study.session.prolific import study_url
 
 __all__ = ["show_sessions"]
 
@@ -31,22 +32,33 @@ def _invite(study: Study) -> None:
             "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
         )
         count = st.number_input("How many new ones", 1, _MOST_INVITES, 1)
-        hours = st.number_input("Good for so many hours", 1, 24 * 90, 168)
-        sent = st.form_submit_button("Make links")
-    if sent:
-        named = [code.strip() for code in codes.split(",") if code.strip()]
-        try:
-            made = make_invites(study, named or [new_code() for _ in range(count)], hours)
-        except InputError as error:
-            show_complaint(str(error))
-        else:
-            base = f"{(st.context.url or '').partition('?')[0].rstrip('/')}/"
-            st.text("Copy them now: a link is not shown again.")
-            st.code(
-                "\n".join(f"{each.rater_id} {base}?invite={each.token}" for each in made),
-                language=None,
-                wrap_lines=True,
-            )
+        hours = st.number_input("Good for so many hours", 1, int(LONGEST_HOURS), 168)
+        links = st.form_submit_button("Make links")
+        address = study.config.prolific is not None and st.form_submit_button(
+            "Make the address for Prolific"
+        )
+    if not (links or address):
+        return
+    named = [code.strip() for code in codes.split(",") if code.strip()]
+    raters = [""] if address else named or [new_code() for _ in range(count)]
+    try:
+        made = make_invites(study, raters, hours)
+    except InputError as error:
+        show_complaint(str(error))
+    else:
+        _show_links(made)
+
+
+def _show_links(made: list[Invite]) -> None:
+    base = f"{(st.context.url or '').partition('?')[0].rstrip('/')}/"
+    st.text("Copy them now: a link is not shown again.")
+    lines = (
+        f"{each.rater_id} {base}?invite={each.token}"
+        if each.rater_id
+        else study_url(base, each.token)
+        for each in made
+    )
+    st.code("\n".join(lines), language=None, wrap_lines=True)
 
 
 def _pause(study: Study, name: str) -> None:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from analysis.report.escaping import spreadsheet
-
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["csv_bytes", "show_table", "to_the_minute"]
+__all__ = ["show_table", "to_the_minute"]
 
 
 def show_table(
@@ -38,15 +36,6 @@ def show_table(
         f'<table class="evenhand-table"><caption>{title}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A table to be opened in a spreadsheet: no cell of it is run as a formula."""
-    texts = frame.select_dtypes(include=["object", "string"]).columns
-    safe = frame.assign(
-        **{name: frame[name].map(lambda cell: spreadsheet(str(cell))) for name in texts}
-    )
-    return safe.to_csv(index=False, lineterminator="\r\n").encode()
 
 
 def to_the_minute(stamp: str) -> str:

@@ -6,7 +6,8 @@
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
 
-A code that belongs to an invite, an account or a participant opens nothing by itself.
+A code that belongs to an invite, an account or a participant opens nothing by itself, nor when the
+invite was revoked or the account has ended.
 """
 
 from __future__ import annotations
@@ -22,13 +23,24 @@ import sqlalchemy as sa
 from rubrics.errors import InputError
 from study.access import accounts, make_token, read_login, read_token
 from study.grades import utc_now
-from study.schema import invite_events, participant_entries
+from study.schema import account_events, invite_events, participant_entries
 from study.session.log import add_event, events_of
 from study.store import Store
 from study.tables import RATER_CODE, RESERVED_RATERS
 from study.workspace import Study
 
-__all__ = ["Admission", "Invite", "admit", "make_invites", "new_code", "revoke_invites"]
+__all__ = [
+    "LONGEST_HOURS",
+    "Admission",
+    "Invite",
+    "admit",
+    "make_invites",
+    "new_code",
+    "revoke_invites",
+]
+
+LONGEST_HOURS = 24.0 * 90
+"""No invite is good for longer: a link that lies about for ever is a key under the mat."""
 
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
@@ -85,12 +97,10 @@ def _by_code(study: Study, code: str) -> Admission:
     if study.config.session.entry != "open":
         raise InputError("a code alone does not open this study; use the link that you were given")
     with study.store.read() as connection:
-        owned = [
-            sa.select(table.c.rater_id).where(table.c.rater_id == code)
-            for table in (invite_events, participant_entries)
-        ]
+        owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
+        owned = [sa.select(owner).where(owner == code) for owner in owners]
         taken = any(connection.execute(query).first() for query in owned)
-    if taken or code in accounts(study.store):
+    if taken:
         raise InputError("this code has a link or a login of its own; use that")
     return Admission(code, "open", {"rater": code})
 
@@ -162,11 +172,16 @@ def new_code() -> str:
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
     """An invite for each of these raters, good for so many hours; for "" one from Prolific.
 
-    Raises InputError where a code cannot be a rater's or belongs to an account.
+    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, stands
+    for a group, or belongs to an account.
     """
+    if not 0 < hours <= LONGEST_HOURS:
+        raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
     known = accounts(study.store)
     for rater in raters:
-        if rater and (not RATER_CODE.fullmatch(rater) or rater in RESERVED_RATERS):
+        if rater in RESERVED_RATERS:
+            raise InputError(f"{rater!r} stands for a group or a baseline in results")
+        if rater and not RATER_CODE.fullmatch(rater):
             raise InputError(
                 f"{rater!r} is no rater code: 1 to 64 letters, digits, dots, hyphens or underscores"
             )

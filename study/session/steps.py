@@ -120,7 +120,17 @@ class Sessions:
         self._move(rater_id, "welcome", "welcome_read", text=self._welcome)
 
     def decide_consent(self, rater_id: str, agreed: bool) -> None:
-        self._move(rater_id, "consent", "consent", agreed=agreed, text=self._consent)
+        """Agree, or not. Who has agreed and says no in another window withdraws: a no counts at any
+        later step too.
+        """
+        with self.study.store.write() as connection:
+            log = events_of(connection, rater_id)
+            said_yes, said_no = (
+                _done(log, "consent", text=self._consent, agreed=answer) for answer in (True, False)
+            )
+            withdraws = not agreed and said_yes and not said_no
+            if withdraws or self._standing(connection, rater_id).step == "consent":
+                add_event(connection, rater_id, "consent", agreed=agreed, text=self._consent)
 
     def read_rubric(self, rater_id: str, rubric: Rubric) -> None:
         standing = self.standing(rater_id)

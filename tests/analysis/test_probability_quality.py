@@ -81,6 +81,7 @@ def test_rows_agree_with_scikit_learn(rng: np.random.Generator) -> None:
     assert means == pytest.approx(stated)
     ece = rows.loc[("ece", "")]
     counts = np.histogram(p, np.linspace(0, 1, 11))[0]
+    assert [rows.loc[("reliability", at), "n_units"] for at in bins] == counts.tolist()
     assert ece["estimate"] == pytest.approx(np.abs(share - stated) @ counts / 300)
     assert ece["low"] <= ece["estimate"] <= ece["high"]
     # Said p where it is p squared: a curve mends that, on pairs that it was not fitted on.

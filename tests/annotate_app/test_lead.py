@@ -179,7 +179,10 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     make_study: Callable[..., Path],
     serve_study: Callable[[Path], Served],
 ) -> None:
-    served = serve_study(make_study(6, raters_per_unit=2))
+    folder = make_study(6, raters_per_unit=2)
+    with (folder / "study.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n')
+    served = serve_study(folder)
     page = new_context().new_page()
     outside: list[str] = []
     page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
@@ -192,6 +195,8 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     code, link = page.locator("code").inner_text().split()
     assert code == "anna"
     assert link.startswith(served.url)
+    page.get_by_role("button", name="Make the address for Prolific").click()
+    expect(page.locator("code")).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_context().new_page()
     invited.goto(link)
     invited.wait_for_selector(".panel .option")
@@ -237,7 +242,9 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     )
 
     turn_to(page, "Export")
-    tables = {name: download(page, name) for name in ("Ratings", "Decisions of the lead")}
+    wanted = ("Ratings", "Decisions of the lead", "Times for pay")
+    tables = {name: download(page, name) for name in wanted}
+    assert pd.read_csv(io.BytesIO(tables["Times for pay"]))["answers"].tolist() == [6, 5]
     ratings = pd.read_csv(io.BytesIO(tables["Ratings"]))
     assert sorted(ratings["rater_id"].value_counts().to_dict().items()) == [("anna", 6), ("ben", 5)]
     decisions = pd.read_csv(io.BytesIO(tables["Decisions of the lead"]))

@@ -298,6 +298,30 @@ def test_no_consent_is_an_end(new_context, crowd):
     assert back.get_attribute("href") == f"{COMPLETE}NO3"
 
 
+def test_a_step_says_that_the_server_is_away_and_loses_no_click(
+    new_context, make_session, serve_study
+):
+    server = serve_study(make_session(2))
+    page = new_context().new_page()
+    page.goto(server.url + participant(server.folder, "patient"))
+    heading(page, "Before you begin")
+    away = page.get_by_text("No answer from the server")
+    for button, then in (("Continue", "Your consent"), ("I agree and want to take part", "Length")):
+        assert not away.is_visible()
+        server.kill()
+        away.wait_for()
+        server.start()
+        away.wait_for(state="hidden")
+        page.get_by_role("button", name=button).click()
+        heading(page, then)
+    go_on(page)
+    page.wait_for_selector(".panel .option")
+    server.kill()
+    page.wait_for_selector("[data-test-connection-state=PINGING_SERVER]")
+    assert not away.is_visible()  # the panel says it in its own way
+    server.start()
+
+
 PLAIN = (
     '[session]\nentry = "invite"\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"'
 )
@@ -337,7 +361,7 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
         foreign: "This link is not valid",
         "?pass=forged": "This link is not valid",
         "?login=forged": "This link is not valid",
-        link(crowd.folder, "anna", hours=0): "This link has expired",
+        link(crowd.folder, "anna", hours=1e-9): "This link has expired",
         "?rater=anna": "A code alone does not open this study",
         f"?rater={rater_of(crowd.folder, 'plight')}": "A code alone does not open this study",
         link(crowd.folder): "This link works from Prolific only",

@@ -155,11 +155,16 @@ def test_adjudication_by_file(folder, tmp_path, capsys):
 def test_a_link_for_the_lead(folder, capsys):
     run("lead", folder, "--url", "https://study.example.org/")
     assert capsys.readouterr().out.startswith("https://study.example.org/?lead=")
+    for wrong in ("study.example.org", "javascript:alert(1)", "", "http://[::1", "https://a/?b=c"):
+        assert main(["lead", str(folder), "--url", wrong]) == 2
+        assert "is no address such as https://" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["progress", "quality", "adjudicate"])
-def test_a_study_without_labels(make_study, verb):
+def test_a_study_without_labels(make_study, verb, capsys):
     run(verb, make_study().folder)
+    if verb == "adjudicate":
+        assert capsys.readouterr().out == "Nothing is left to adjudicate.\n"
 
 
 def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
@@ -168,4 +173,4 @@ def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert main(["exclude", str(folder), "hasty", "--reason", " "]) == 2
     assert "needs a reason" in capsys.readouterr().err
     assert main(["annotate", str(folder), "--url", "study.example.org"]) == 2
-    assert "https://study.example.org" in capsys.readouterr().err
+    assert "is no address such as https://" in capsys.readouterr().err

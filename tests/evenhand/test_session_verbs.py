@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def address(url: str) -> dict[str, str]:
 
 def test_invites_are_printed_one_to_a_line(study, capsys) -> None:
     folder = str(study.folder)
-    base = ["--base-url", "https://label.example.org/study"]
+    base = ["--url", "https://label.example.org/study"]
     assert main(["invite", folder, "--for", "anna", "--for", "bo", *base]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [rater for rater, _ in lines] == ["anna", "bo"]
@@ -51,7 +52,7 @@ def test_invites_are_printed_one_to_a_line(study, capsys) -> None:
     assert len(set(codes)) == 3
     assert all(code.startswith("r-") for code in codes)
     assert main(["invite", folder, "--for", "anna", "--revoke"]) == 0
-    assert "1 links revoked" in capsys.readouterr().out
+    assert "anna: links revoked: 1" in capsys.readouterr().out
     with pytest.raises(InputError, match="revoked"):
         admit(study, address(lines[0][1]))
 
@@ -62,8 +63,9 @@ def test_invites_are_printed_one_to_a_line(study, capsys) -> None:
         (["--for", "a b"], "'a b' is no rater code"),
         (["--count", "0"], "--count must be from 1 to 10,000"),
         (["--count", "2", "--revoke"], "--revoke says whose links"),
-        (["--for", "a", "--hours", "0"], "--hours must be more than 0"),
-        (["--for", "a", "--base-url", "label.example.org"], "is no address such as https://"),
+        (["--for", "a", "--hours", "0"], "more than 0 and at most"),
+        (["--for", "a", "--url", "label.example.org"], "is no address such as https://"),
+        (["--for", "a", "--url", "javascript:alert(1)"], "is no address such as https://"),
         (["--prolific"], "study.toml has no [prolific] section"),
         (["--for", "a", "--prolific"], "not allowed with argument"),
     ],
@@ -136,3 +138,16 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, caps
 def test_a_study_that_nobody_has_come_to(study, capsys) -> None:
     assert main(["session", str(study.folder)]) == 0
     assert "nobody has taken part yet" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("entry", "warned"), [("open", True), ("invite", False)])
+def test_an_open_study_that_others_reach_is_warned_of(
+    study, capsys, monkeypatch, entry, warned
+) -> None:
+    folder = set_up(study, f'[session]\nentry = "{entry}"\n')
+    served = []
+    starting = importlib.import_module("annotate_app.serve")  # the package's `serve` hides it
+    monkeypatch.setattr(starting, "serve", lambda *_, **options: served.append(options))
+    assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
+    assert served[0]["public_host"] == "study.example.org"
+    assert ("any rater code" in capsys.readouterr().err) is warned

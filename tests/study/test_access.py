@@ -132,7 +132,8 @@ def test_a_disabled_account_lets_nobody_in(store) -> None:
 
 def test_a_login_ends_with_the_password_and_with_its_time(store) -> None:
     set_account(store, "ada", PASSWORD, "expert")
-    assert sign_in(store, "ada", "wrong password", minutes=5) is None
+    with pytest.raises(InputError, match="name or password is wrong"):
+        sign_in(store, "ada", "wrong password", minutes=5)
     token = sign_in(store, "ada", PASSWORD, minutes=5)
     set_account(store, "ada", "another password", "expert")
     with pytest.raises(InputError, match="log in again"):

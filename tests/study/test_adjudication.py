@@ -110,6 +110,12 @@ def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
     with pytest.raises(InputError, match=r"queue.csv, row 3: label '9' is none of 1, 2"):
         import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
     assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
+    with pytest.raises(InputError, match=r"row 3: a row further up decides the same unit"):
+        import_decisions(study, "chair", again, "queue.csv")
+    with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
+        import_decisions(study, "the chair", table, "queue.csv")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
     with pytest.raises(InputError, match="'reason' is missing"):
         import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import HEAT, MAX_LISTED, ROLES, Datum, Spec, chart_spec, short
+from analysis.report.charts.style import (
+    HEAT,
+    MAX_LISTED,
+    ROLES,
+    Datum,
+    Spec,
+    chart_spec,
+    left_out,
+    short,
+)
 from analysis.report.drafting import TableDraft
 from analysis.report.figures import ALL, Figure
 from analysis.report.glossary import entry_for
@@ -77,9 +86,6 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
             "spec": {"width": max(190, 42 * len(categories)), "height": {"step": 28}} | grid,
         },
     )
-    left_out = (
-        f" Only the first {MAX_LISTED} graders are drawn." if len(graders) > len(drawn) else ""
-    )
     return [
         Chart(
             caption=source.caption(rubric, "labels of people and of each grader"),
@@ -88,7 +94,7 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
             spec=spec,
             data=tuple(_matrix(source, rubric, grader, categories) for grader in drawn),
             note="Each cell counts pairs of labels on a unit, a person's and the grader's; on the "
-            "diagonal they agree." + left_out,
+            "diagonal they agree." + left_out(graders),
         )
     ]
 

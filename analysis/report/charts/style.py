@@ -23,6 +23,7 @@ __all__ = [
     "Datum",
     "Spec",
     "chart_spec",
+    "left_out",
     "short",
 ]
 
@@ -114,6 +115,15 @@ def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
         "data": {"values": list(data)},
         **content,
     }
+
+
+def left_out(listed: Sequence[object], what: str = "graders") -> str:
+    """What a chart's note says where not all are drawn; nothing where they are.
+
+    >>> left_out(range(MAX_LISTED)), left_out(range(MAX_LISTED + 1), "people")
+    ('', ' Only the first 12 people are drawn.')
+    """
+    return f" Only the first {MAX_LISTED} {what} are drawn." if len(listed) > MAX_LISTED else ""
 
 
 def short(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import MAX_LISTED, SERIES, chart_spec, short
+from analysis.report.charts.style import MAX_LISTED, SERIES, chart_spec, left_out, short
 from analysis.report.glossary import entry_for
 from analysis.report.source import Source
 
@@ -28,7 +28,6 @@ def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> 
     ]
     panels = [_panel(name) for name in SESSION_STATISTICS if figures[name]]
     spec = chart_spec(values, {"vconcat": panels})
-    left_out = f" Only the first {MAX_LISTED} people are drawn." if len(raters) > len(drawn) else ""
     return [
         Chart(
             caption=source.caption(rubric, "speed and agreement over each person's session"),
@@ -38,7 +37,7 @@ def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> 
             spec=spec,
             data=data,
             note="A session is a person's labels on this rubric in the order given, in parts of "
-            "equally many labels." + left_out,
+            "equally many labels." + left_out(raters, "people"),
         )
     ]
 

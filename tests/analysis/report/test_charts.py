@@ -51,6 +51,8 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
         "subjects' scores by people and by each grader",
         "how each rater uses the categories",
         "speed and agreement over each person's session",
+        "Cohen κ with people, by threshold",
+        "do probabilities mean what they say",
     ):
         assert any(what in caption for caption in captions), what
 
@@ -61,7 +63,7 @@ def test_specs_are_valid_vega_lite(busy_analysis: Analysis) -> None:
 
 
 def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
-    """`row` names the row; the bounds are its bounds, in full precision."""
+    """`row` names the row, `NAME_row` that of the number NAME; bounds are in full precision."""
     rows = busy_analysis.results.to_dict("records")
     seen = 0
     for chart in charts_of(busy_analysis):
@@ -72,9 +74,12 @@ def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
                 assert given == row[name] or (given is None and pd.isna(row[name]))
                 seen += 1
             others = {k for k, v in datum.items() if isinstance(v, float)} - PLACES
-            assert others <= {"estimate", "low", "high", "people", "people_low", "people_high"}
-            if "people_row" in datum:
-                assert datum["people"] == rows[datum["people_row"] - 2]["estimate"]
+            others -= {"estimate", "low", "high", "people_low", "people_high"}
+            assert others <= {"at", "kept", "people", "stated"}
+            if "at" in datum:
+                assert datum["at"] == float(row["at"])
+            for name in others - {"at"}:
+                assert datum[name] == rows[datum[f"{name}_row"] - 2]["estimate"]
     assert seen > 300
 
 

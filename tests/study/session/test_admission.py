@@ -61,7 +61,7 @@ def test_forged_expired_revoked_and_foreign_links_are_refused(make_session, entr
         with pytest.raises(InputError, match="this link is not valid"):
             admit(study, {"pass": each[:-1]})
     with pytest.raises(InputError, match="this link has expired"):
-        admit(study, invite(study, "anna", hours=0))
+        admit(study, invite(study, "anna", hours=1e-9))
     assert revoke_invites(study, "anna") == 2
     assert revoke_invites(study, "anna") == 0
     with pytest.raises(InputError, match="this link was revoked"):
@@ -75,6 +75,12 @@ def test_a_code_with_a_link_or_a_login_opens_nothing_by_itself(make_session) -> 
     set_account(study.store, "bo", PASSWORD, "expert")
     participant = admit(study, invite(study, "") | PROLIFIC).rater_id
     for code in ("anna", "bo", participant):
+        with pytest.raises(InputError, match="a link or a login of its own"):
+            admit(study, {"rater": code})
+    # What an account or a link has closed, its end does not open: somebody's answers lie behind it.
+    revoke_invites(study, "anna")
+    disable_account(study.store, "bo")
+    for code in ("anna", "bo"):
         with pytest.raises(InputError, match="a link or a login of its own"):
             admit(study, {"rater": code})
 
@@ -98,7 +104,7 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session) -> None:
 
 @pytest.mark.parametrize(
     ("rater", "sentence"),
-    [("a b", "'a b' is no rater code"), ("humans", "is no rater code"), ("bo", "has an account")],
+    [("a b", "'a b' is no rater code"), ("humans", "stands for a group"), ("bo", "has an account")],
 )
 def test_who_cannot_be_invited(make_session, rater, sentence) -> None:
     study = make_session()
@@ -106,6 +112,12 @@ def test_who_cannot_be_invited(make_session, rater, sentence) -> None:
     with pytest.raises(InputError, match=sentence):
         make_invites(study, ["anna", rater], hours=1)
     assert admit(study, {"rater": "anna"}).way == "open"  # none was made
+
+
+@pytest.mark.parametrize("hours", [0, -1, float("nan"), float("inf"), 1e300])
+def test_a_link_is_neither_over_at_once_nor_good_for_ever(make_session, hours) -> None:
+    with pytest.raises(InputError, match="more than 0 and at most 2160 hours"):
+        make_invites(make_session(), ["anna"], hours)
 
 
 def test_a_participant_is_always_the_same_rater_under_another_name(make_session) -> None:

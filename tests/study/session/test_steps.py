@@ -127,9 +127,19 @@ def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
     sessions.read_welcome("r")
     sessions.read_welcome("r")
     sessions.decide_consent("r", agreed=True)
-    sessions.decide_consent("r", agreed=False)  # in another window, which is behind
+    sessions.decide_consent("r", agreed=True)  # in another window, which is behind
     assert events(sessions) == ["welcome_read", "consent"]
     assert sessions.standing("r").step == "rubric"
+
+
+def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
+    to_practice(sessions, "r")
+    sessions.decide_consent("r", agreed=False)
+    sessions.decide_consent("r", agreed=False)
+    assert events(sessions).count("consent") == 2
+    assert (sessions.standing("r").step, sessions.standing("r").outcome) == ("ended", "no_consent")
+    sessions.decide_consent("r", agreed=True)
+    assert sessions.standing("r").outcome == "no_consent"
 
 
 def test_no_consent_is_an_end(sessions) -> None:

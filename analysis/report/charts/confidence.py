@@ -1,0 +1,108 @@
+"""Confidence filter: how much of a grader's labels a cut keeps, and how far those agree."""
+
+from __future__ import annotations
+
+from analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED
+from analysis.report.blocks import Chart, Table
+from analysis.report.charts.style import (
+    INK,
+    MAX_LISTED,
+    PAGE,
+    SERIES,
+    Datum,
+    Spec,
+    chart_spec,
+    left_out,
+    short,
+)
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source
+
+__all__ = ["coverage_curves"]
+
+
+def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
+    """Coverage against agreement as the cut rises, a panel for each grader; nothing where no
+    grader states a confidence."""
+    coverage = source.figures.with_statistic(rubric, COVERAGE)
+    graders = list(dict.fromkeys(figure.raters for figure in coverage))
+    drawn = graders[:MAX_LISTED]
+    chosen = {
+        figure.raters: figure.bounds[1] for figure in source.figures.with_statistic(rubric, CHOSEN)
+    }
+    values: list[Datum] = []
+    for kept in coverage:
+        _, grader = kept.raters
+        agreed = source.figures.get(rubric, AGREEMENT, *kept.raters, kept.subset, kept.at)
+        if kept.raters in drawn and agreed is not None:
+            values.append(
+                agreed.datum(
+                    grader=short(grader),
+                    at=float(kept.at),
+                    kept=kept.bounds[1],
+                    kept_row=kept.line,
+                    declared=DECLARED in kept.remarks,
+                    chosen=float(kept.at) == chosen.get(kept.raters),
+                )
+            )
+    if not values:
+        return []
+    return [
+        Chart(
+            caption=source.caption(rubric, "what a cut keeps, and how far that agrees with people"),
+            alt="Curves, one for each grader: the share of its labels that a cut keeps across, "
+            "their agreement with the majority of people upwards, with intervals; the declared "
+            "and the chosen cut are marked. "
+            f"Graders: {', '.join(short(name) for _, name in drawn)}.",
+            spec=chart_spec(values, _panels()),
+            data=data,
+            note="The cut rises from right to left. Circle: the declared cut. Diamond: the chosen "
+            "one, where the target is reached." + left_out(graders),
+        )
+    ]
+
+
+def _panels() -> Spec:
+    x = {
+        "field": "kept", "type": "quantitative", "title": entry_for(COVERAGE).label,
+        "scale": {"domain": [0, 1]}, "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
+    }  # fmt: skip
+    y = {
+        "type": "quantitative", "title": entry_for(AGREEMENT).label, "scale": {"zero": False},
+    }  # fmt: skip
+    estimate = {"x": x, "y": {"field": "estimate"} | y}
+    return {
+        "facet": {"field": "grader", "type": "nominal", "sort": None},
+        "columns": 3,
+        "spec": {
+            "width": 210,
+            "height": 150,
+            "layer": [
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "area", "color": SERIES[0], "opacity": 0.25},
+                    "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "line", "color": SERIES[0], "point": {"color": SERIES[0]}},
+                    "encoding": estimate,
+                },
+                {
+                    "transform": [{"filter": "datum.declared"}],
+                    "mark": {
+                        "type": "point", "shape": "circle", "filled": True, "size": 90,
+                        "color": PAGE, "stroke": INK, "opacity": 1,
+                    },
+                    "encoding": estimate,
+                },
+                {
+                    "transform": [{"filter": "datum.chosen"}],
+                    "mark": {
+                        "type": "point", "shape": "diamond", "filled": True, "size": 75,
+                        "color": SERIES[1], "opacity": 1,
+                    },
+                    "encoding": estimate,
+                },
+            ],
+        },
+    }  # fmt: skip

@@ -1,0 +1,115 @@
+"""Reliability diagram: of units with some probability, how many does the reference affirm?"""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Chart
+from analysis.report.charts.style import (
+    MAX_LISTED,
+    SERIES,
+    SOFT,
+    Datum,
+    Spec,
+    chart_spec,
+    left_out,
+    short,
+)
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL_BINARY
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source, reference_title
+
+__all__ = ["reliability_diagrams"]
+
+_STATED, _SHARE = "reliability_probability", "reliability"
+
+
+def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
+    """Mean probability against share affirmative in each bin, a panel for each grader; nothing
+    where no grader's probabilities meet a reference."""
+    shares = source.figures.select(rubric, _SHARE, ALL_BINARY)
+    graders = list(dict.fromkeys(figure.raters for figure in shares))
+    drawn = graders[:MAX_LISTED]
+    if not drawn:
+        return []
+    draft = TableDraft(
+        source.caption(rubric, "probabilities and what they came to"),
+        "Probability",
+        [entry_for(name).label for name in (_STATED, _SHARE)],
+    )
+    values: list[Datum] = []
+    for raters in drawn:
+        draft.group(raters[1])
+        for share in shares:
+            stated = source.figures.get(rubric, _STATED, *share.raters, ALL_BINARY, share.at)
+            if share.raters == raters and stated is not None:
+                draft.add(share.at, [stated, share])
+                values.append(
+                    share.datum(
+                        grader=short(raters[1]),
+                        units=share.n_units,
+                        stated=stated.bounds[1],
+                        stated_row=stated.line,
+                    )
+                )
+    whom = reference_title(drawn[0][0])
+    return [
+        Chart(
+            caption=source.caption(rubric, "do probabilities mean what they say"),
+            alt="Reliability diagrams, one for each grader: the mean probability of the units in "
+            f"each bin across, the share of them that {whom} affirmed upwards, with intervals, "
+            "beside the line on which both are equal. "
+            f"Graders: {', '.join(short(name) for _, name in drawn)}.",
+            spec=chart_spec(values, _panels(whom)),
+            data=tuple(draft.finish()),
+            note="On the dashed line probabilities mean what they say; below it the grader "
+            "overstates, above it it understates." + left_out(graders),
+        )
+    ]
+
+
+def _panels(whom: str) -> Spec:
+    whole = {
+        "type": "quantitative", "scale": {"domain": [0, 1]},
+        "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
+    }  # fmt: skip
+    x = {"field": "stated", "title": "Mean probability"} | whole
+    y = {"title": f"Share affirmed by {whom}"} | whole
+    ends = [{"x": 0, "y": 0, "x2": 1, "y2": 1}]
+    return {
+        "facet": {"field": "grader", "type": "nominal", "sort": None},
+        "columns": 3,
+        "spec": {
+            "width": 210,
+            "height": 210,
+            "layer": [
+                {
+                    "data": {"values": ends},
+                    "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
+                    "encoding": {
+                        "x": whole | {"field": "x", "title": x["title"]}, "x2": {"field": "x2"},
+                        "y": whole | {"field": "y", "title": y["title"]}, "y2": {"field": "y2"},
+                    },
+                },
+                {
+                    "mark": {"type": "rule", "color": SERIES[0], "opacity": 0.6},
+                    "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "line", "color": SERIES[0], "strokeWidth": 1},
+                    "encoding": {"x": x, "y": {"field": "estimate"} | y},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "color": SERIES[0], "opacity": 1},
+                    "encoding": {
+                        "x": x,
+                        "y": {"field": "estimate"} | y,
+                        "size": {
+                            "field": "units", "type": "quantitative", "title": "Units in the bin",
+                            "scale": {"rangeMin": 20, "rangeMax": 170},
+                            "legend": {"tickCount": 3, "columns": 4},
+                        },
+                    },
+                },
+            ],
+        },
+    }  # fmt: skip

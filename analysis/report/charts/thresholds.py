@@ -1,0 +1,164 @@
+"""Threshold curve: what each threshold reaches, which one is best and how surely, which to use."""
+
+from __future__ import annotations
+
+from analysis.report.blocks import Chart
+from analysis.report.charts.style import (
+    INK,
+    MAX_LISTED,
+    PAGE,
+    SERIES,
+    SOFT,
+    Datum,
+    Spec,
+    chart_spec,
+    left_out,
+    short,
+)
+from analysis.report.drafting import TableDraft
+from analysis.report.figures import ALL_BINARY, Figure, shown
+from analysis.report.glossary import entry_for
+from analysis.report.source import Source, reference_title
+
+__all__ = ["threshold_curves"]
+
+_ADVICE = {
+    "tuned": "use {estimate} {interval}",
+    "default": "keep {estimate}",
+    "not_identifiable": "keep {estimate}: the best is not identifiable",
+}
+"""What stands over a panel, by the kind of recommendation."""
+_BEST, _DEFAULT = "best", "default"
+_STEPS = "step-before"
+"""A threshold gives the verdicts of the next probability above it, so the curve has steps."""
+
+
+def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]:
+    """The course of an objective over the thresholds, a panel for each grader; nothing where no
+    grader's probabilities meet a reference."""
+    statistic = f"threshold_curve_{objective}"
+    figures = source.figures.select(rubric, statistic, ALL_BINARY)
+    graders = list(dict.fromkeys(figure.raters for figure in figures))
+    drawn = graders[:MAX_LISTED]
+    if not drawn:
+        return []
+    label = f"{entry_for(statistic).label} with {reference_title(drawn[0][0])}"
+    draft = TableDraft(
+        source.caption(rubric, f"{label} at each threshold"),
+        "Threshold",
+        [entry_for(name).label for name in (statistic, "threshold", "threshold_recommended")],
+        count="",
+    )
+    values, advice = [], []
+    for raters in drawn:
+        curve = [figure for figure in figures if figure.raters == raters]
+        best, advised = (
+            source.figures.get(rubric, name, *raters, ALL_BINARY, objective)
+            for name in ("threshold", "threshold_recommended")
+        )
+        if best is None or advised is None:
+            continue
+        default = source.default_threshold(rubric, raters)
+        text = _ADVICE[advised.remarks[0]].format_map(vars(advised))
+        panel = {"grader": short(raters[1])}
+        values += [_point(figure, default, best, advised) | panel for figure in curve]
+        values += [best.datum(kind="interval", **panel)]
+        values += [advised.datum(kind="advice", text=text, **panel)]
+        advice.append(f"{raters[1]}: {text}")
+        draft.group(raters[1])
+        for figure in curve:
+            marks = [
+                each if float(figure.at) == each.bounds[1] else None for each in (best, advised)
+            ]
+            draft.add(shown(float(figure.at), "threshold"), [figure, *marks])
+    return [
+        Chart(
+            caption=source.caption(rubric, f"{label}, by threshold"),
+            alt=f"Curves, one for each grader: {label} across all thresholds, with its interval; "
+            "the default and the best threshold are marked, the best one's interval is shaded. "
+            f"{'; '.join(advice)}.",
+            spec=chart_spec(values, _panels(label)),
+            data=tuple(draft.finish()),
+            note="Circle and dashed line: the default. Diamond and upright strip: the best "
+            "threshold on these units, and its interval. Filled: the one to use."
+            + left_out(graders),
+        )
+    ]
+
+
+def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum:
+    """A point of the curve, and whether it is marked."""
+    at = float(figure.at)
+    mark = _DEFAULT if figure.at == default else _BEST if at == best.bounds[1] else ""
+    return figure.datum(kind="curve", at=at, mark=mark, used=at == advised.bounds[1])
+
+
+def _panels(label: str) -> Spec:
+    x = {
+        "type": "quantitative", "title": "Threshold", "scale": {"domain": [0, 1]},
+        "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
+    }  # fmt: skip
+    y = {"type": "quantitative", "title": label, "scale": {"zero": True}}
+    at = {"x": {"field": "at"} | x}
+    curve = "datum.kind == 'curve'"
+    best = f"datum.mark == '{_BEST}'"
+    return {
+        "facet": {"field": "grader", "type": "nominal", "sort": None},
+        "columns": 3,
+        "spec": {
+            "width": 210,
+            "height": 150,
+            "layer": [
+                {
+                    "transform": [{"filter": "datum.kind == 'interval' && isValid(datum.low)"}],
+                    "mark": {"type": "rect", "color": SERIES[1], "opacity": 0.25},
+                    "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}},
+                },
+                {
+                    "transform": [{"filter": f"{curve} && isValid(datum.low)"}],
+                    "mark": {
+                        "type": "area", "interpolate": _STEPS, "color": SERIES[0], "opacity": 0.25,
+                    },
+                    "encoding": at | {"y": {"field": "low"} | y, "y2": {"field": "high"}},
+                },
+                {
+                    "transform": [{"filter": f"datum.mark == '{_DEFAULT}'"}],
+                    "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
+                    "encoding": at,
+                },
+                {
+                    "transform": [{"filter": curve}],
+                    "mark": {"type": "line", "interpolate": _STEPS, "color": SERIES[0]},
+                    "encoding": at | {"y": {"field": "estimate"} | y},
+                },
+                {
+                    "transform": [{"filter": f"{curve} && datum.mark != ''"}],
+                    "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+                    "encoding": at
+                    | {
+                        "y": {"field": "estimate"} | y,
+                        "shape": {
+                            "condition": {"test": best, "value": "diamond"}, "value": "circle",
+                        },
+                        "stroke": {"condition": {"test": best, "value": SERIES[1]}, "value": INK},
+                        "color": {
+                            "condition": [
+                                {"test": "!datum.used", "value": PAGE},
+                                {"test": best, "value": SERIES[1]},
+                            ],
+                            "value": INK,
+                        },
+                    },
+                },
+                {
+                    "transform": [{"filter": "datum.kind == 'advice'"}],
+                    "mark": {"type": "text", "align": "left", "color": INK},
+                    "encoding": {
+                        "x": {"value": 0},
+                        "y": {"value": -8},
+                        "text": {"field": "text", "type": "nominal"},
+                    },
+                },
+            ],
+        },
+    }  # fmt: skip

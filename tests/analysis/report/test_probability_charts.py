@@ -1,0 +1,111 @@
+"""What the pictures of probabilities show: thresholds, reliability, the confidence filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import Analysis, Scale, analyse
+from analysis.report import ReportContext
+from analysis.report.blocks import Chart
+from analysis.report.charts.confidence import coverage_curves
+from analysis.report.charts.reliability import reliability_diagrams
+from analysis.report.charts.style import MAX_LISTED
+from analysis.report.charts.svg import inline_svg
+from analysis.report.charts.thresholds import threshold_curves
+from analysis.report.source import Source
+
+YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
+
+
+def source_of(units: int, graders: int = 1, person: str = "") -> Source:
+    """Graders that state a probability q where q times 4, up to 1, would be right, and a person
+    who says `person`, or else y with that chance."""
+    rng = np.random.default_rng(5)
+    rows: list[dict[str, object]] = []
+    for n in range(units):
+        chance = rng.random() ** 2
+        said = person or ("y" if rng.random() < 1 / (1 + np.exp(-14 * (chance - 0.5))) else "n")
+        rows.append({"unit_id": f"u{n}", "rater_id": "ann", "rater_kind": "human", "label": said})
+        for grader in range(graders):
+            stated = {"p_positive": round(chance / 4, 6), "label": "n"}
+            rows.append(
+                {"unit_id": f"u{n}", "rater_id": f"g{grader:02}", "rater_kind": "model"} | stated
+            )
+    found = analyse(pd.DataFrame(rows).assign(rubric="tone"), None, [YES], resamples=100)
+    return Source.of(found, ReportContext("study"))
+
+
+def data_of(chart: Chart, **where: object) -> list[dict[str, Any]]:
+    """Data that have these values."""
+    values = chart.spec["data"]["values"]
+    return [each for each in values if all(each.get(k) == v for k, v in where.items())]
+
+
+@pytest.fixture(scope="module")
+def shifted() -> Source:
+    return source_of(400)
+
+
+def test_a_shifted_grader_peaks_below_its_default(shifted: Source) -> None:
+    """People part at a stated 1/8; the default of 1/2 is never reached."""
+    [chart] = threshold_curves(shifted, "tone", "kappa")
+    curve = data_of(chart, kind="curve")
+    [best] = data_of(chart, mark="best")
+    [default] = data_of(chart, mark="default")
+    [interval] = data_of(chart, kind="interval")
+
+    assert max(curve, key=lambda each: each["estimate"])["at"] == best["at"]
+    assert best["at"] == interval["estimate"] == pytest.approx(0.125, abs=0.03)
+    assert interval["low"] <= best["at"] <= interval["high"] < default["at"] == 0.5
+    assert (best["used"], default["used"]) == (True, False)
+    assert f"g00: use {best['at']:.3g} [" in chart.alt
+
+
+def test_where_nothing_is_recommended_the_default_is_filled() -> None:
+    [chart] = threshold_curves(source_of(25), "tone", "kappa")
+    assert [each["used"] for each in data_of(chart, mark="default")] == [True]
+    assert not any(each["used"] for each in data_of(chart, mark="best"))
+    assert "g00: keep 0.5: the best is not identifiable." in chart.alt
+
+
+def test_without_intervals_nothing_is_shaded() -> None:
+    [chart] = threshold_curves(source_of(4), "tone", "kappa")
+    assert all(each["low"] is None for each in chart.spec["data"]["values"])
+    inline_svg(dict(chart.spec), chart.alt)
+
+
+def test_nothing_is_drawn_where_people_say_one_thing() -> None:
+    assert threshold_curves(source_of(40, person="y"), "tone", "kappa") == []
+
+
+def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
+    [chart] = reliability_diagrams(shifted, "tone")
+    bins = data_of(chart)
+    assert sum(each["units"] for each in bins) == 400
+    assert all(0 <= each["stated"] <= 0.25 for each in bins)
+    sure = max(bins, key=lambda each: each["stated"])
+    assert sure["low"] > sure["stated"]
+
+
+def test_every_panel_has_a_cap() -> None:
+    many = source_of(40, graders=MAX_LISTED + 2)
+    for chart in (
+        *threshold_curves(many, "tone", "kappa"),
+        *reliability_diagrams(many, "tone"),
+        *coverage_curves(many, "tone"),
+    ):
+        assert len({each["grader"] for each in data_of(chart)}) == MAX_LISTED
+        assert f"first {MAX_LISTED} graders" in chart.note
+
+
+def test_the_confidence_curve_marks_the_declared_cut(analysis: Analysis) -> None:
+    [chart] = coverage_curves(Source.of(analysis, ReportContext("study")), "R")
+    for grader in {each["grader"] for each in data_of(chart)}:
+        assert [each["at"] for each in data_of(chart, grader=grader, declared=True)] == [0.9]
+        assert len(data_of(chart, grader=grader, chosen=True)) <= 1
+        kept = [each["kept"] for each in data_of(chart, grader=grader)]
+        assert kept == sorted(kept, reverse=True)
