@@ -224,10 +224,9 @@ def _has_people(ratings: pd.DataFrame) -> bool:
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
-    """The scales in the order given, mere wordings of others last."""
     each = scales.values() if isinstance(scales, Mapping) else scales
     named: dict[str, Scale] = {}
-    for scale in sorted(each, key=lambda scale: bool(scale.variant_of)):
+    for scale in each:
         if scale.name in named:
             raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
         named[scale.name] = scale
