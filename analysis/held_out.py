@@ -34,8 +34,9 @@ def held_out_verdicts(
     verdicts = {objective: np.zeros(len(positive), dtype=bool) for objective in OBJECTIVES}
     for each in range(int(fold.max()) + 1):
         train, test = np.flatnonzero((fold != each) & (reference >= 0)), fold == each
-        candidates = Candidates.of(positive[train], default)
-        tables = candidates.tables(np.ones((1, len(train))), reference[train] == 1)
+        once = np.zeros(len(train), dtype=np.intp)
+        candidates = Candidates.of(positive[train], reference[train] == 1, once, default)
+        tables = candidates.tables(np.ones((1, 1), dtype=np.int64))
         for objective, function in OBJECTIVES.items():
             threshold = candidates.thresholds[best_of(function(tables))[0]]
             verdicts[objective][test] = positive[test] >= threshold

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -158,20 +160,26 @@ def analyse(
     ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
     check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
     counted, notes = _versions(ratings, declared, rubric_hashes)
-    # Threads on products this skinny cost more than they bring.
-    with threadpool_limits(limits=1, user_api="blas"):
-        found = [
-            analyse_rubric(
-                scale,
-                counted[name],
-                [(other, counted[other.name]) for other in _wordings(scale, declared)],
-                request,
-                judge=not _is_wording(scale, declared),
-                verify=verify,
-            )
-            for name, scale in declared.items()
-            if not _is_wording(scale, declared) or _has_people(counted[name])
-        ]
+
+    def one_rubric(scale: Scale) -> RubricAnalysis:
+        return analyse_rubric(
+            scale,
+            counted[scale.name],
+            [(other, counted[other.name]) for other in _wordings(scale, declared)],
+            request,
+            judge=not _is_wording(scale, declared),
+            verify=verify,
+        )
+
+    wanted = [
+        scale
+        for name, scale in declared.items()
+        if not _is_wording(scale, declared) or _has_people(counted[name])
+    ]
+    # Rubrics share nothing, so that they can run side by side wherever numpy leaves threads free.
+    # Within a product threads cost more than they bring: the products are too skinny.
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(one_rubric, wanted))
     return _together(found, notes, request, verify=verify)
 
 

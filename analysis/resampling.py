@@ -37,7 +37,6 @@ skewness adds up over groups, and 1,000 of them pin the acceleration down to les
 _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
-_CHUNK_CELLS = 16_000_000
 _DRAWN_TOGETHER = 32_768
 _CACHED_CELLS = 500_000
 """Weights turned into floating point at a time: they stay in the processor's cache."""
@@ -136,7 +135,7 @@ class Resamples:
     ) -> Interval:
         """Estimate and 95% interval from replicates (rows,) by the method asked for.
 
-        Replicates without the rows of the jackknife, from `unit_weights`, have a percentile
+        Replicates without the rows of the jackknife, from `blocks`, have a percentile
         interval: what is tuned on the data jumps, and has no influence to measure.
         """
         plain, left_out = values[: 1 + self.resamples], values[1 + self.resamples :]
@@ -147,21 +146,6 @@ class Resamples:
             reason=reason,
             left_out=left_out if len(left_out) else None,
         )
-
-    def unit_weights(
-        self, clusters: npt.NDArray[np.intp], cells: int = _CHUNK_CELLS
-    ) -> Iterator[tuple[int, Counts]]:
-        """(first row, weights (rows, units)) in chunks, for statistics that are no sums.
-
-        The rows are the data and the resamples, never the jackknife.
-        """
-        row = 0
-        step = max(1, cells // max(1, len(clusters)))
-        for weights in self.blocks():
-            for start in range(0, len(weights), step):
-                part = weights[start : start + step, clusters]
-                yield row, part
-                row += len(part)
 
     def cluster_sums(self, clusters: npt.NDArray[np.intp], units: Numbers) -> Array:
         """Features of units (units, k) summed over their clusters: (clusters, k)."""

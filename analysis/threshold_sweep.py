@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ __all__ = ["OBJECTIVES", "Candidates", "Curve", "Sweep", "best_of", "sweep", "th
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
+Weights = npt.NDArray[np.integer[Any]]
 
 CURVE_POINTS = 41
 """Thresholds at which the whole course of an objective is kept, spread over those that occur."""
@@ -34,8 +36,10 @@ distance from it is not normal: near the optimum the objective is a Brownian mot
 threshold kept, holds the true optimum in 98.8% of samples at 1.96 and in 95% at 1.56; at moderate n
 it holds it less often than in the limit, hence not less (docs/calibration.md)."""
 
-_SWEEP_CELLS = 2_000_000
+_CACHED_CELLS = 100_000
+"""Tables made at a time: they stay in the processor's cache."""
 _NO_VARIATION = 1e-12
+_ROUNDING = 1e-12
 
 
 def _kappa(tables: Array) -> Array:
@@ -108,37 +112,51 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The thresholds worth trying on some probabilities (units,), nearest to the default first.
+    """The thresholds worth trying on some probabilities, nearest to the default first.
 
-    `order` sorts the units by probability and `below` says how many lie under each threshold.
+    For the units that the reference affirms, and for the others: the `clusters` that they are in,
+    sorted by probability, and how many of them lie `below` each threshold.
     """
 
     thresholds: Array
-    order: Codes
-    below: Codes
+    clusters: tuple[Codes, Codes]
+    below: tuple[Codes, Codes]
 
     @classmethod
-    def of(cls, positive: Array, default: float) -> Candidates:
-        """Every distinct probability, the default, and 1."""
+    def of(
+        cls,
+        positive: Array,
+        affirmed: npt.NDArray[np.bool_],
+        clusters: Codes,
+        default: float,
+    ) -> Candidates:
+        """Every distinct probability of some units (units,), the default, and 1."""
         thresholds = np.unique(np.concatenate([positive, [default, 1.0]]))
         thresholds = thresholds[np.argsort(np.abs(thresholds - default), kind="stable")]
         order = np.argsort(positive)
-        return cls(thresholds, order, np.searchsorted(positive[order], thresholds, side="left"))
+        first, second = order[affirmed[order]], order[~affirmed[order]]
+        return cls(
+            thresholds,
+            (clusters[first], clusters[second]),
+            (
+                np.searchsorted(positive[first], thresholds, side="left"),
+                np.searchsorted(positive[second], thresholds, side="left"),
+            ),
+        )
 
-    def tables(self, weights: npt.ArrayLike, affirmed: npt.NDArray[np.bool_]) -> Array:
-        """Tables (rows, thresholds, 2, 2), reference by grader, affirmative first.
+    def tables(self, weights: Weights) -> Array:
+        """Tables (thresholds, rows, 2, 2), reference by grader, affirmative first.
 
-        `weights` (rows, units) and `affirmed` (units,), the reference, stand as the units do.
+        `weights` (rows, clusters) say how often each cluster counts.
         """
-        sorted_weights = np.asarray(weights, dtype=np.float64)[:, self.order]
-        all_below = _running_sum(sorted_weights)
-        affirmed_below = _running_sum(sorted_weights * affirmed[self.order])
-        missed, rejected = affirmed_below[:, self.below], all_below[:, self.below]
-        right = rejected - missed
-        hits = affirmed_below[:, -1:] - missed
-        false_alarms = (all_below[:, -1:] - affirmed_below[:, -1:]) - right
-        # Cells first in memory: sums over a table then run along whole stretches of thresholds.
-        return np.moveaxis(np.array([[hits, missed], [false_alarms, right]]), (0, 1), (-2, -1))
+        # Rows last and cells first in memory: all that is computed runs along whole stretches.
+        by_cluster = np.ascontiguousarray(weights.T, dtype=np.int32)
+        cells = np.empty((2, 2, len(self.thresholds), len(weights)))
+        for cell, clusters, below in zip(cells, self.clusters, self.below, strict=True):
+            running = _running_sum(by_cluster[clusters])
+            cell[1] = running[below]
+            np.subtract(running[-1], cell[1], out=cell[0])
+        return np.moveaxis(cells, (0, 1), (-2, -1))
 
     def spread(self, besides: Codes) -> Codes:
         """At most `CURVE_POINTS` of the thresholds spread evenly over all of them, the default and
@@ -151,12 +169,12 @@ class Candidates:
 
 
 def best_of(values: Array) -> Codes:
-    """The first of the best (rows,) of values (rows, thresholds); equal but for rounding is equal.
+    """The first of the best (rows,) of values (thresholds, rows); equal but for rounding is equal.
 
     As thresholds stand nearest to the default first, that is the one that changes least.
     """
-    comparable = np.where(np.isnan(values), -np.inf, np.round(values, 12))
-    return np.asarray(comparable.argmax(axis=1))
+    best = np.fmax.reduce(values, axis=0)
+    return np.asarray((values >= best - _ROUNDING).argmax(axis=0))
 
 
 def sweep(
@@ -170,20 +188,21 @@ def sweep(
 
     One sweep for each objective. Resamples that leave the objective undefined have NaN.
     """
-    candidates = Candidates.of(positive, default)
-    affirmed = reference == 1
-    first = candidates.tables(resamples.frequency[clusters][None, :], affirmed)
-    on_data = {objective: function(first)[0] for objective, function in OBJECTIVES.items()}
-    best_on_data = [best_of(values[None, :])[0] for values in on_data.values()]
+    candidates = Candidates.of(positive, reference == 1, clusters, default)
+    first = candidates.tables(resamples.frequency[None, :])
+    on_data = {objective: function(first)[:, 0] for objective, function in OBJECTIVES.items()}
+    best_on_data = [best_of(values[:, None])[0] for values in on_data.values()]
     points = candidates.spread(np.array(best_on_data, dtype=np.intp))
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
-    for _, weights in resamples.unit_weights(clusters, _SWEEP_CELLS):
-        tables = candidates.tables(weights, affirmed)
-        for objective, function in OBJECTIVES.items():
-            values = function(tables)
-            best = best_of(values)
-            reached = values[np.arange(len(values)), best]
-            chunks[objective].append((best, reached, values[:, points]))
+    step = max(1, _CACHED_CELLS // len(candidates.thresholds))
+    for block in resamples.blocks():
+        for start in range(0, len(block), step):
+            tables = candidates.tables(block[start : start + step])
+            for objective, function in OBJECTIVES.items():
+                values = function(tables)
+                best = best_of(values)
+                reached = values[best, np.arange(len(best))]
+                chunks[objective].append((best, reached, values[points].T))
     return {
         objective: _gathered(parts, candidates.thresholds, points, on_data[objective])
         for objective, parts in chunks.items()
@@ -234,8 +253,8 @@ def _ratio(above: Array, below: Array, room: float | Array = 0.0) -> Array:
         return np.where(below > room, above / below, np.nan)
 
 
-def _running_sum(values: Array) -> Array:
-    """Sums of the first 0, 1, 2, ... columns."""
-    out = np.zeros((values.shape[0], values.shape[1] + 1))
-    np.cumsum(values, axis=1, out=out[:, 1:])
+def _running_sum(values: Weights) -> Weights:
+    """Sums of the first 0, 1, 2, ... rows."""
+    out = np.zeros((values.shape[0] + 1, values.shape[1]), dtype=values.dtype)
+    np.cumsum(values, axis=0, dtype=values.dtype, out=out[1:])
     return out

@@ -110,8 +110,14 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
 
 
 def _texts(given: pd.Series) -> pd.Series:
+    import pandas as pd
+
     # Most tables were read as text already: a million cells need no second look.
-    return given.fillna("") if given.dtype == "str" else given.map(cell_text).astype(str)
+    if given.dtype == "str":
+        return given.fillna("")
+    if pd.api.types.infer_dtype(given, skipna=False) == "string":
+        return given.astype(str)
+    return given.map(cell_text).astype(str)
 
 
 def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:

@@ -39,10 +39,12 @@ def test_a_single_cluster_cannot_be_held_out() -> None:
 
 
 def test_candidates_count_what_lies_below() -> None:
-    found = Candidates.of(np.array([0.2, 0.9, 0.2]), 0.5)
-    assert dict(zip(found.thresholds.tolist(), found.below.tolist(), strict=True)) == {
-        0.2: 0,
-        0.5: 2,
-        0.9: 2,
-        1.0: 3,
+    affirmed = np.array([False, True, True])
+    found = Candidates.of(np.array([0.2, 0.9, 0.2]), affirmed, np.arange(3), 0.5)
+    below = zip(*(each.tolist() for each in found.below), strict=True)
+    assert dict(zip(found.thresholds.tolist(), below, strict=True)) == {
+        0.2: (0, 0),
+        0.5: (1, 1),
+        0.9: (1, 1),
+        1.0: (2, 1),
     }

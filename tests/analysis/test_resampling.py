@@ -180,16 +180,14 @@ def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
 
 def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     features = np.random.default_rng(1).integers(0, 9, (700, 12))
-    clusters = np.random.default_rng(2).integers(0, 700, 900)
     frequency = np.random.default_rng(3).integers(1, 4, 700)
 
     def everything() -> tuple[np.ndarray, np.ndarray]:
         resamples = Resamples(frequency, 520, np.random.default_rng(9), method="bca")
-        units = np.vstack([part for _, part in resamples.unit_weights(clusters, 10_000)])
-        return resamples.totals(features), units
+        return resamples.totals(features), np.vstack(list(resamples.blocks()))
 
     whole = everything()
-    assert whole[1].shape == (521, 900)
+    assert whole[1].shape == (521, 700)
     # Threads for everything, nothing kept, pieces of a few rows and columns.
     monkeypatch.setattr("analysis.resampling._WORTH_THREADS", 0)
     monkeypatch.setattr("analysis.resampling._KEEP_BYTES", 0)
