@@ -241,8 +241,9 @@ def test_every_step_can_be_done_by_keyboard(new_context, crowd):
     page.goto(crowd.url + participant(crowd.folder, "keys"))
 
     def press(name: str, key: str = "Enter") -> None:
-        for _ in range(12):
+        for _ in range(60):  # a page that is still being drawn takes the focus away again
             page.keyboard.press("Tab")
+            page.wait_for_timeout(20)
             said = page.evaluate(
                 "() => document.activeElement.matches('button, a, input')"
                 " ? document.activeElement.type + ' ' + document.activeElement.textContent : ''"
