@@ -64,6 +64,7 @@ _Value = tuple[str, str, str, float]
 
 def _pairs(coded: Coded) -> Iterator[_Value]:
     """Cohen's kappas by scikit-learn."""
+    from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
 
     if len(coded.raters) > MAX_LISTED_RATERS:
@@ -75,7 +76,9 @@ def _pairs(coded: Coded) -> Iterator[_Value]:
         if len(np.union1d(first, second)) < 2:
             continue  # undefined: nothing varies
         for statistic, weights in wanted.items():
-            value = cohen_kappa_score(first, second, labels=range(coded.q), weights=weights)
+            # Its checks of the arguments take longer than the coefficient.
+            with config_context(skip_parameter_validation=True, assume_finite=True):
+                value = cohen_kappa_score(first, second, labels=range(coded.q), weights=weights)
             yield statistic, coded.raters[one], coded.raters[two], float(value)
 
 

@@ -48,7 +48,11 @@ def running(
     log = cwd / "server.log"
     with log.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=cwd, stdout=file, stderr=file, env=os.environ | (environment or {})
+            command,
+            cwd=cwd,
+            stdout=file,
+            stderr=file,
+            env=os.environ | (environment or {}),
         )
     try:
         for _ in range(600):
@@ -107,11 +111,12 @@ def test_claude_messages(
 def test_claude_batches(
     tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    openai_port, port = free_port(), free_port()
+    port = free_port()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
-    command = [sys.executable, str(mock_ai_api / "bin" / "mock-ai-api")]
-    command += ["--openai-port", str(openai_port), "--anthropic-port", str(port)]
+    # Its own command leaves the servers that it starts behind when it ends.
+    command = [sys.executable, "-m", "uvicorn", "app.anthropic_app:app"]
+    command += ["--host", "127.0.0.1", "--port", str(port)]
     with running(command, port, tmp_path, {"PYTHONPATH": str(mock_ai_api)}):
         done = threading.Event()
         threading.Thread(target=_fetch_results, args=(port, done), daemon=True).start()
