@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from itertools import combinations
 
@@ -81,13 +80,9 @@ def test_a_rater_does_not_depend_on_the_others(
     assert alone["label"].tolist() == ratings.loc[ratings["rater_id"] == STRONG, "label"].tolist()
 
 
-def test_ratings_take_less_than_two_seconds(
-    pairs: pd.DataFrame, rubrics: dict[str, Rubric]
-) -> None:
+def test_every_rater_rates_every_unit(pairs: pd.DataFrame, rubrics: dict[str, Rubric]) -> None:
     truth = demo_responses(pairs.head(250), seed=1).truth
-    start = time.perf_counter()
     assert len(simulate_ratings(RATERS, truth, rubrics, seed=1)) == 250 * 5 * 5 * 5
-    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize("rater", RATERS, ids=lambda rater: rater.rater_id)
