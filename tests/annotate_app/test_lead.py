@@ -146,7 +146,7 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text("3 to adjudicate.")).to_be_visible()
-    assert page.get_by_role("radio").all_inner_texts() == ["Adjudication"]
+    expect(page.get_by_role("radio")).to_have_text(["Adjudication"])
     seen = page.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from study import open_study
 from study.access import make_token, set_account
@@ -211,7 +212,9 @@ def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mod
         assert not page.locator(".who a").is_visible()
         answer_shorter(page)
         page.locator(".count", has_text=f"{done} of 4").wait_for()
-        assert page.locator(".finish").count() == (done == 4)  # the code is not there before
+        expect(page.locator(".finish")).to_have_count(
+            int(done == 4)
+        )  # the code is not there before
         if done == 2:
             page.reload()
             page.wait_for_selector(".panel .option")
@@ -308,7 +311,7 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     heading(page, "Before you begin")
     away = page.get_by_text("No answer from the server")
     for button, then in (("Continue", "Your consent"), ("I agree and want to take part", "Length")):
-        assert not away.is_visible()
+        away.wait_for(state="hidden")
         server.kill()
         away.wait_for()
         server.start()
