@@ -11,7 +11,6 @@ people say yes; its probability is a rising function of that, set so that the ob
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from scipy.special import expit, logit, ndtr
 from analysis.calibration import calibrate
 from analysis.resampling import Resamples
 from analysis.threshold_sweep import OBJECTIVES, sweep
-from benchmarks.documents import library_versions
+from benchmarks.documents import library_versions, simulate_and_write
 
 OUT = Path(__file__).parent.parent / "docs" / "calibration.md"
 SEED = 20231206
@@ -221,17 +220,16 @@ def _advice(tally: Tally) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--resamples", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=OUT)
-    asked = parser.parse_args(arguments)
-    found = run_all(asked.runs, asked.resamples, asked.seed, asked.processes)
-    page = document(found, asked.runs, asked.resamples, asked.seed)
-    asked.out.write_text(page, encoding="utf-8")
-    print(page)
+    simulate_and_write(
+        arguments,
+        __doc__,
+        run_all,
+        document,
+        runs=500,
+        resamples=500,
+        seed=SEED,
+        out=OUT,
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ rater's verdicts on one pair, and affirm it above a cut; the grader's is lower: 
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -29,7 +28,7 @@ from analysis.patterns import distinct_rows
 from analysis.rate_formulas import RateSums, clipped, invert, rate_features
 from analysis.resampling import Resamples
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
-from benchmarks.documents import library_versions
+from benchmarks.documents import library_versions, simulate_and_write
 
 OUT = Path(__file__).parent.parent / "docs" / "coverage-corrected.md"
 
@@ -179,17 +178,16 @@ def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> s
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print the page and write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=4000)
-    parser.add_argument("--resamples", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=OUT)
-    asked = parser.parse_args(arguments)
-    found = run_all(asked.runs, asked.resamples, asked.seed, asked.processes)
-    page = document(found, asked.runs, asked.resamples, asked.seed)
-    asked.out.write_text(page, encoding="utf-8")
-    print(page)
+    simulate_and_write(
+        arguments,
+        __doc__,
+        run_all,
+        document,
+        runs=4000,
+        resamples=2000,
+        seed=SEED,
+        out=OUT,
+    )
 
 
 def _table(found: dict[Key, Tally]) -> Iterator[str]:
