@@ -21,6 +21,7 @@ from graders.outcome import BeforeSending, Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
 from graders.settings import Settings
 from graders.spec import GraderSpec
+from graders.transport import pooled
 from graders.verbalised import asking_for_percent, percent_schema, read_percent
 from rubrics import PromptText, Rubric
 from rubrics.errors import InputError
@@ -152,7 +153,10 @@ class ClaudeGrader:
         self.settings = settings
         self._scrubber = scrubber
         self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
-            api_key=key, max_retries=0, timeout=anthropic.Timeout(timeout, connect=10.0)
+            api_key=key,
+            max_retries=0,
+            timeout=anthropic.Timeout(timeout, connect=10.0),
+            http_client=pooled(anthropic.DefaultAioHttpClient),
         )
         self.identity = Identity(
             provider="anthropic",

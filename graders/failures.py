@@ -73,8 +73,8 @@ def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Grader
     status = getattr(error, "status_code", None)
     message = scrubber.message(_said(error))
     if not isinstance(status, int):
-        cause = scrubber.message(str(error.__cause__ or ""))
-        return Transient(f"{message} {cause}".strip())
+        # The SDK calls every fault of the connection a timeout; what caused it says which it was.
+        return Transient(scrubber.message(str(error.__cause__ or "")) or message)
     headers: Mapping[str, str] = error.response.headers  # type: ignore[attr-defined]
     if reason := _why_stop(status, error, spec):
         return Stopped(f"{reason} (the server says: {message})", status=status)

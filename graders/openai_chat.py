@@ -23,6 +23,7 @@ from graders.outcome import BeforeSending, Identity, Outcome, Reply
 from graders.scrub import Scrubber, key_from_environment
 from graders.settings import Settings
 from graders.spec import GraderSpec
+from graders.transport import pooled
 from graders.verbalised import asking_for_percent, percent_schema, read_percent
 from rubrics import PromptText, Rubric
 from rubrics.errors import InputError
@@ -253,6 +254,7 @@ class OpenAIGrader:
             base_url=spec.base_url or None,
             max_retries=0,
             timeout=openai.Timeout(timeout, connect=10.0),
+            http_client=pooled(openai.DefaultAioHttpClient),
         )
         self.identity = Identity(
             provider="openai",

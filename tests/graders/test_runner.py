@@ -42,6 +42,8 @@ FAULTS = [
     error(408),
     error(409),
     DROPPED,
+    Reply(raw="no HTTP\r\n\r\n"),
+    Reply(raw='HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{"id": "cut'),
     Reply(200, '{"id": "half a rep'),
     Reply(200, "<html>proxy</html>", {"content-type": "text/html"}),
     Reply(200, {"error": {"message": "upstream"}}),
