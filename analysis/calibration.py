@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from analysis.held_out import held_out_verdicts, verdict_tables
+from analysis.held_out import held_out_verdicts, verdict_outcomes
 from analysis.resampling import Interval, Resamples
-from analysis.threshold_sweep import OBJECTIVES, Curve, sweep, threshold_interval
+from analysis.threshold_sweep import OBJECTIVES, Curve, Outcomes, sweep, threshold_interval
 
 __all__ = ["Advice", "Calibration", "Kind", "advise", "calibrate", "draws_needed"]
 
@@ -83,12 +83,12 @@ def calibrate(
     """
     affirmed = reference == 1
 
-    def kappa(tables: Array) -> Interval:
-        return resamples.interval(OBJECTIVES["kappa"](tables), n_clusters)
+    def kappa(outcomes: Outcomes) -> Interval:
+        return resamples.interval(OBJECTIVES["kappa"](outcomes), n_clusters)
 
-    by_default = verdict_tables(positive >= default, affirmed, clusters, resamples)
+    by_default = verdict_outcomes(positive >= default, affirmed, clusters, resamples)
     held_out = {
-        objective: verdict_tables(verdict, affirmed, clusters, resamples)
+        objective: verdict_outcomes(verdict, affirmed, clusters, resamples)
         for objective, verdict in held_out_verdicts(positive, reference, clusters, default).items()
     }
     default_kappa = kappa(by_default)
@@ -99,9 +99,9 @@ def calibrate(
         threshold = threshold_interval(swept, resamples, n_clusters)
         gain, informative = None, default_kappa
         if objective in held_out:
-            tables = held_out[objective]
-            gain = resamples.interval(function(tables) - usual, n_clusters)
-            informative = kappa(tables)
+            elsewhere = held_out[objective]
+            gain = resamples.interval(function(elsewhere) - usual, n_clusters)
+            informative = kappa(elsewhere)
         found[objective] = Calibration(
             objective=objective,
             default=default,

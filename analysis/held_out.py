@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from analysis.folds import folds
 from analysis.resampling import Resamples
-from analysis.threshold_sweep import OBJECTIVES, Candidates, best_of
+from analysis.threshold_sweep import OBJECTIVES, Candidates, Outcomes, best_of
 
-__all__ = ["held_out_verdicts", "verdict_tables"]
+__all__ = ["held_out_verdicts", "verdict_outcomes"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -36,15 +36,16 @@ def held_out_verdicts(
         train, test = np.flatnonzero((fold != each) & (reference >= 0)), fold == each
         once = np.zeros(len(train), dtype=np.intp)
         candidates = Candidates.of(positive[train], reference[train] == 1, once, default)
-        tables = candidates.tables(np.ones((1, 1), dtype=np.int64))
+        outcomes = candidates.outcomes(np.ones((1, 1), dtype=np.int64))
         for objective, function in OBJECTIVES.items():
-            threshold = candidates.thresholds[best_of(function(tables))[0]]
+            threshold = candidates.thresholds[best_of(function(outcomes))[0]]
             verdicts[objective][test] = positive[test] >= threshold
     return verdicts
 
 
-def verdict_tables(verdict: Flags, affirmed: Flags, clusters: Codes, resamples: Resamples) -> Array:
-    """Tables (rows, 2, 2) of verdicts (units,) against a reference (units,), affirmative first."""
-    cells = [of & by for of in (affirmed, ~affirmed) for by in (verdict, ~verdict)]
-    sums = resamples.totals(resamples.cluster_sums(clusters, np.column_stack(cells)))
-    return sums.reshape(-1, 2, 2)
+def verdict_outcomes(
+    verdict: Flags, affirmed: Flags, clusters: Codes, resamples: Resamples
+) -> Outcomes:
+    """Of verdicts (units,) against a reference (units,), in every resample (rows,)."""
+    cells = np.column_stack([verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed])
+    return Outcomes(*resamples.totals(resamples.cluster_sums(clusters, cells)).T)

@@ -91,8 +91,7 @@ def percentile_bounds(drawn: Array) -> tuple[float, float]:
     >>> [round(bound, 3) for bound in percentile_bounds(np.arange(101.0))]
     [2.5, 97.5]
     """
-    low, high = np.quantile(drawn, [_TAIL, 1.0 - _TAIL])
-    return float(low), float(high)
+    return _quantiles(drawn, _TAIL, 1.0 - _TAIL)
 
 
 def bca_bounds(estimate: float, drawn: Array, left_out: Array) -> tuple[float, float] | None:
@@ -113,8 +112,20 @@ def bca_bounds(estimate: float, drawn: Array, left_out: Array) -> tuple[float, f
     room = 1.0 - skew * normal
     if (room <= 0).any():
         return None
-    low, high = np.quantile(drawn, ndtr(bias + normal / room))
-    return float(low), float(high)
+    return _quantiles(drawn, *ndtr(bias + normal / room).tolist())
+
+
+def _quantiles(drawn: Array, *shares: float) -> tuple[float, float]:
+    """Two quantiles, interpolated as `np.quantile` does, which takes four times as long."""
+    places = [share * (len(drawn) - 1) for share in shares]
+    around = sorted({end for place in places for end in (math.floor(place), math.ceil(place))})
+    parted = np.partition(drawn, around)
+    low, high = (
+        float(parted[math.floor(place)])
+        + (place % 1.0) * float(parted[math.ceil(place)] - parted[math.floor(place)])
+        for place in places
+    )
+    return low, high
 
 
 def acceleration(left_out: Array) -> float:

@@ -21,7 +21,16 @@ import numpy.typing as npt
 
 from analysis.resampling import Interval, Resamples
 
-__all__ = ["OBJECTIVES", "Candidates", "Curve", "Sweep", "best_of", "sweep", "threshold_interval"]
+__all__ = [
+    "OBJECTIVES",
+    "Candidates",
+    "Curve",
+    "Outcomes",
+    "Sweep",
+    "best_of",
+    "sweep",
+    "threshold_interval",
+]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -38,48 +47,66 @@ it holds it less often than in the limit, hence not less (docs/calibration.md)."
 
 _CACHED_CELLS = 100_000
 """Tables made at a time: they stay in the processor's cache."""
-_NO_VARIATION = 1e-12
-_ROUNDING = 1e-12
+_NO_DIFFERENCE = 1e-12
+_UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
-def _kappa(tables: Array) -> Array:
-    hits, missed, false, right = _cells(tables)
-    expected = (hits + missed) * (missed + right) + (hits + false) * (false + right)
-    room = _NO_VARIATION * (hits + missed + false + right) ** 2
-    return _ratio(2.0 * (hits * right - missed * false), expected, room)
+@dataclass(frozen=True)
+class Outcomes:
+    """Verdicts against a reference, counted: how many of those `affirmed` by the reference are
+    `hits`, and how many of the `others` are affirmed falsely (`false`).
+
+    Whole numbers as floating point, so that equal objectives are equal to the last bit: each is one
+    quotient of whole numbers. Arrays that broadcast; leading axes are resamples.
+    """
+
+    hits: Array
+    false: Array
+    affirmed: Array
+    others: Array
 
 
-def _agreement(tables: Array) -> Array:
-    hits, missed, false, right = _cells(tables)
-    return _ratio(hits + right, hits + missed + false + right)
+@_UNDEFINED_IS_NAN
+def _kappa(given: Outcomes) -> Array:
+    affirmed, others = 2.0 * given.affirmed, 2.0 * given.others
+    beyond = given.hits * others - given.false * affirmed
+    room = (given.hits + given.false) * (given.others - given.affirmed)
+    return beyond / (room + given.affirmed * (given.affirmed + given.others))
 
 
-def _f1(tables: Array) -> Array:
-    hits, missed, false, _ = _cells(tables)
-    return _ratio(2.0 * hits, 2.0 * hits + missed + false)
+@_UNDEFINED_IS_NAN
+def _agreement(given: Outcomes) -> Array:
+    return (given.hits - given.false + given.others) / (given.affirmed + given.others)
 
 
-def _youden(tables: Array) -> Array:
-    hits, missed, false, right = _cells(tables)
-    return _ratio(hits, hits + missed) - _ratio(false, false + right)
+@_UNDEFINED_IS_NAN
+def _f1(given: Outcomes) -> Array:
+    return 2.0 * given.hits / (given.hits + given.false + given.affirmed)
 
 
-def _prevalence_match(tables: Array) -> Array:
-    hits, missed, false, right = _cells(tables)
-    return 1.0 - _ratio(np.abs(false - missed), hits + missed + false + right)
+@_UNDEFINED_IS_NAN
+def _youden(given: Outcomes) -> Array:
+    beyond = given.hits * given.others - given.false * given.affirmed
+    return beyond / (given.affirmed * given.others)
 
 
-OBJECTIVES: dict[str, Callable[[Array], Array]] = {
+@_UNDEFINED_IS_NAN
+def _prevalence_match(given: Outcomes) -> Array:
+    size = given.affirmed + given.others
+    return (size - np.abs(given.hits + given.false - given.affirmed)) / size
+
+
+OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
     "kappa": _kappa,
     "agreement": _agreement,
     "f1": _f1,
     "youden": _youden,
     "prevalence": _prevalence_match,
 }
-"""What a threshold is tuned to, as functions of tables (..., 2, 2), reference by grader and
-affirmative first: Cohen's kappa; observed agreement; F1 of the affirmative verdict; sensitivity +
-specificity - 1 (Youden 1950); 1 less the distance between the two shares of affirmative verdicts.
-In closed form, as millions of tables go through them; NaN where undefined."""
+"""What a threshold is tuned to: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
+sensitivity + specificity - 1 (Youden 1950); 1 less the distance between the two shares of
+affirmative verdicts. In closed form, as millions of outcomes go through them; NaN where undefined.
+"""
 
 
 @dataclass(frozen=True)
@@ -144,19 +171,16 @@ class Candidates:
             ),
         )
 
-    def tables(self, weights: Weights) -> Array:
-        """Tables (thresholds, rows, 2, 2), reference by grader, affirmative first.
+    def outcomes(self, weights: Weights) -> Outcomes:
+        """Of each threshold in each resample, (rows, thresholds).
 
         `weights` (rows, clusters) say how often each cluster counts.
         """
-        # Rows last and cells first in memory: all that is computed runs along whole stretches.
-        by_cluster = np.ascontiguousarray(weights.T, dtype=np.int32)
-        cells = np.empty((2, 2, len(self.thresholds), len(weights)))
-        for cell, clusters, below in zip(cells, self.clusters, self.below, strict=True):
-            running = _running_sum(by_cluster[clusters])
-            cell[1] = running[below]
-            np.subtract(running[-1], cell[1], out=cell[0])
-        return np.moveaxis(cells, (0, 1), (-2, -1))
+        (hits, affirmed), (false, others) = (
+            _at_least(weights.take(clusters, axis=1), below)
+            for clusters, below in zip(self.clusters, self.below, strict=True)
+        )
+        return Outcomes(hits, false, affirmed, others)
 
     def spread(self, besides: Codes) -> Codes:
         """At most `CURVE_POINTS` of the thresholds spread evenly over all of them, the default and
@@ -169,12 +193,11 @@ class Candidates:
 
 
 def best_of(values: Array) -> Codes:
-    """The first of the best (rows,) of values (thresholds, rows); equal but for rounding is equal.
+    """The first of the best (rows,) of values (rows, thresholds); 0 where none is defined.
 
     As thresholds stand nearest to the default first, that is the one that changes least.
     """
-    best = np.fmax.reduce(values, axis=0)
-    return np.asarray((values >= best - _ROUNDING).argmax(axis=0))
+    return np.asarray(np.where(np.isnan(values), -np.inf, values).argmax(axis=1))
 
 
 def sweep(
@@ -189,22 +212,22 @@ def sweep(
     One sweep for each objective. Resamples that leave the objective undefined have NaN.
     """
     candidates = Candidates.of(positive, reference == 1, clusters, default)
-    first = candidates.tables(resamples.frequency[None, :])
-    on_data = {objective: function(first)[:, 0] for objective, function in OBJECTIVES.items()}
-    best_on_data = [best_of(values[:, None])[0] for values in on_data.values()]
+    first = candidates.outcomes(resamples.frequency[None, :])
+    on_data = {objective: function(first) for objective, function in OBJECTIVES.items()}
+    best_on_data = [best_of(values)[0] for values in on_data.values()]
     points = candidates.spread(np.array(best_on_data, dtype=np.intp))
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
     for block in resamples.blocks():
         for start in range(0, len(block), step):
-            tables = candidates.tables(block[start : start + step])
+            outcomes = candidates.outcomes(block[start : start + step])
             for objective, function in OBJECTIVES.items():
-                values = function(tables)
+                values = function(outcomes)
                 best = best_of(values)
-                reached = values[best, np.arange(len(best))]
-                chunks[objective].append((best, reached, values[points].T))
+                reached = values[np.arange(len(best)), best]
+                chunks[objective].append((best, reached, values[:, points]))
     return {
-        objective: _gathered(parts, candidates.thresholds, points, on_data[objective])
+        objective: _gathered(parts, candidates.thresholds, points, on_data[objective][0])
         for objective, parts in chunks.items()
     }
 
@@ -236,25 +259,17 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     at, values = found.curve.thresholds, found.curve.values
     # A resample without both verdicts tells no threshold from another.
     behind = np.nan_to_num(values[:, [int(np.flatnonzero(at == plain.estimate)[0])]] - values)
-    kept = np.flatnonzero(behind[0] <= CRITICAL * behind[1:].std(axis=0) + _NO_VARIATION)
+    kept = np.flatnonzero(behind[0] <= CRITICAL * behind[1:].std(axis=0) + _NO_DIFFERENCE)
     low = float(at[kept[0] - 1]) if kept[0] else 0.0
     after = int(kept[-1]) + (0 if found.curve.complete else 1)
     high = float(at[after]) if after < len(at) else 1.0
     return replace(plain, low=low, high=high)
 
 
-def _cells(tables: Array) -> tuple[Array, Array, Array, Array]:
-    """Both affirmative, only the reference, only the grader, neither."""
-    return tables[..., 0, 0], tables[..., 0, 1], tables[..., 1, 0], tables[..., 1, 1]
-
-
-def _ratio(above: Array, below: Array, room: float | Array = 0.0) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > room, above / below, np.nan)
-
-
-def _running_sum(values: Weights) -> Weights:
-    """Sums of the first 0, 1, 2, ... rows."""
-    out = np.zeros((values.shape[0] + 1, values.shape[1]), dtype=values.dtype)
-    np.cumsum(values, axis=0, dtype=values.dtype, out=out[1:])
-    return out
+def _at_least(counts: Weights, below: Codes) -> tuple[Array, Array]:
+    """Of sorted units (rows, units), each counted so often: how many do not lie below each
+    threshold (rows, thresholds), and how many there are (rows, 1)."""
+    running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int64)
+    np.cumsum(counts, axis=1, out=running[:, 1:])
+    everything = running[:, -1:].astype(np.float64)
+    return everything - running.take(below, axis=1), everything

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from analysis.calibration import Calibration, calibrate, draws_needed
 from analysis.ceiling import CEILING, with_and_among_humans
 from analysis.encoding import BINARY, LabelMatrix
-from analysis.held_out import held_out_verdicts, verdict_tables
+from analysis.held_out import held_out_verdicts, verdict_outcomes
 from analysis.pairs import KappaMeans
 from analysis.resampling import Interval, Resamples
 from analysis.results import ResultRows, join_notes
@@ -147,12 +147,12 @@ class _Tuning:
             wanted = chosen.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
             wanted += [name] if name not in wanted else []
         for threshold, objectives in chosen.items():
-            tables = verdict_tables(positive >= threshold, verdicts == 1, clusters, resamples)
+            outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
             note = "the default threshold"
             if threshold != default:
                 note = "tuned on these units: optimistic"
             for name in objectives:
-                reached = resamples.interval(OBJECTIVES[name](tables), numbers[1])
+                reached = resamples.interval(OBJECTIVES[name](outcomes), numbers[1])
                 self._row(numbers, AT_THRESHOLD[name], reached, repr(threshold), note)
         if curve:
             self._add_curves(numbers, found)

@@ -25,7 +25,7 @@ from scipy.special import expit, logit, ndtr
 
 from analysis.calibration import calibrate
 from analysis.resampling import Resamples
-from analysis.threshold_sweep import OBJECTIVES, sweep
+from analysis.threshold_sweep import OBJECTIVES, Outcomes, sweep
 from benchmarks.documents import library_versions, simulate_and_write
 
 OUT = Path(__file__).parent.parent / "docs" / "calibration.md"
@@ -104,8 +104,8 @@ def optimum(population: Population) -> float:
     at = np.linspace(-4.0, population.apart + 4.0, 200_001)
     hits = population.share * ndtr(population.apart - at)
     false = (1.0 - population.share) * ndtr(-at)
-    cells = [[hits, population.share - hits], [false, 1.0 - population.share - false]]
-    values = OBJECTIVES[population.objective](np.moveaxis(np.array(cells), (0, 1), (-2, -1)))
+    share = np.array([population.share])
+    values = OBJECTIVES[population.objective](Outcomes(hits, false, share, 1.0 - share))
     return float(at[values.argmax()])
 
 
