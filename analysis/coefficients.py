@@ -10,6 +10,7 @@ resamples. Counts may be weighted. What is undefined comes back as NaN.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,6 @@ __all__ = [
     "constant_raters",
     "gwet_ac",
     "gwet_expected",
-    "interval_positions",
     "marginals",
     "observed_agreement",
     "ordinal_positions",
@@ -68,8 +68,9 @@ def chance_corrected(observed: Array, expected: Array) -> Array:
 
 def marginals(tables: Array) -> tuple[Array, Array]:
     """Each rater's shares of the categories, two arrays (..., q); NaN where a table is empty."""
-    totals = _totals(tables)[..., None]
-    return tables.sum(-1) / totals, tables.sum(-2) / totals
+    first, second = tables.sum(-1), tables.sum(-2)
+    totals = _nan_if_empty(first.sum(-1))[..., None]
+    return first / totals, second / totals
 
 
 def observed_agreement(tables: Array, weights: Array | None = None) -> Array:
@@ -81,7 +82,7 @@ def observed_agreement(tables: Array, weights: Array | None = None) -> Array:
     if weights is None:
         agreed: Array = np.trace(tables, axis1=-2, axis2=-1)
     else:
-        agreed = (tables * weights).sum((-2, -1))
+        agreed = _weighed(tables, weights)
     return agreed / _totals(tables)
 
 
@@ -94,7 +95,7 @@ def cohen_kappa(tables: Array, weights: Array | None = None) -> Array:
     [0.7, 0.318]
     """
     first, second = marginals(tables)
-    reached = first if weights is None else first @ weights
+    reached = first if weights is None else _summed(first, weights)
     return chance_corrected(observed_agreement(tables, weights), (reached * second).sum(-1))
 
 
@@ -129,9 +130,8 @@ def gwet_ac(tables: Array, weights: Array | None = None) -> Array:
     >>> gwet_ac(np.array([[80.0, 10], [5, 5]])).round(3).item()
     0.808
     """
-    q = tables.shape[-1]
-    weights = agreement_weights(q) if weights is None else weights
-    expected = gwet_expected(_mean_marginal(tables), weights)
+    given = agreement_weights(tables.shape[-1]) if weights is None else weights
+    expected = gwet_expected(_mean_marginal(tables), given)
     return chance_corrected(observed_agreement(tables, weights), expected)
 
 
@@ -216,11 +216,6 @@ def ordinal_positions(totals: Array) -> Array:
     return ranks
 
 
-def interval_positions(values: Sequence[float], totals: Array) -> Array:
-    """The categories' own values, for every leading axis of totals (..., q)."""
-    return np.broadcast_to(np.asarray(values, dtype=float), totals.shape)
-
-
 def alpha(
     coincidences: Array, level: str = "nominal", values: Sequence[float] | None = None
 ) -> Array:
@@ -235,17 +230,12 @@ def alpha(
     0.095
     """
     totals = coincidences.sum(-1)
-    if level == "nominal":
-        distances = 1.0 - np.eye(totals.shape[-1])
-    else:
-        at = (
-            ordinal_positions(totals)
-            if level == "ordinal"
-            else interval_positions(_given(values), totals)
-        )
-        distances = (at[..., :, None] - at[..., None, :]) ** 2
-    observed = (coincidences * distances).sum((-2, -1))
-    expected = (totals[..., :, None] * totals[..., None, :] * distances).sum((-2, -1))
+    observed, expected = np.zeros_like(totals[..., 0]), np.zeros_like(totals[..., 0])
+    at = _positions(level, totals, values)
+    for i, j in combinations(range(totals.shape[-1]), 2):
+        apart = 1.0 if at is None else (at[..., i] - at[..., j]) ** 2
+        observed += (coincidences[..., i, j] + coincidences[..., j, i]) * apart
+        expected += 2.0 * totals[..., i] * totals[..., j] * apart
     defined = expected > _NO_VARIATION
     pairable = totals.sum(-1) - 1.0
     result: Array = np.where(
@@ -254,10 +244,15 @@ def alpha(
     return result
 
 
-def _given(values: Sequence[float] | None) -> Sequence[float]:
+def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Array | None:
+    """Where the categories (..., q) lie; None where all are equally far from each other."""
+    if level == "nominal":
+        return None
+    if level == "ordinal":
+        return ordinal_positions(totals)
     if values is None:
         raise ValueError("the interval metric needs the categories' values")
-    return values
+    return np.asarray(values, dtype=float)
 
 
 def _mean_marginal(tables: Array) -> Array:
@@ -266,5 +261,25 @@ def _mean_marginal(tables: Array) -> Array:
 
 
 def _totals(tables: Array) -> Array:
-    totals = tables.sum((-2, -1))
+    return _nan_if_empty(tables.sum((-2, -1)))
+
+
+def _nan_if_empty(totals: Array) -> Array:
     return np.where(totals > 0, totals, np.nan)
+
+
+# Both take the last axes first, as they lie in memory, and all that comes before them as one: the
+# product, and what is computed from it, then run along whole stretches.
+
+
+def _summed(shares: Array, weights: Array) -> Array:
+    """shares (..., q) @ weights (q, q)."""
+    flat = shares.T.reshape(len(weights), -1)
+    return (weights.T @ flat).reshape(shares.T.shape).T
+
+
+def _weighed(tables: Array, weights: Array) -> Array:
+    """The sum of each table's cells (..., q, q) times weights (q, q)."""
+    before = tables.shape[:-2]
+    flat = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
+    return np.asarray((weights.reshape(-1) @ flat).reshape(before[::-1]).T)

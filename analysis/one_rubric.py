@@ -29,7 +29,7 @@ from analysis.verification import Verification, verify_estimates
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RubricAnalysis", "analyse_rubric"]
+__all__ = ["RubricAnalysis", "RubricTask", "analyse_rubric"]
 
 
 @dataclass
@@ -44,19 +44,32 @@ class RubricAnalysis:
     verification: Verification = field(default_factory=Verification)
 
 
-def analyse_rubric(
-    scale: Scale,
-    ratings: pd.DataFrame,
-    variants: Sequence[tuple[Scale, pd.DataFrame]],
-    request: Request,
-    *,
-    judge: bool,
-    verify: bool,
-) -> RubricAnalysis:
-    """Analyse the ratings of one rubric; `variants` are its other wordings with their ratings.
+@dataclass(frozen=True)
+class RubricTask:
+    """The ratings of one rubric, to be analysed; `variants` are its other wordings with theirs.
 
     Graders are judged only if asked for: a rubric may be there as a mere wording of another.
     """
+
+    scale: Scale
+    ratings: pd.DataFrame
+    variants: Sequence[tuple[Scale, pd.DataFrame]]
+    request: Request
+    judge: bool
+    verify: bool
+
+
+def analyse_rubric(task: RubricTask) -> RubricAnalysis:
+    """Carry out one task."""
+    from threadpoolctl import threadpool_limits
+
+    # Within a product threads cost more than they bring: the products are too skinny.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _analysed(task)
+
+
+def _analysed(task: RubricTask) -> RubricAnalysis:
+    scale, ratings, request = task.scale, task.ratings, task.request
     found = RubricAnalysis(ResultRows(scale.name))
     title = scale.name or "the rubric"
     if ratings.empty:
@@ -84,16 +97,16 @@ def analyse_rubric(
     if (own["draw"] > 0).any():
         repeats = repeats_of(own, scale, request.units, request.cluster)
         add_repeat_rows(rows, repeats, request.resampled)
-    if variants:
-        _add_reworded(rows, scale, own, variants, request)
+    if task.variants:
+        _add_reworded(rows, scale, own, task.variants, request)
     add_rater_rows(rows, own, readings, labels)
     found.disagreements = add_disagreement_rows(rows, readings.units, labels)
     add_usage_rows(rows, request.usage)
     add_price_rows(rows, labels, request.prices)
-    if verify:
+    if task.verify:
         for view in views_of(labels):
             found.verification += verify_estimates(rows, view)
-    if judge:
+    if task.judge:
         noun = _cluster_noun(request, scale)
         found.verdicts = judge_graders(rows, labels, rule=request.rule, cluster_noun=noun)
     return found

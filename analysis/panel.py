@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from analysis.alternative_annotator import EPSILON
 from analysis.bias import BiasSettings
@@ -15,10 +15,10 @@ from analysis.decision_rule import DecisionRule
 from analysis.disagreements import Disagreement
 from analysis.ensembles import check_ensembles
 from analysis.generalizability import VarianceComponents
-from analysis.one_rubric import RubricAnalysis, analyse_rubric
+from analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
 from analysis.request import Request
 from analysis.resampling import IntervalMethod
-from analysis.results import ResultRows
+from analysis.results import ResultRow, ResultRows
 from analysis.scale import Scale
 from analysis.slices import members_of
 from analysis.verdicts import Verdict
@@ -50,6 +50,11 @@ class Analysis:
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
     disagreements: list[Disagreement] = field(default_factory=list)
 
+    @cached_property
+    def rows(self) -> list[ResultRow]:
+        """The results row by row."""
+        return cast("list[ResultRow]", self.results.to_dict("records"))
+
 
 def analyse(
     ratings: pd.DataFrame,
@@ -78,6 +83,7 @@ def analyse(
     source: str = "ratings",
     verify: bool = False,
     why: bool = False,
+    pool: Executor | None = None,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
 
@@ -112,7 +118,8 @@ def analyse(
     `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
     are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
     (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
-    differ by unit, by rater, or otherwise?
+    differ by unit, by rater, or otherwise? With a `pool` of processes rubrics are analysed side by
+    side there; they share nothing.
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
@@ -132,8 +139,6 @@ def analyse(
     >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
     [0.875, 0.75]
     """
-    from threadpoolctl import threadpool_limits
-
     request = Request(
         units=units,
         cluster=cluster,
@@ -161,25 +166,19 @@ def analyse(
     check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
     counted, notes = _versions(ratings, declared, rubric_hashes)
 
-    def one_rubric(scale: Scale) -> RubricAnalysis:
-        return analyse_rubric(
+    tasks = [
+        RubricTask(
             scale,
-            counted[scale.name],
+            counted[name],
             [(other, counted[other.name]) for other in _wordings(scale, declared)],
             request,
             judge=not _is_wording(scale, declared),
             verify=verify,
         )
-
-    wanted = [
-        scale
         for name, scale in declared.items()
         if not _is_wording(scale, declared) or _has_people(counted[name])
     ]
-    # Rubrics share nothing, so that they can run side by side wherever numpy leaves threads free.
-    # Within a product threads cost more than they bring: the products are too skinny.
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(one_rubric, wanted))
+    found = list((pool.map if pool else map)(analyse_rubric, tasks))
     return _together(found, notes, request, verify=verify)
 
 

@@ -37,6 +37,7 @@ skewness adds up over groups, and 1,000 of them pin the acceleration down to les
 _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
+_READY_CELLS = 5_000_000
 _DRAWN_TOGETHER = 32_768
 _CACHED_CELLS = 500_000
 """Weights turned into floating point at a time: they stay in the processor's cache."""
@@ -75,9 +76,11 @@ class Resamples:
             len(self._sizes) + 1
         )
         self._left_out = _jackknife_groups(self.frequency, split) if method == "bca" else None
-        self._kept: list[Counts] | None = None
-        if resamples * self.n_types <= _KEEP_BYTES:
-            self._kept = self._each_block(self._draw, self.n_types)
+        self._keep(
+            self._each_block(self._draw, self.n_types)
+            if resamples * self.n_types <= _KEEP_BYTES
+            else None
+        )
 
     def __len__(self) -> int:
         """Rows of everything that is computed: the data, the resamples, the jackknife."""
@@ -98,7 +101,7 @@ class Resamples:
         """The same resamples with some of the clusters: a slice costs its own share of time."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
-        part._kept = [self._block(block)[:, clusters] for block in range(len(self._sizes))]
+        part._keep([self._block(block)[:, clusters] for block in range(len(self._sizes))])
         if self._left_out is not None:
             part._left_out = self._left_out[:, clusters]
         return part
@@ -120,7 +123,10 @@ class Resamples:
             first = 1 + block * _BLOCK
             out[first : first + self._sizes[block]] = _product(self._block(block), sums)
 
-        self._each_block(fill, self.n_types * max(1, sums.shape[1] // 8))
+        if self._ready is not None and dtype == np.float32:
+            out[: 1 + self.resamples] = self._ready @ sums
+        else:
+            self._each_block(fill, self.n_types * max(1, sums.shape[1] // 8))
         if self._left_out is not None:
             out[1 + self.resamples :] = out[0] - self._left_out @ sums.astype(np.float64)
         return out.reshape(len(self), *shape)
@@ -168,6 +174,12 @@ class Resamples:
             return False
         largest = float(np.abs(flat).max()) * float(self.frequency.sum())
         return largest < _EXACT_FLOAT32
+
+    def _keep(self, blocks: list[Counts] | None) -> None:
+        """Hold the weights; those of few clusters as floating point too, (rows, clusters)."""
+        self._kept, self._ready = blocks, None
+        if blocks is not None and self.resamples * self.n_types <= _READY_CELLS:
+            self._ready = np.concatenate([self.frequency[None, :], *blocks], dtype=np.float32)
 
     def _block(self, block: int) -> Counts:
         return self._kept[block] if self._kept is not None else self._draw(block)

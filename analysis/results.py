@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -56,10 +56,10 @@ class ResultRow(TypedDict):
     note: str
 
 
-def key_of(row: ResultRow) -> tuple[str, ...]:
-    """What a row is unique by."""
-    cells: Mapping[str, object] = row
-    return tuple(str(cells[name]) for name in RESULTS_KEY)
+def key_of(row: ResultRow) -> tuple[str, str, str, str, str, str]:
+    """What a row is unique by: its `RESULTS_KEY`."""
+    raters = row["rater_a"], row["rater_b"]
+    return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
 
 
 def join_notes(*notes: str) -> str:

@@ -116,7 +116,7 @@ class _Rows:
 
     def __init__(self, results: pd.DataFrame) -> None:
         records: list[ResultRow] = results.to_dict("records")  # type: ignore[assignment]
-        self._by_key = {key_of(row): row for row in records}
+        self._by_key: dict[tuple[str, ...], ResultRow] = {key_of(row): row for row in records}
         self._shifts = [each for each in findings(records) if each.status == "found"]
 
     def candidate(self, verdict: Verdict) -> Candidate:

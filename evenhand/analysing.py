@@ -10,6 +10,8 @@ from evenhand.scale_options import add_scale_options, declared_scales, keys_in, 
 from evenhand.terminal import console, working
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import pandas as pd
 
     from analysis import Analysis
@@ -69,8 +71,11 @@ def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = F
     return analyse_file(source, arguments, why=why)
 
 
-def analyse_study(study: Study, *, why: bool = False) -> Analysed:
-    """Analyse a study as study.toml says. Raises InputError where nothing is labelled yet."""
+def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = None) -> Analysed:
+    """Analyse a study as study.toml says, in a `pool` of processes if there is one.
+
+    Raises InputError where nothing is labelled yet.
+    """
     from analysis import BiasSettings, DecisionRule, Scale, analyse
     from analysis.confidence_filter import ConfidenceRule
     from rubrics.errors import InputError
@@ -114,6 +119,7 @@ def analyse_study(study: Study, *, why: bool = False) -> Analysed:
             usage=usage,
             verify=True,
             why=why,
+            pool=pool,
         )
     return analysis, _study_context(study, ratings, analysis)
 

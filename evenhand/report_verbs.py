@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysing import add_analysis_options, analyse_file, analyse_study
 from evenhand.terminal import console, print_table
+from evenhand.workers import workers
 
 if TYPE_CHECKING:
     from analysis import Analysis
@@ -41,8 +42,8 @@ def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
     from analysis.report import prepare_drawing, write_report
 
-    prepare_drawing()
-    analysis, context = analyse_study(study)
+    with workers(meanwhile=prepare_drawing) as pool:
+        analysis, context = analyse_study(study, pool=pool)
     write_report(analysis, context, out)
     _print_verdicts(analysis)
     return out

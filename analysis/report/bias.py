@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import groupby
-from typing import cast
 
 from analysis.bias import BOUND, Finding, findings, screening_sentence
 from analysis.bias.audit_rows import PLANNED, SCREENED, UNCORRECTED
@@ -14,7 +13,7 @@ from analysis.report.drafting import TableDraft
 from analysis.report.figures import Figure
 from analysis.report.glossary import entry_for
 from analysis.report.source import Source
-from analysis.results import ResultRow, key_of
+from analysis.results import key_of
 
 __all__ = ["section"]
 
@@ -30,7 +29,7 @@ _DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_ord
 
 def section(source: Source) -> Section:
     """Sentences first, then the figures of every question, then the parts of the sample."""
-    found = findings(cast("list[ResultRow]", source.analysis.results.to_dict("records")))
+    found = findings(source.analysis.rows)
 
     def blocks_of(rubric: str) -> list[Block]:
         own = [each for each in found if each.row["rubric"] == rubric]

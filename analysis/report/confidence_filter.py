@@ -34,7 +34,7 @@ def _cuts(source: Source, rubric: str) -> list[Block]:
     """One row per grader: at the declared cut, and the cut that was chosen."""
     declared = [
         figure
-        for figure in source.figures.with_statistic(rubric, COVERAGE)
+        for figure in source.figures.everywhere(rubric, COVERAGE)
         if DECLARED in figure.remarks
     ]
     if not declared:
@@ -73,7 +73,7 @@ def _curve(source: Source, rubric: str) -> list[Block]:
         [entry_for(name).label for name in _CURVE],
         count="",
     )
-    figures = source.figures.with_statistic(rubric, COVERAGE)
+    figures = source.figures.everywhere(rubric, COVERAGE)
     for raters in dict.fromkeys(figure.raters for figure in figures):
         draft.group(raters[1])
         for figure in figures:

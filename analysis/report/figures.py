@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from analysis.encoding import BINARY
-from analysis.results import RESULTS_KEY
-
-if TYPE_CHECKING:
-    import pandas as pd
+from analysis.results import ResultRow, key_of
 
 __all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]
 
@@ -133,9 +129,8 @@ def shown(value: float, statistic: str = "") -> str:
 class Figures:
     """The `results` table, looked up by key."""
 
-    def __init__(self, results: pd.DataFrame) -> None:
-        records = results.to_dict("records")
-        each = (_figure(record, line) for line, record in enumerate(records, start=_FIRST_LINE))
+    def __init__(self, rows: Sequence[ResultRow]) -> None:
+        each = (_figure(row, line) for line, row in enumerate(rows, start=_FIRST_LINE))
         self._by_key: dict[tuple[str, ...], Figure] = {figure.key: figure for figure in each}
         self._families: dict[tuple[str, str], dict[str, list[Figure]]] = {}
         for figure in self._by_key.values():
@@ -170,7 +165,8 @@ class Figures:
 
     def everywhere(self, rubric: str, statistic: str) -> list[Figure]:
         """All figures of one statistic, whatever they are on, in the order of the table."""
-        return [each for key, each in self._by_key.items() if key[:2] == (rubric, statistic)]
+        families = self._families.get((rubric, statistic), {}).values()
+        return sorted((each for family in families for each in family), key=lambda each: each.line)
 
     def select(self, rubric: str, statistic: str, subset: str = ALL) -> list[Figure]:
         """All figures of one statistic, in the order of the table."""
@@ -185,16 +181,11 @@ class Figures:
                 found.setdefault(column, []).extend(figures)
         return found
 
-    def with_statistic(self, rubric: str, statistic: str) -> list[Figure]:
-        """All figures of one statistic, whatever they are on, in the order of the table."""
-        return [figure for key, figure in self._by_key.items() if key[:2] == (rubric, statistic)]
 
-
-def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
-    rubric, statistic, a, b, subset, at = (str(record[name]) for name in RESULTS_KEY)
-    key = (rubric, statistic, a, b, subset, at)
-    estimate, low, high = (float(str(record[name])) for name in ("estimate", "low", "high"))
-    remarks = [explained(part) for part in str(record["note"]).split("; ") if part]
+def _figure(row: ResultRow, line: int) -> Figure:
+    key = key_of(row)
+    estimate, low, high = row["estimate"], row["low"], row["high"]
+    remarks = [explained(part) for part in row["note"].split("; ") if part]
     undefined = math.isnan(estimate)
     reason = (remarks.pop(0) if remarks else "undefined") if undefined else ""
     no_interval = math.isnan(low) or math.isnan(high)
@@ -202,8 +193,8 @@ def _figure(record: Mapping[Hashable, object], line: int) -> Figure:
     return Figure(
         key=key,
         line=line,
-        n_units=int(str(record["n_units"])),
-        n_clusters=int(str(record["n_clusters"])),
+        n_units=row["n_units"],
+        n_clusters=row["n_clusters"],
         bounds=(low, estimate, high),
         estimate=shown(estimate, key[1]),
         interval=interval,

@@ -91,7 +91,7 @@ def _detail(source: Source, rubric: str) -> list[Block]:
 
 
 def _subsets(source: Source, rubric: str, column: str, reading: str) -> list[str]:
-    found = source.figures.with_statistic(rubric, BALANCED)
+    found = source.figures.everywhere(rubric, BALANCED)
     return [
         subset
         for subset in dict.fromkeys(each.subset for each in found)

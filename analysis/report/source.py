@@ -62,7 +62,7 @@ class Source:
     @classmethod
     def of(cls, analysis: Analysis, context: ReportContext) -> Source:
         """Index the results."""
-        return cls(analysis, Figures(analysis.results), context)
+        return cls(analysis, Figures(analysis.rows), context)
 
     def per_rubric(self, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
         """The blocks of every rubric that has any, under its title."""

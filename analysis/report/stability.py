@@ -32,7 +32,7 @@ def section(source: Source) -> Section | None:
 
 def _answers(source: Source, rubric: str) -> list[Block]:
     """One table for each column that varies: subjects' answers as each reader labels them."""
-    figures = source.figures.with_statistic(rubric, STABILITY)
+    figures = source.figures.everywhere(rubric, STABILITY)
     columns = dict.fromkeys(each.at for each in figures if each.at != REWORDED)
     out: list[Block] = []
     for column in columns:

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import math
-import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,10 +34,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def prepare_drawing() -> None:
-    """Wake the drawing library in the background, which takes half a second: call it before the
-    analysis that the report waits for."""
-    spec = chart_spec([], {"mark": "point"})
-    threading.Thread(target=inline_svg, args=(spec, ""), daemon=True).start()
+    """Wake the drawing library, which takes half a second: where nothing else is to be done."""
+    inline_svg(chart_spec([], {"mark": "point"}), "")
 
 
 def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
@@ -63,11 +60,10 @@ def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     """The results as plain rows; None where a number is undefined."""
     rows: list[dict[str, Any]] = []
-    for record in analysis.results.to_dict("records"):
-        row: dict[str, Any] = {name: _plain(record[name]) for name in RESULTS_COLUMNS}
-        if synthetic:
-            row["note"] = join_notes(row["note"], "synthetic")
-        rows.append(row)
+    for found in analysis.rows:
+        row = {name: _plain(value) for name, value in found.items()}
+        note = join_notes(found["note"], "synthetic" if synthetic else "")
+        rows.append(row | {"note": note})
     return rows
 
 

@@ -24,11 +24,11 @@ __all__ = ["coverage_curves"]
 def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
     """Coverage against agreement as the cut rises, a panel for each grader; nothing where no
     grader states a confidence."""
-    coverage = source.figures.with_statistic(rubric, COVERAGE)
+    coverage = source.figures.everywhere(rubric, COVERAGE)
     graders = list(dict.fromkeys(figure.raters for figure in coverage))
     drawn = graders[:MAX_LISTED]
     chosen = {
-        figure.raters: figure.bounds[1] for figure in source.figures.with_statistic(rubric, CHOSEN)
+        figure.raters: figure.bounds[1] for figure in source.figures.everywhere(rubric, CHOSEN)
     }
     values: list[Datum] = []
     for kept in coverage:
