@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,21 @@ class Outcomes:
     affirmed: Array
     others: Array
 
+    @cached_property
+    def verdicts(self) -> Array:
+        """How many verdicts are affirmative."""
+        return self.hits + self.false
+
+    @cached_property
+    def beyond_chance(self) -> Array:
+        """The share of hits less the share of false ones, over a common denominator."""
+        return self.hits * self.others - self.false * self.affirmed
+
 
 @_UNDEFINED_IS_NAN
 def _kappa(given: Outcomes) -> Array:
-    affirmed, others = 2.0 * given.affirmed, 2.0 * given.others
-    beyond = given.hits * others - given.false * affirmed
-    room = (given.hits + given.false) * (given.others - given.affirmed)
-    return beyond / (room + given.affirmed * (given.affirmed + given.others))
+    room = given.verdicts * ((given.others - given.affirmed) / 2.0)
+    return given.beyond_chance / (room + given.affirmed * (given.affirmed + given.others) / 2.0)
 
 
 @_UNDEFINED_IS_NAN
@@ -81,19 +90,18 @@ def _agreement(given: Outcomes) -> Array:
 
 @_UNDEFINED_IS_NAN
 def _f1(given: Outcomes) -> Array:
-    return 2.0 * given.hits / (given.hits + given.false + given.affirmed)
+    return 2.0 * given.hits / (given.verdicts + given.affirmed)
 
 
 @_UNDEFINED_IS_NAN
 def _youden(given: Outcomes) -> Array:
-    beyond = given.hits * given.others - given.false * given.affirmed
-    return beyond / (given.affirmed * given.others)
+    return given.beyond_chance / (given.affirmed * given.others)
 
 
 @_UNDEFINED_IS_NAN
 def _prevalence_match(given: Outcomes) -> Array:
     size = given.affirmed + given.others
-    return (size - np.abs(given.hits + given.false - given.affirmed)) / size
+    return (size - np.abs(given.verdicts - given.affirmed)) / size
 
 
 OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysing import add_analysis_options, analyse_file, analyse_study
 from evenhand.terminal import console, print_table
-from evenhand.workers import workers
 
 if TYPE_CHECKING:
     from analysis import Analysis
@@ -41,6 +40,7 @@ def _report(arguments: argparse.Namespace) -> None:
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
     from analysis.report import prepare_drawing, write_report
+    from evenhand.workers import workers
 
     with workers(meanwhile=prepare_drawing) as pool:
         analysis, context = analyse_study(study, pool=pool)

@@ -8,9 +8,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from typing import Any
+
+from rubrics.errors import InputError
 
 __all__ = ["workers"]
 
@@ -44,7 +47,8 @@ def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | 
     """Processes to share work with, or None on a machine with one core.
 
     They start fresh instead of as copies of this process, as it may have threads. `meanwhile` is
-    what this process does while they are at work.
+    what this process does while they are at work. Raises InputError where one is ended from
+    outside.
     """
     cores = os.cpu_count() or 1
     if cores < 2:
@@ -57,7 +61,13 @@ def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | 
         forkserver.ensure_running()
     with _Workers(_PER_CORE * cores, context, _stay_with_parent) as pool:
         pool.meanwhile = meanwhile
-        yield pool
+        try:
+            yield pool
+        except BrokenProcessPool:
+            raise InputError(
+                "a process that had a part of the work was ended from outside, as happens where "
+                "memory is short; close other programs and run this again"
+            ) from None
 
 
 def _stay_with_parent() -> None:

@@ -5,7 +5,6 @@ Methods that write are durable when they return.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -224,13 +223,10 @@ class Store(Database):
 
         rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
-        frame["probabilities"] = [
-            "" if given is None else json.dumps(given) for given in frame["probabilities"]
-        ]
-        counts = [
-            digest in ("", *accepted.get(rubric, ()))
-            for rubric, digest in zip(frame["rubric"], frame["rubric_hash"], strict=True)
-        ]
+        frame["probabilities"] = frame["probabilities"].fillna("")
+        texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
+        wanted = [f"{rubric}\n{digest}" for rubric in accepted for digest in accepted[rubric]]
+        counts = (frame["rubric_hash"] == "") | texts.isin(wanted)
         frame = frame.assign(counts=counts).sort_values("counts", kind="stable")
         frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
         return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
@@ -266,11 +262,12 @@ def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]
     """The latest event of every key under every text, in the order in which they came."""
     key = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
     last = sa.select(sa.func.max(table.c.event_id)).group_by(*(table.c[name] for name in key))
-    query = (
-        sa.select(*(table.c[name] for name in RATINGS_COLUMNS))
-        .where(table.c.event_id.in_(last))
-        .order_by(table.c.event_id)
-    )
+    # Probabilities are kept as text, and wanted as text.
+    columns = [
+        sa.cast(table.c[name], sa.Text) if name == "probabilities" else table.c[name]
+        for name in RATINGS_COLUMNS
+    ]
+    query = sa.select(*columns).where(table.c.event_id.in_(last)).order_by(table.c.event_id)
     return [tuple(row) for row in connection.execute(query)]
 
 

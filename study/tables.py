@@ -136,6 +136,10 @@ def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
 
 
 def _draws(given: pd.Series, source: str) -> pd.Series:
+    import pandas as pd
+
+    if pd.api.types.is_integer_dtype(given) and given.between(0, 999_999_999).all():
+        return given.astype("int64")
     texts = _texts(given).replace("", "0")
     distinct = texts.drop_duplicates()
     wanted = "a whole number from 0"

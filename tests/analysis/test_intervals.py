@@ -116,3 +116,10 @@ def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
     nothing = interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
     assert np.isnan(nothing.estimate)
     assert nothing.note == "no_variation"
+
+
+def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> None:
+    for size in (1, 2, 3, 41, 1999, 2000):
+        drawn = rng.normal(size=size)
+        expected = np.quantile(drawn, [0.025, 0.975]).tolist()
+        assert percentile_bounds(drawn) == pytest.approx(expected, rel=1e-14)
