@@ -28,7 +28,8 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
     """Append a checked `ratings` table to the study; returns (new rows, rows already there).
 
     All rows go in or none. Raises InputError naming the first row that speaks of a unit, rubric or
-    category that the study does not have, or that has neither a label nor a reason.
+    category that the study does not have, or that has neither a label nor a reason; a model's row
+    may have `p_positive` alone.
     """
     ratings = _with_hash(study, _with_rubric(study, ratings, source))
     _check(study, ratings, source)
@@ -132,8 +133,12 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
             raise InputError(
                 f"{where}: label {record['label']!r} is none of {', '.join(rubric.categories)}"
             )
-        if not record["label"] and not record["unscored_reason"]:
-            raise InputError(f"{where}: neither a label nor an unscored_reason; give one of them")
+        by_probability = record["rater_kind"] == "model" and record["p_positive"] >= 0
+        if not (record["label"] or record["unscored_reason"] or by_probability):
+            raise InputError(
+                f"{where}: neither a label nor an unscored_reason (nor a model's p_positive); give "
+                "one of them"
+            )
 
 
 def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:

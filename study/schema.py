@@ -13,6 +13,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
+    or_,
 )
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "claims",
     "grades",
     "invite_events",
+    "is_scored",
     "labels",
     "lead_events",
     "login_attempts",
@@ -111,6 +114,11 @@ grades = Table(
     Column("provenance", JSON, nullable=False, default=dict),
     Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
 )
+
+is_scored = or_(
+    grades.c.label != "", and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
+)
+"""Of a row of `grades`; one from elsewhere may hold a probability and no label."""
 
 remarks = Table(
     "remarks",

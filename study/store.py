@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from rubrics.errors import InputError
 from study.database import Database, conflict_free_insert
 from study.grades import TRANSIENT_REASONS, GradeAttempt
-from study.schema import grades, labels, pairs, responses
+from study.schema import grades, is_scored, labels, pairs, responses
 from study.tables import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Store(Database):
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
         )
         if labelled_only:
-            query = query.where(grades.c.label != "")
+            query = query.where(is_scored)
         with self.read() as connection:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from study.schema import grades
+from study.schema import grades, is_scored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +59,8 @@ def grade_totals(store: Store) -> pd.DataFrame:
             *_GRADER,
             sa.func.count().label("attempts"),
             sa.func.count(grades.c.unit_id.distinct()).label("units"),
-            sa.func.count().filter(current, grades.c.label != "").label("labelled"),
-            sa.func.count().filter(current, grades.c.label == "").label("unscored"),
+            sa.func.count().filter(current, is_scored).label("labelled"),
+            sa.func.count().filter(current, ~is_scored).label("unscored"),
             *(
                 sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
                 for kind in ("input", "output", "cached")
@@ -74,7 +74,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     )
     reasons = (
         sa.select(*_GRADER, grades.c.unscored_reason, sa.func.count())
-        .where(current, grades.c.label == "")
+        .where(current, ~is_scored)
         .group_by(*_GRADER, grades.c.unscored_reason)
     )
     models = sa.select(*_GRADER, answered).where(answered != "").distinct()

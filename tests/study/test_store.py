@@ -109,6 +109,7 @@ def test_imported_ratings_must_fit_the_study(make_study, tmp_path: Path) -> None
         ("p9|s|a,refusal,r,human,1", "row 2: the study has no response unit 'p9|s|a'"),
         (f"{unit},,r,human,1", "row 2: the rubric is empty"),
         (f"{unit},refusal,r,human,", "row 2: neither a label nor an unscored_reason"),
+        (f"{unit},refusal,r,model,", "row 2: neither a label nor an unscored_reason"),
     ]:
         path = tmp_path / "bad.csv"
         path.write_text(header + row + "\n")
@@ -117,6 +118,25 @@ def test_imported_ratings_must_fit_the_study(make_study, tmp_path: Path) -> None
             import_ratings(study, ratings, "bad.csv")
         assert says in str(raised.value)
     assert study.ratings().empty
+
+
+def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study, tmp_path: Path) -> None:
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    path = tmp_path / "grades.csv"
+    path.write_text(
+        f"unit_id,rubric,rater_id,rater_kind,label,p_positive\n{unit},refusal,g,model,,0.25\n"
+    )
+    ratings, _ = read_ratings(path)
+    assert import_ratings(study, ratings, "grades.csv") == (1, 0)
+    assert import_ratings(study, ratings, "grades.csv") == (0, 1)
+    kept = study.ratings().iloc[0]
+    assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
+    totals = study.store.grade_totals().iloc[0]
+    assert (totals["labelled"], totals["unscored"]) == (1, 0)
+    person = ratings.assign(rater_kind="human", rater_id="ann")
+    with pytest.raises(InputError, match="neither a label"):
+        import_ratings(study, person, "grades.csv")
 
 
 def test_a_store_of_another_version_is_refused(make_study) -> None:
