@@ -230,7 +230,7 @@ def alpha(
     0.095
     """
     totals = coincidences.sum(-1)
-    observed, expected = np.zeros_like(totals[..., 0]), np.zeros_like(totals[..., 0])
+    observed, expected = np.zeros((2, *totals.shape[:-1]))
     at = _positions(level, totals, values)
     for i, j in combinations(range(totals.shape[-1]), 2):
         apart = 1.0 if at is None else (at[..., i] - at[..., j]) ** 2
@@ -250,7 +250,7 @@ def _positions(level: str, totals: Array, values: Sequence[float] | None) -> Arr
         return None
     if level == "ordinal":
         return ordinal_positions(totals)
-    if values is None:
+    if values is None or len(values) != totals.shape[-1]:
         raise ValueError("the interval metric needs the categories' values")
     return np.asarray(values, dtype=float)
 

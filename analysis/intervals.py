@@ -35,6 +35,7 @@ MIN_CLUSTERS = 5
 """Fewer clusters than this give no interval: resamples of so few say nothing about spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 
+_ROUNDING = 1e-12
 _TAIL = (1.0 - LEVEL) / 2.0
 
 
@@ -104,7 +105,8 @@ def bca_bounds(estimate: float, drawn: Array, left_out: Array) -> tuple[float, f
     """
     from scipy.special import ndtr, ndtri
 
-    below = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2.0
+    less, no_more = drawn < estimate - _ROUNDING, drawn <= estimate + _ROUNDING
+    below = (less.mean() + no_more.mean()) / 2.0
     bias, skew = float(ndtri(below)), acceleration(left_out)
     if not math.isfinite(bias) or math.isnan(skew):
         return None
@@ -115,9 +117,9 @@ def bca_bounds(estimate: float, drawn: Array, left_out: Array) -> tuple[float, f
     return _quantiles(drawn, *ndtr(bias + normal / room).tolist())
 
 
-def _quantiles(drawn: Array, *shares: float) -> tuple[float, float]:
+def _quantiles(drawn: Array, first: float, second: float) -> tuple[float, float]:
     """Two quantiles, interpolated as `np.quantile` does, which takes four times as long."""
-    places = [share * (len(drawn) - 1) for share in shares]
+    places = [share * (len(drawn) - 1) for share in (first, second)]
     around = sorted({end for place in places for end in (math.floor(place), math.ceil(place))})
     parted = np.partition(drawn, around)
     low, high = (

@@ -38,6 +38,8 @@ _BLOCK = 250
 """Resamples drawn together: bounds memory and fixes which random stream a resample comes from."""
 _KEEP_BYTES = 1_000_000_000
 _READY_CELLS = 5_000_000
+"""Up to so many weights (rows x clusters; 20 MB) stand ready as floating point: to convert them for
+every product takes longer than a small product."""
 _DRAWN_TOGETHER = 32_768
 _CACHED_CELLS = 500_000
 """Weights turned into floating point at a time: they stay in the processor's cache."""
@@ -117,7 +119,6 @@ class Resamples:
         dtype = np.float32 if self._is_exact(flat) else np.float64
         sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
         out = np.empty((len(self), sums.shape[1]), order="F")
-        out[0] = _product(self.frequency[None, :], sums)[0]
 
         def fill(block: int) -> None:
             first = 1 + block * _BLOCK
@@ -126,6 +127,7 @@ class Resamples:
         if self._ready is not None and dtype == np.float32:
             out[: 1 + self.resamples] = self._ready @ sums
         else:
+            out[0] = _product(self.frequency[None, :], sums)[0]
             self._each_block(fill, self.n_types * max(1, sums.shape[1] // 8))
         if self._left_out is not None:
             out[1 + self.resamples :] = out[0] - self._left_out @ sums.astype(np.float64)

@@ -47,7 +47,7 @@ threshold kept, holds the true optimum in 98.8% of samples at 1.96 and in 95% at
 it holds it less often than in the limit, hence not less (docs/calibration.md)."""
 
 _CACHED_CELLS = 40_000
-"""Tables made at a time: they stay in the processor's cache."""
+"""Outcomes counted at a time: they stay in the processor's cache."""
 _NO_DIFFERENCE = 1e-12
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
+from types import ModuleType
 from typing import Any
 
 from rubrics.errors import InputError
@@ -19,6 +22,7 @@ __all__ = ["workers"]
 
 _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
+_MOST = 61  # processes that Windows can wait for
 _IMPORTED = [
     "analysis.one_rubric",
     "krippendorff",
@@ -35,6 +39,16 @@ class _Workers(ProcessPoolExecutor):
 
     meanwhile: Callable[[], None] | None = None
 
+    def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
+        """Starts a process where all are at work. A process runs the program's main module again,
+        unless there is none: nothing of it is needed, and who knows what it does."""
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return super().submit(*arguments, **options)
+        finally:
+            sys.modules["__main__"] = main
+
     def map(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         results = super().map(*arguments, **options)
         if self.meanwhile:
@@ -46,28 +60,39 @@ class _Workers(ProcessPoolExecutor):
 def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | None]:
     """Processes to share work with, or None on a machine with one core.
 
-    They start fresh instead of as copies of this process, as it may have threads. `meanwhile` is
-    what this process does while they are at work. Raises InputError where one is ended from
-    outside.
+    They are no copies of this process, as it may have threads. `meanwhile` is what this process
+    does while they are at work. Raises InputError where one of them ends early.
     """
     cores = os.cpu_count() or 1
     if cores < 2:
         yield None
         return
-    forks = "forkserver" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if forks else "spawn")
-    if forks:
-        context.set_forkserver_preload(_IMPORTED)
-        forkserver.ensure_running()
-    with _Workers(_PER_CORE * cores, context, _stay_with_parent) as pool:
+    with _Workers(min(_PER_CORE * cores, _MOST), _context(), _stay_with_parent) as pool:
         pool.meanwhile = meanwhile
         try:
             yield pool
         except BrokenProcessPool:
             raise InputError(
-                "a process that had a part of the work was ended from outside, as happens where "
-                "memory is short; close other programs and run this again"
+                "a process that had a part of the work ended early, as happens where memory is "
+                "short; close other programs and run this again"
             ) from None
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()  # nobody waits for the rest
+            raise
+
+
+def _context() -> BaseContext:
+    """A server to fork from where that is safe: the libraries of other systems do not bear it."""
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED)
+    # The server would otherwise be interrupted with this process, while it still imports.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    forkserver.ensure_running()
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    return context
 
 
 def _stay_with_parent() -> None:

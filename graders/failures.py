@@ -73,7 +73,7 @@ def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Grader
     status = getattr(error, "status_code", None)
     message = scrubber.message(_said(error))
     if not isinstance(status, int):
-        # The SDK calls every fault of the connection a timeout; what caused it says which it was.
+        # The SDKs call a refused or cut connection a timeout; what caused it says which it was.
         return Transient(scrubber.message(str(error.__cause__ or "")) or message)
     headers: Mapping[str, str] = error.response.headers  # type: ignore[attr-defined]
     if reason := _why_stop(status, error, spec):

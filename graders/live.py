@@ -82,6 +82,7 @@ class LiveRun:
         self._replies = 0
         self._held: list[Any] = []
         self._unwritten: list[Any] = []
+        self._write_failed = False
 
     async def run(self, *, close: bool = True) -> None:
         self._halted = anyio.Event()
@@ -98,14 +99,20 @@ class LiveRun:
             # stay one, and wait for each other at every turn.
             gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
             async with anyio.create_task_group() as group:
-                for _ in range(workers):
+                for _ in range(0 if self.stopped else workers):
                     group.start_soon(self._work_through)
                     await self._pause(gap)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._commit(self._release())
-                if close:
-                    await self._grader.close()
+                await self._end(close)
+
+    async def _end(self, close: bool) -> None:
+        self._write_failed = False  # what could not be written is tried once more
+        try:
+            await self._commit(self._release())
+        finally:
+            if close:
+                await self._grader.close()
 
     async def _work_through(self) -> None:
         for question, prompt in self._prompted:  # all workers draw from the same
@@ -218,15 +225,22 @@ class LiveRun:
         ]
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
             await anyio.lowlevel.checkpoint()  # replies that come together share one write
-            if self._unwritten:
+            if self._unwritten and not self._write_failed:
                 self._write()
 
     def _write(self) -> None:
-        """Make records durable. In the loop's own thread: one beside it waits for its turn at every
-        step of the database, which takes ten times as long.
+        """Make records durable.
+
+        In the loop's own thread: one beside it waits for its turn at every step of the database,
+        which with SQLite takes ten times as long. A slow store holds all requests up, but what
+        comes meanwhile shares the next write.
         """
+        try:
+            self._job.store(self._unwritten)
+        except BaseException:
+            self._write_failed = True  # the others that wait need not find out for themselves
+            raise
         together, self._unwritten = self._unwritten, []
-        self._job.store(together)
         for record in together:
             if record.unscored_reason:
                 self.unscored[record.unscored_reason] += 1

@@ -133,12 +133,13 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
             raise InputError(
                 f"{where}: label {record['label']!r} is none of {', '.join(rubric.categories)}"
             )
-        by_probability = record["rater_kind"] == "model" and record["p_positive"] >= 0
-        if not (record["label"] or record["unscored_reason"] or by_probability):
-            raise InputError(
-                f"{where}: neither a label nor an unscored_reason (nor a model's p_positive); give "
-                "one of them"
-            )
+        by_model = record["rater_kind"] == "model"
+        if record["label"] or record["unscored_reason"] or (by_model and record["p_positive"] >= 0):
+            continue
+        probability = ", nor a p_positive" if by_model else ""
+        raise InputError(
+            f"{where}: neither a label nor an unscored_reason{probability}; give one of them"
+        )
 
 
 def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:

@@ -138,7 +138,8 @@ def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
 def _draws(given: pd.Series, source: str) -> pd.Series:
     import pandas as pd
 
-    if pd.api.types.is_integer_dtype(given) and given.between(0, 999_999_999).all():
+    whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
+    if whole and given.between(0, 999_999_999).all():
         return given.astype("int64")
     texts = _texts(given).replace("", "0")
     distinct = texts.drop_duplicates()

@@ -110,3 +110,11 @@ def test_no_better_than_chance_is_exactly_zero() -> None:
     """Verdicts compare a grader's bound with a baseline's kappa, so rounding must not decide."""
     tables = np.outer([0.3, 0.5, 0.2], [0.61, 0.33, 0.06]) * 350
     assert c.cohen_kappa(tables) == 0.0
+
+
+def test_alpha_takes_whole_numbers_and_one_value_for_each_category() -> None:
+    counts = np.array([[10, 4], [4, 2]])
+    for level, values in (("nominal", None), ("ordinal", None), ("interval", (0.0, 1.0))):
+        assert c.alpha(counts, level, values) == c.alpha(counts.astype(float), level, values)
+    with pytest.raises(ValueError, match="values"):
+        c.alpha(counts, "interval", (0.0, 1.0, 2.0))

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.intervals import acceleration, bca_bounds, interval, percentile_bounds
+from analysis.intervals import (
+    _quantiles,
+    acceleration,
+    bca_bounds,
+    interval,
+    percentile_bounds,
+)
 from analysis.resampling import MAX_LEFT_OUT, Resamples
 from rubrics.errors import InputError
 
@@ -123,3 +129,6 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> 
         drawn = rng.normal(size=size)
         expected = np.quantile(drawn, [0.025, 0.975]).tolist()
         assert percentile_bounds(drawn) == pytest.approx(expected, rel=1e-14)
+        for shares in ((0.0, 1.0), (0.7, 0.2)):
+            expected = np.quantile(drawn, shares).tolist()
+            assert _quantiles(drawn, *shares) == pytest.approx(expected, rel=1e-14)

@@ -17,15 +17,15 @@ from evenhand.workers import workers
 from graders.spec import parse_spec
 from rubrics.errors import InputError
 
+# Without a guard: were a process to run it again, it would start processes without end.
 _AT_WORK = """
 import os, time
 from evenhand.workers import workers
 
-if __name__ == "__main__":
-    with workers() as pool:
-        print(pool.submit(os.getpid).result(), flush=True)
-        pool.submit(time.sleep, 600)
-        time.sleep(600)
+with workers() as pool:
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 600)
+    time.sleep(600)
 """
 
 
@@ -73,6 +73,18 @@ def test_what_is_refused_elsewhere_is_refused_here() -> None:
 
 
 @pytest.mark.usefixtures("two_cores")
+def test_after_an_error_nobody_waits_for_the_rest() -> None:
+    def fail() -> None:
+        with workers() as pool:
+            assert pool is not None
+            pool.submit(time.sleep, 600)
+            pool.submit(parse_spec, "nonsense").result()
+
+    with pytest.raises(InputError, match="is no grader"):
+        fail()
+
+
+@pytest.mark.usefixtures("two_cores")
 def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
     def end_one() -> None:
         with workers() as pool:
@@ -105,8 +117,9 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
 
 
 def _runs(process: int) -> bool:
+    """Whether it is there and not merely unburied."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{process}/stat").read_text("utf-8")
+    except OSError:
         return False
-    return True
+    return status.rpartition(")")[2].split()[0] != "Z"

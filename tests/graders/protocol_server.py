@@ -100,7 +100,7 @@ def _handler(owner: ProtocolServer) -> type[BaseHTTPRequestHandler]:
         def _send(self, reply: Reply) -> None:
             time.sleep(reply.delay)
             if reply.raw is not None:
-                self.wfile.write(reply.raw.encode())
+                self.wfile.write(reply.raw)
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
                 return

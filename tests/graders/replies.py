@@ -61,11 +61,11 @@ class Reply:
     status: int = 200
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    raw: str | None = None  # sent instead of a reply of HTTP, before the connection is cut
+    raw: bytes | None = None  # sent instead of a reply of HTTP, before the connection is cut
     delay: float = 0.0
 
 
-DROPPED = Reply(raw="")
+DROPPED = Reply(raw=b"")
 
 
 def message(text: str, *, stop_reason: str = "end_turn", thinking: str = "") -> Reply:

@@ -42,7 +42,7 @@ WAYS = {
     "too busy": lambda call: error(429, _echo(call)),
     "error page": lambda call: Reply(502, f"<html>{_echo(call)}</html>"),
     "half a reply": lambda call: Reply(200, '{"id": "' + _echo(call)),
-    "no HTTP": lambda call: Reply(raw=f"{_echo(call)}\r\n\r\n"),
+    "no HTTP": lambda call: Reply(raw=f"{_echo(call)}\r\n\r\n".encode()),
     "error as reply": lambda call: Reply(200, {"error": {"message": _echo(call)}}),
     "another shape": lambda call: Reply(
         200, {"content": _echo(call), call.headers["authorization"]: 1}

@@ -224,6 +224,16 @@ def rating(study, **fields: str):
     return validate_ratings(pd.DataFrame([row | {"label": "1"} | fields]))
 
 
+def test_draws_may_be_missing_among_whole_numbers(make_study) -> None:
+    import pandas as pd
+
+    from study.tables import validate_ratings
+
+    two = pd.concat([rating(make_study()), rating(make_study(), rater_id="s")], ignore_index=True)
+    given = two.assign(draw=pd.array([1, None], dtype="Int64"))
+    assert validate_ratings(given)["draw"].tolist() == [1, 0]
+
+
 def test_a_rater_is_of_one_kind_in_the_whole_study(make_study) -> None:
     study = make_study()
     import_ratings(study, rating(study), "one.csv")

@@ -1,0 +1,69 @@
+"""How requests travel, and what becomes of grades that could not be written."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from graders import grade
+from rubrics.errors import InputError
+from study.store import Store
+from tests.graders.conftest import MarkedStudy
+from tests.graders.protocol_server import ProtocolServer
+from tests.graders.test_runner import FAST, rows
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_an_address_may_hold_credentials(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+) -> None:
+    address = server.root.replace("://", "://lab:secret@")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
+    grader = claude if provider == "anthropic" else "openai:m"
+    summary = grade(marked_study(pairs=1), [grader], **FAST)
+    assert (summary.scored, summary.stopped) == (2, ())
+    assert {call.headers["authorization"][:6] for call in server.calls} == {"Basic "}
+
+
+def test_a_name_that_no_host_can_have_is_no_crash(marked_study: MarkedStudy) -> None:
+    summary = grade(marked_study(pairs=1), ["openai:m@http://my..server/v1"], **FAST)
+    assert "no reply from http://my..server/v1" in summary.stopped[0]
+
+
+def test_a_socks_proxy_is_refused(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://lab:secret@127.0.0.1:1")
+    with pytest.raises(InputError, match="SOCKS proxy") as raised:
+        grade(marked_study(pairs=1), [server.openai], **FAST)
+    assert "secret" not in str(raised.value)
+    assert server.calls == []
+
+
+def test_grades_that_a_failed_write_left_are_written_at_the_end(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, writes = Store.add_grades, []
+
+    def fails_once(store: Store, attempts: object) -> None:
+        writes.append(attempts)
+        if len(writes) == 2:
+            raise sa.exc.OperationalError("insert", {}, Exception("database is locked"))
+        write(store, attempts)
+
+    monkeypatch.setattr(Store, "add_grades", fails_once)
+    study = marked_study(pairs=20)
+    with pytest.raises(sa.exc.OperationalError):
+        grade(study, [server.openai], concurrency=8, **FAST)
+    kept = {row["unit_id"] for row in rows(study)}
+    assert kept
+    monkeypatch.undo()
+    asked = len(server.calls)
+    assert asked - len(kept) < 8  # those that were under way when the run ended
+    assert grade(study, [server.openai], concurrency=8, **FAST).scored == 40 - len(kept)
