@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
@@ -29,6 +30,18 @@ def pooled(client_class: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
         )
 
     class Client(client_class):  # type: ignore[misc, valid-type]
+        def _init_transport(self, *arguments: Any, **options: Any) -> Any:
+            transport = super()._init_transport(*arguments, **options)
+            transport.client = lambda: aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=transport.limits.max_connections or 0,
+                    keepalive_timeout=transport.limits.keepalive_expiry,
+                    ssl=transport.ssl_context,
+                    socket_factory=_kept_alive,
+                )
+            )
+            return transport
+
         async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
             url = request.url
             if url.userinfo:  # aiohttp takes credentials in the header only
@@ -43,3 +56,16 @@ def pooled(client_class: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
             return response
 
     return Client()
+
+
+def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that shows life every minute: routers forget connections on which nothing moves, and
+    a long answer would then be paid for and never come.
+    """
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 60), ("TCP_KEEPCNT", 5)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made

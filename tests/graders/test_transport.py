@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 import sqlalchemy as sa
 
@@ -10,7 +13,10 @@ from rubrics.errors import InputError
 from study.store import Store
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
+from tests.graders.replies import Call, Reply, answer
 from tests.graders.test_runner import FAST, rows
+
+_CONNECTIONS = Path("/proc/net/tcp")
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
@@ -34,6 +40,25 @@ def test_an_address_may_hold_credentials(
 def test_a_name_that_no_host_can_have_is_no_crash(marked_study: MarkedStudy) -> None:
     summary = grade(marked_study(pairs=1), ["openai:m@http://my..server/v1"], **FAST)
     assert "no reply from http://my..server/v1" in summary.stopped[0]
+
+
+@pytest.mark.skipif(not _CONNECTIONS.exists(), reason="only Linux tells of its connections here")
+def test_connections_show_life_while_an_answer_is_awaited(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    timers: set[str] = set()
+    port = f":{int(server.root.rpartition(':')[2]):04X}"
+
+    def script(call: Call) -> Reply:
+        time.sleep(0.2)  # until what was sent is acknowledged, another timer runs
+        fields = (line.split() for line in _CONNECTIONS.read_text("ascii").splitlines()[1:])
+        established = [each for each in fields if each[2].endswith(port) and each[3] == "01"]
+        timers.update(each[5].partition(":")[0] for each in established)
+        return answer(call)
+
+    server.script = script
+    assert grade(marked_study(pairs=1), [claude, server.openai], **FAST).scored == 4
+    assert timers == {"02"}  # a keep-alive timer
 
 
 def test_a_socks_proxy_is_refused(
