@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED
 from analysis.report.blocks import Chart, Table
 from analysis.report.charts.style import (
+    FROM_0_TO_1,
     INK,
     MAX_LISTED,
     PAGE,
@@ -13,6 +14,7 @@ from analysis.report.charts.style import (
     Spec,
     chart_spec,
     left_out,
+    panel_for_each_grader,
     short,
 )
 from analysis.report.glossary import entry_for
@@ -63,46 +65,38 @@ def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -
 
 
 def _panels() -> Spec:
-    x = {
-        "field": "kept", "type": "quantitative", "title": entry_for(COVERAGE).label,
-        "scale": {"domain": [0, 1]}, "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-    }  # fmt: skip
+    x = {"field": "kept", "title": entry_for(COVERAGE).label} | FROM_0_TO_1
     y = {
         "type": "quantitative", "title": entry_for(AGREEMENT).label, "scale": {"zero": False},
     }  # fmt: skip
     estimate = {"x": x, "y": {"field": "estimate"} | y}
-    return {
-        "facet": {"field": "grader", "type": "nominal", "sort": None},
-        "columns": 3,
-        "spec": {
-            "width": 210,
-            "height": 150,
-            "layer": [
-                {
-                    "transform": [{"filter": "isValid(datum.low)"}],
-                    "mark": {"type": "area", "color": SERIES[0], "opacity": 0.25},
-                    "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
+    return panel_for_each_grader(
+        [
+            {
+                "transform": [{"filter": "isValid(datum.low)"}],
+                "mark": {"type": "area", "color": SERIES[0], "opacity": 0.25},
+                "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "line", "color": SERIES[0], "point": {"color": SERIES[0]}},
+                "encoding": estimate,
+            },
+            {
+                "transform": [{"filter": "datum.declared"}],
+                "mark": {
+                    "type": "point", "shape": "circle", "filled": True, "size": 90,
+                    "color": PAGE, "stroke": INK, "opacity": 1,
                 },
-                {
-                    "mark": {"type": "line", "color": SERIES[0], "point": {"color": SERIES[0]}},
-                    "encoding": estimate,
+                "encoding": estimate,
+            },
+            {
+                "transform": [{"filter": "datum.chosen"}],
+                "mark": {
+                    "type": "point", "shape": "diamond", "filled": True, "size": 75,
+                    "color": SERIES[1], "opacity": 1,
                 },
-                {
-                    "transform": [{"filter": "datum.declared"}],
-                    "mark": {
-                        "type": "point", "shape": "circle", "filled": True, "size": 90,
-                        "color": PAGE, "stroke": INK, "opacity": 1,
-                    },
-                    "encoding": estimate,
-                },
-                {
-                    "transform": [{"filter": "datum.chosen"}],
-                    "mark": {
-                        "type": "point", "shape": "diamond", "filled": True, "size": 75,
-                        "color": SERIES[1], "opacity": 1,
-                    },
-                    "encoding": estimate,
-                },
-            ],
-        },
-    }  # fmt: skip
+                "encoding": estimate,
+            },
+        ],
+        height=150,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysis.report.blocks import Chart
 from analysis.report.charts.style import (
+    FROM_0_TO_1,
     MAX_LISTED,
     SERIES,
     SOFT,
@@ -11,6 +12,7 @@ from analysis.report.charts.style import (
     Spec,
     chart_spec,
     left_out,
+    panel_for_each_grader,
     short,
 )
 from analysis.report.drafting import TableDraft
@@ -68,48 +70,39 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
 
 
 def _panels(whom: str) -> Spec:
-    whole = {
-        "type": "quantitative", "scale": {"domain": [0, 1]},
-        "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-    }  # fmt: skip
-    x = {"field": "stated", "title": "Mean probability"} | whole
-    y = {"title": f"Share affirmed by {whom}"} | whole
+    x = {"field": "stated", "title": "Mean probability"} | FROM_0_TO_1
+    y = {"title": f"Share affirmed by {whom}"} | FROM_0_TO_1
     ends = [{"x": 0, "y": 0, "x2": 1, "y2": 1}]
-    return {
-        "facet": {"field": "grader", "type": "nominal", "sort": None},
-        "columns": 3,
-        "spec": {
-            "width": 210,
-            "height": 210,
-            "layer": [
-                {
-                    "data": {"values": ends},
-                    "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
-                    "encoding": {
-                        "x": whole | {"field": "x", "title": x["title"]}, "x2": {"field": "x2"},
-                        "y": whole | {"field": "y", "title": y["title"]}, "y2": {"field": "y2"},
+    return panel_for_each_grader(
+        [
+            {
+                "data": {"values": ends},
+                "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
+                "encoding": {
+                    "x": x | {"field": "x"}, "x2": {"field": "x2"},
+                    "y": y | {"field": "y"}, "y2": {"field": "y2"},
+                },
+            },
+            {
+                "mark": {"type": "rule", "color": SERIES[0], "opacity": 0.6},
+                "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "line", "color": SERIES[0], "strokeWidth": 1},
+                "encoding": {"x": x, "y": {"field": "estimate"} | y},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "color": SERIES[0], "opacity": 1},
+                "encoding": {
+                    "x": x,
+                    "y": {"field": "estimate"} | y,
+                    "size": {
+                        "field": "units", "type": "quantitative", "title": "Units in the bin",
+                        "scale": {"rangeMin": 20, "rangeMax": 170},
+                        "legend": {"tickCount": 3, "columns": 4},
                     },
                 },
-                {
-                    "mark": {"type": "rule", "color": SERIES[0], "opacity": 0.6},
-                    "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "line", "color": SERIES[0], "strokeWidth": 1},
-                    "encoding": {"x": x, "y": {"field": "estimate"} | y},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "color": SERIES[0], "opacity": 1},
-                    "encoding": {
-                        "x": x,
-                        "y": {"field": "estimate"} | y,
-                        "size": {
-                            "field": "units", "type": "quantitative", "title": "Units in the bin",
-                            "scale": {"rangeMin": 20, "rangeMax": 170},
-                            "legend": {"tickCount": 3, "columns": 4},
-                        },
-                    },
-                },
-            ],
-        },
-    }  # fmt: skip
+            },
+        ],
+        height=210,
+    )  # fmt: skip

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import MAX_LISTED, ROLES, SERIES, SHAPES, SOFT, chart_spec, short
+from analysis.report.charts.style import (
+    MAX_LISTED,
+    ROLES,
+    SERIES,
+    SHAPES,
+    SOFT,
+    chart_spec,
+    panel_for_each_grader,
+    short,
+)
 from analysis.report.figures import ALL_BINARY
 from analysis.report.source import Source
 
@@ -63,51 +72,46 @@ def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) ->
     ends = [{"x": 0, "y": 0, "x2": 1, "y2": 1}]
     spec = chart_spec(
         values,
-        {
-            "facet": {"field": "grader", "type": "nominal", "sort": None},
-            "columns": 3,
-            "spec": {
-                "width": 210,
-                "height": 210,
-                "layer": [
-                    {
-                        "data": {"values": ends},
-                        "mark": {"type": "rule", "color": ROLES["rule"]},
-                        "encoding": {
-                            "x": {"field": "x"} | x, "y": {"field": "y"} | y,
-                            "x2": {"field": "x2"}, "y2": {"field": "y2"},
-                        },
+        panel_for_each_grader(
+            [
+                {
+                    "data": {"values": ends},
+                    "mark": {"type": "rule", "color": ROLES["rule"]},
+                    "encoding": {
+                        "x": {"field": "x"} | x, "y": {"field": "y"} | y,
+                        "x2": {"field": "x2"}, "y2": {"field": "y2"},
                     },
-                    {
-                        "mark": whisker,
-                        "encoding": {
-                            "x": {"field": "people_low"} | x, "x2": {"field": "people_high"},
-                            "y": {"field": "estimate"} | y,
-                        },
+                },
+                {
+                    "mark": whisker,
+                    "encoding": {
+                        "x": {"field": "people_low"} | x, "x2": {"field": "people_high"},
+                        "y": {"field": "estimate"} | y,
                     },
-                    {
-                        "mark": whisker,
-                        "encoding": {
-                            "y": {"field": "low"} | y, "y2": {"field": "high"},
-                            "x": {"field": "people"} | x,
-                        },
+                },
+                {
+                    "mark": whisker,
+                    "encoding": {
+                        "y": {"field": "low"} | y, "y2": {"field": "high"},
+                        "x": {"field": "people"} | x,
                     },
-                    {
-                        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}
-                        | ({} if few else {"color": SERIES[0]}),
-                        "encoding": {"x": {"field": "people"} | x, "y": {"field": "estimate"} | y}
-                        | (told_apart if few else {}),
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}
+                    | ({} if few else {"color": SERIES[0]}),
+                    "encoding": {"x": {"field": "people"} | x, "y": {"field": "estimate"} | y}
+                    | (told_apart if few else {}),
+                },
+                {
+                    "mark": {"type": "text", "dy": -11, "fontSize": 10},
+                    "encoding": {
+                        "x": {"field": "people"} | x, "y": {"field": "estimate"} | y,
+                        "text": {"field": "ranks" if few else "subject", "type": "nominal"},
                     },
-                    {
-                        "mark": {"type": "text", "dy": -11, "fontSize": 10},
-                        "encoding": {
-                            "x": {"field": "people"} | x, "y": {"field": "estimate"} | y,
-                            "text": {"field": "ranks" if few else "subject", "type": "nominal"},
-                        },
-                    },
-                ],
-            },
-        },
+                },
+            ],
+            height=210,
+        ),
     )  # fmt: skip
     notes = ["On the line both give a subject the same score."]
     if few:

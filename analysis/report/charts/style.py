@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "FROM_0_TO_1",
     "HEAT",
     "INK",
     "LETTERS",
@@ -24,6 +25,7 @@ __all__ = [
     "Spec",
     "chart_spec",
     "left_out",
+    "panel_for_each_grader",
     "short",
 ]
 
@@ -107,6 +109,14 @@ _CONFIG = {
 }
 
 
+FROM_0_TO_1: Spec = {
+    "type": "quantitative",
+    "scale": {"domain": [0, 1]},
+    "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
+}
+"""The axis of a share or a probability that is drawn whole."""
+
+
 def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
     """A whole Vega-Lite spec: the shared frame, the data, and what is particular to the chart."""
     return {
@@ -114,6 +124,15 @@ def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
         "config": _CONFIG,
         "data": {"values": list(data)},
         **content,
+    }
+
+
+def panel_for_each_grader(layer: Sequence[Mapping[str, Any]], *, height: int) -> Spec:
+    """The same layers for every `grader` of the data, three panels in a row."""
+    return {
+        "facet": {"field": "grader", "type": "nominal", "sort": None},
+        "columns": 3,
+        "spec": {"width": 210, "height": height, "layer": list(layer)},
     }
 
 

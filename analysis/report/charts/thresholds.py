@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analysis.report.blocks import Chart
 from analysis.report.charts.style import (
+    FROM_0_TO_1,
     INK,
     MAX_LISTED,
     PAGE,
@@ -13,6 +14,7 @@ from analysis.report.charts.style import (
     Spec,
     chart_spec,
     left_out,
+    panel_for_each_grader,
     short,
 )
 from analysis.report.drafting import TableDraft
@@ -94,71 +96,63 @@ def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum
 
 
 def _panels(label: str) -> Spec:
-    x = {
-        "type": "quantitative", "title": "Threshold", "scale": {"domain": [0, 1]},
-        "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-    }  # fmt: skip
+    x = {"title": "Threshold"} | FROM_0_TO_1
     y = {"type": "quantitative", "title": label, "scale": {"zero": True}}
     at = {"x": {"field": "at"} | x}
     curve = "datum.kind == 'curve'"
     best = f"datum.mark == '{_BEST}'"
-    return {
-        "facet": {"field": "grader", "type": "nominal", "sort": None},
-        "columns": 3,
-        "spec": {
-            "width": 210,
-            "height": 150,
-            "layer": [
-                {
-                    "transform": [{"filter": "datum.kind == 'interval' && isValid(datum.low)"}],
-                    "mark": {"type": "rect", "color": SERIES[1], "opacity": 0.25},
-                    "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}},
+    return panel_for_each_grader(
+        [
+            {
+                "transform": [{"filter": "datum.kind == 'interval' && isValid(datum.low)"}],
+                "mark": {"type": "rect", "color": SERIES[1], "opacity": 0.25},
+                "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}},
+            },
+            {
+                "transform": [{"filter": f"{curve} && isValid(datum.low)"}],
+                "mark": {
+                    "type": "area", "interpolate": _STEPS, "color": SERIES[0], "opacity": 0.25,
                 },
-                {
-                    "transform": [{"filter": f"{curve} && isValid(datum.low)"}],
-                    "mark": {
-                        "type": "area", "interpolate": _STEPS, "color": SERIES[0], "opacity": 0.25,
+                "encoding": at | {"y": {"field": "low"} | y, "y2": {"field": "high"}},
+            },
+            {
+                "transform": [{"filter": f"datum.mark == '{_DEFAULT}'"}],
+                "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
+                "encoding": at,
+            },
+            {
+                "transform": [{"filter": curve}],
+                "mark": {"type": "line", "interpolate": _STEPS, "color": SERIES[0]},
+                "encoding": at | {"y": {"field": "estimate"} | y},
+            },
+            {
+                "transform": [{"filter": f"{curve} && datum.mark != ''"}],
+                "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+                "encoding": at
+                | {
+                    "y": {"field": "estimate"} | y,
+                    "shape": {
+                        "condition": {"test": best, "value": "diamond"}, "value": "circle",
                     },
-                    "encoding": at | {"y": {"field": "low"} | y, "y2": {"field": "high"}},
-                },
-                {
-                    "transform": [{"filter": f"datum.mark == '{_DEFAULT}'"}],
-                    "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
-                    "encoding": at,
-                },
-                {
-                    "transform": [{"filter": curve}],
-                    "mark": {"type": "line", "interpolate": _STEPS, "color": SERIES[0]},
-                    "encoding": at | {"y": {"field": "estimate"} | y},
-                },
-                {
-                    "transform": [{"filter": f"{curve} && datum.mark != ''"}],
-                    "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-                    "encoding": at
-                    | {
-                        "y": {"field": "estimate"} | y,
-                        "shape": {
-                            "condition": {"test": best, "value": "diamond"}, "value": "circle",
-                        },
-                        "stroke": {"condition": {"test": best, "value": SERIES[1]}, "value": INK},
-                        "color": {
-                            "condition": [
-                                {"test": "!datum.used", "value": PAGE},
-                                {"test": best, "value": SERIES[1]},
-                            ],
-                            "value": INK,
-                        },
+                    "stroke": {"condition": {"test": best, "value": SERIES[1]}, "value": INK},
+                    "color": {
+                        "condition": [
+                            {"test": "!datum.used", "value": PAGE},
+                            {"test": best, "value": SERIES[1]},
+                        ],
+                        "value": INK,
                     },
                 },
-                {
-                    "transform": [{"filter": "datum.kind == 'advice'"}],
-                    "mark": {"type": "text", "align": "left", "color": INK},
-                    "encoding": {
-                        "x": {"value": 0},
-                        "y": {"value": -8},
-                        "text": {"field": "text", "type": "nominal"},
-                    },
+            },
+            {
+                "transform": [{"filter": "datum.kind == 'advice'"}],
+                "mark": {"type": "text", "align": "left", "color": INK},
+                "encoding": {
+                    "x": {"value": 0},
+                    "y": {"value": -8},
+                    "text": {"field": "text", "type": "nominal"},
                 },
-            ],
-        },
-    }  # fmt: skip
+            },
+        ],
+        height=150,
+    )  # fmt: skip
