@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from types import ModuleType
 from typing import Any
@@ -67,6 +66,7 @@ def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | 
     if cores < 2:
         yield None
         return
+    others = multiprocessing.active_children()
     with _Workers(min(_PER_CORE * cores, _MOST), _context(), _stay_with_parent) as pool:
         pool.meanwhile = meanwhile
         try:
@@ -78,7 +78,8 @@ def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | 
             ) from None
         except BaseException:
             for process in multiprocessing.active_children():
-                process.terminate()  # nobody waits for the rest
+                if process not in others:
+                    process.terminate()  # nobody waits for the rest
             raise
 
 
@@ -86,6 +87,8 @@ def _context() -> BaseContext:
     """A server to fork from where that is safe: the libraries of other systems do not bear it."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver
+
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
     # The server would otherwise be interrupted with this process, while it still imports.
