@@ -17,7 +17,8 @@ from study.access import disable_account, set_account
 from study.exchange import import_ratings
 from study.lead_access import LINK_PARAMETER
 from study.tables import validate_ratings
-from tests.annotate_app.conftest import SUBJECT, Annotator, Served
+from tests.annotate_app.annotator import SUBJECT, Annotator
+from tests.annotate_app.conftest import Served
 
 pytestmark = pytest.mark.browser
 

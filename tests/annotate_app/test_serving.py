@@ -19,7 +19,8 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from evenhand.lead_verbs import lead_link
-from tests.annotate_app.conftest import ROOT, Annotator, Served, launched_chromium
+from tests.annotate_app.annotator import Annotator
+from tests.annotate_app.conftest import ROOT, Served, launched_chromium
 
 pytestmark = pytest.mark.browser
 

@@ -1,0 +1,118 @@
+"""A person at the panel in a real browser, and the texts that they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.annotate_app.conftest import Served
+
+SUBJECT = "secret-subject"
+SWAPPED = {"L": "R", "R": "L", "C": "C"}
+
+
+def prompt_text(number: int, side: str) -> str:
+    return f"Prompt {number}, side {side}."
+
+
+def response_text(number: int, side: str) -> str:
+    words = " ".join(["word"] * (20 + 7 * number % 40))
+    return f"Response {number}, side {side}. {words}"
+
+
+# Times from Enter to the frame after the one in which the next unit is drawn.
+CLOCK = """
+window.enterToPaint = [];
+let entered = null;
+addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.repeat) entered ??= performance.now();
+}, true);
+function watch() {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
+  const material = root?.querySelector(".material");
+  if (!material) return setTimeout(watch, 20);
+  new MutationObserver(() => {
+    const from = entered;
+    entered = null;
+    if (from === null) return;
+    const painted = () => window.enterToPaint.push(performance.now() - from);
+    requestAnimationFrame(() => requestAnimationFrame(painted));
+  }).observe(material, { childList: true });
+}
+watch();
+"""
+
+IS_NEXT = """
+(before) => {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
+  const now = root?.querySelector(".material")?.textContent;
+  return Boolean(now) && now !== before;
+}
+"""
+
+
+@dataclass
+class Annotator:
+    """A person at the panel. `given` is what they chose: unit id -> the label it must become."""
+
+    rater: str
+    server: Served
+    page: Page
+    given: dict[str, str] = field(default_factory=dict)
+
+    def texts(self) -> list[str]:
+        """The texts on the page as they stand in the document, top to bottom, left to right."""
+        return self.page.locator(".material .text").evaluate_all(
+            "nodes => nodes.map(node => node.textContent)"
+        )
+
+    def unit(self) -> tuple[str, str]:
+        """The unit on the page, told by its texts: (unit id, order)."""
+        prompt_left, left, prompt_right, right = self.texts()
+        number = int(left.split()[1].rstrip(","))
+        sides = "".join(text.split(".")[0][-1] for text in (left, right))
+        assert [prompt_left, prompt_right] == [prompt_text(number, side) for side in sides]
+        assert [left, right] == [response_text(number, side) for side in sides]
+        return f"p{number:04d}|{SUBJECT}", sides
+
+    def choose(self, option: str, key: str | None = None) -> None:
+        """Press the key of an option, and remember what label that must become."""
+        unit_id, order = self.unit()
+        self.given[unit_id] = option if order == "ab" else SWAPPED[option]
+        self.page.keyboard.press(key or option.lower())
+
+    def submit(self) -> None:
+        self.page.keyboard.press("Enter")
+
+    def wait_for_next(self, before: str) -> None:
+        self.page.wait_for_function(IS_NEXT, arg=before)
+
+    def answer(self, option: str, key: str | None = None, gap: float = 0) -> None:
+        """Choose, submit, and wait until the next unit, or the end, is on the page."""
+        before = self.page.locator(".material").text_content() or ""
+        self.choose(option, key)
+        if gap:
+            self.page.wait_for_timeout(gap)
+        self.submit()
+        self.wait_for_next(before)
+
+    def stored(self) -> dict[str, str]:
+        rows = self.server.labels(self.rater)
+        return dict(zip(rows["unit_id"], rows["label"], strict=True))
+
+    def in_panel(self, condition: str) -> None:
+        """Wait until a JavaScript condition on `panel`, the panel's root, holds."""
+        self.page.wait_for_function(
+            "() => { const panel = document.querySelector('[data-testid=stBidiComponentIsolated]')"
+            f"?.shadowRoot.querySelector('.panel'); return panel && ({condition}); }}"
+        )
+
+    def chosen(self) -> str | None:
+        checked = self.page.locator(".option input:checked")
+        return checked.get_attribute("value") if checked.count() else None
+
+    def wait_for_chip(self, state: str) -> None:
+        self.page.wait_for_selector(f".chip[data-state={state}]", state="attached")
