@@ -3,7 +3,7 @@
 `analyse` takes the two tables and gives the whole panel. The other functions give one statistic
 each, on plain labels (units, raters) with declared categories:
 
->>> from analysis import krippendorff_alpha
+>>> from evenhand.analysis import krippendorff_alpha
 >>> labels = [["yes", "yes"], ["no", "no"], ["yes", "no"], ["no", None]]
 >>> found = krippendorff_alpha(labels, categories=["yes", "no"], level="nominal")
 >>> round(found.estimate, 3), found.n
@@ -17,16 +17,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.alternative_annotator import (
+    from evenhand.analysis.alternative_annotator import (
         AltTest,
     )
-    from analysis.bias import (
+    from evenhand.analysis.bias import (
         BiasSettings,
     )
-    from analysis.decision_rule import (
+    from evenhand.analysis.decision_rule import (
         DecisionRule,
     )
-    from analysis.decisions import (
+    from evenhand.analysis.decisions import (
         CeilingDifference,
         ProbabilityScores,
         TunedThreshold,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
         score_probabilities,
         tune_threshold,
     )
-    from analysis.encoded import (
+    from evenhand.analysis.encoded import (
         Bootstrap,
     )
-    from analysis.functions import (
+    from evenhand.analysis.functions import (
         Agreement,
         brennan_prediger,
         cohen_kappa,
@@ -50,24 +50,24 @@ if TYPE_CHECKING:
         scott_pi,
         specific_agreement,
     )
-    from analysis.generalizability import (
+    from evenhand.analysis.generalizability import (
         d_study,
         g_study,
     )
-    from analysis.latent_class import (
+    from evenhand.analysis.latent_class import (
         DawidSkene,
     )
-    from analysis.panel import (
+    from evenhand.analysis.panel import (
         Analysis,
         analyse,
     )
-    from analysis.planning import (
+    from evenhand.analysis.planning import (
         Scenario,
         half_width,
         pass_chance,
         units_needed,
     )
-    from analysis.procedures import (
+    from evenhand.analysis.procedures import (
         IntraRater,
         Majority,
         alt_test,
@@ -75,31 +75,31 @@ if TYPE_CHECKING:
         intra_rater,
         majority,
     )
-    from analysis.rate_functions import (
+    from evenhand.analysis.rate_functions import (
         PredictionPowered,
         RoganGladen,
         ppi_plus_plus,
         rogan_gladen,
     )
-    from analysis.results import (
+    from evenhand.analysis.results import (
         RESULTS_COLUMNS,
         RESULTS_KEY,
     )
-    from analysis.sample_growth import (
+    from evenhand.analysis.sample_growth import (
         clusters_to_decide,
     )
-    from analysis.sample_size import (
+    from evenhand.analysis.sample_size import (
         KappaTest,
         cantor,
         donner_eliasziw,
     )
-    from analysis.scale import (
+    from evenhand.analysis.scale import (
         Scale,
     )
-    from analysis.selection import (
+    from evenhand.analysis.selection import (
         rank_graders,
     )
-    from analysis.significance import (
+    from evenhand.analysis.significance import (
         Homogeneity,
         benjamini_hochberg,
         holm,
@@ -107,7 +107,7 @@ if TYPE_CHECKING:
         mcnemar_mid_p,
         stuart_maxwell,
     )
-    from analysis.verdicts import (
+    from evenhand.analysis.verdicts import (
         Verdict,
     )
 
@@ -170,61 +170,61 @@ __all__ = [
 ]
 
 _HOMES = {
-    "RESULTS_COLUMNS": "analysis.results",
-    "RESULTS_KEY": "analysis.results",
-    "Agreement": "analysis.functions",
-    "AltTest": "analysis.alternative_annotator",
-    "Analysis": "analysis.panel",
-    "BiasSettings": "analysis.bias",
-    "Bootstrap": "analysis.encoded",
-    "CeilingDifference": "analysis.decisions",
-    "DawidSkene": "analysis.latent_class",
-    "DecisionRule": "analysis.decision_rule",
-    "Homogeneity": "analysis.significance",
-    "IntraRater": "analysis.procedures",
-    "KappaTest": "analysis.sample_size",
-    "Majority": "analysis.procedures",
-    "ProbabilityScores": "analysis.decisions",
-    "PredictionPowered": "analysis.rate_functions",
-    "RoganGladen": "analysis.rate_functions",
-    "Scale": "analysis.scale",
-    "Scenario": "analysis.planning",
-    "TunedThreshold": "analysis.decisions",
-    "Verdict": "analysis.verdicts",
-    "alt_test": "analysis.procedures",
-    "analyse": "analysis.panel",
-    "benjamini_hochberg": "analysis.significance",
-    "brennan_prediger": "analysis.functions",
-    "cantor": "analysis.sample_size",
-    "clusters_to_decide": "analysis.sample_growth",
-    "cohen_kappa": "analysis.functions",
-    "confusion_matrix": "analysis.functions",
-    "d_study": "analysis.generalizability",
-    "dawid_skene": "analysis.procedures",
-    "donner_eliasziw": "analysis.sample_size",
-    "fleiss_kappa": "analysis.functions",
-    "g_study": "analysis.generalizability",
-    "gwet_ac1": "analysis.functions",
-    "gwet_ac2": "analysis.functions",
-    "half_width": "analysis.planning",
-    "holm": "analysis.significance",
-    "human_ceiling": "analysis.decisions",
-    "intra_rater": "analysis.procedures",
-    "krippendorff_alpha": "analysis.functions",
-    "majority": "analysis.procedures",
-    "mcnemar_exact": "analysis.significance",
-    "mcnemar_mid_p": "analysis.significance",
-    "observed_agreement": "analysis.functions",
-    "pass_chance": "analysis.planning",
-    "ppi_plus_plus": "analysis.rate_functions",
-    "rank_graders": "analysis.selection",
-    "score_probabilities": "analysis.decisions",
-    "rogan_gladen": "analysis.rate_functions",
-    "scott_pi": "analysis.functions",
-    "specific_agreement": "analysis.functions",
-    "stuart_maxwell": "analysis.significance",
-    "tune_threshold": "analysis.decisions",
-    "units_needed": "analysis.planning",
+    "RESULTS_COLUMNS": "evenhand.analysis.results",
+    "RESULTS_KEY": "evenhand.analysis.results",
+    "Agreement": "evenhand.analysis.functions",
+    "AltTest": "evenhand.analysis.alternative_annotator",
+    "Analysis": "evenhand.analysis.panel",
+    "BiasSettings": "evenhand.analysis.bias",
+    "Bootstrap": "evenhand.analysis.encoded",
+    "CeilingDifference": "evenhand.analysis.decisions",
+    "DawidSkene": "evenhand.analysis.latent_class",
+    "DecisionRule": "evenhand.analysis.decision_rule",
+    "Homogeneity": "evenhand.analysis.significance",
+    "IntraRater": "evenhand.analysis.procedures",
+    "KappaTest": "evenhand.analysis.sample_size",
+    "Majority": "evenhand.analysis.procedures",
+    "ProbabilityScores": "evenhand.analysis.decisions",
+    "PredictionPowered": "evenhand.analysis.rate_functions",
+    "RoganGladen": "evenhand.analysis.rate_functions",
+    "Scale": "evenhand.analysis.scale",
+    "Scenario": "evenhand.analysis.planning",
+    "TunedThreshold": "evenhand.analysis.decisions",
+    "Verdict": "evenhand.analysis.verdicts",
+    "alt_test": "evenhand.analysis.procedures",
+    "analyse": "evenhand.analysis.panel",
+    "benjamini_hochberg": "evenhand.analysis.significance",
+    "brennan_prediger": "evenhand.analysis.functions",
+    "cantor": "evenhand.analysis.sample_size",
+    "clusters_to_decide": "evenhand.analysis.sample_growth",
+    "cohen_kappa": "evenhand.analysis.functions",
+    "confusion_matrix": "evenhand.analysis.functions",
+    "d_study": "evenhand.analysis.generalizability",
+    "dawid_skene": "evenhand.analysis.procedures",
+    "donner_eliasziw": "evenhand.analysis.sample_size",
+    "fleiss_kappa": "evenhand.analysis.functions",
+    "g_study": "evenhand.analysis.generalizability",
+    "gwet_ac1": "evenhand.analysis.functions",
+    "gwet_ac2": "evenhand.analysis.functions",
+    "half_width": "evenhand.analysis.planning",
+    "holm": "evenhand.analysis.significance",
+    "human_ceiling": "evenhand.analysis.decisions",
+    "intra_rater": "evenhand.analysis.procedures",
+    "krippendorff_alpha": "evenhand.analysis.functions",
+    "majority": "evenhand.analysis.procedures",
+    "mcnemar_exact": "evenhand.analysis.significance",
+    "mcnemar_mid_p": "evenhand.analysis.significance",
+    "observed_agreement": "evenhand.analysis.functions",
+    "pass_chance": "evenhand.analysis.planning",
+    "ppi_plus_plus": "evenhand.analysis.rate_functions",
+    "rank_graders": "evenhand.analysis.selection",
+    "score_probabilities": "evenhand.analysis.decisions",
+    "rogan_gladen": "evenhand.analysis.rate_functions",
+    "scott_pi": "evenhand.analysis.functions",
+    "specific_agreement": "evenhand.analysis.functions",
+    "stuart_maxwell": "evenhand.analysis.significance",
+    "tune_threshold": "evenhand.analysis.decisions",
+    "units_needed": "evenhand.analysis.planning",
 }
 
 

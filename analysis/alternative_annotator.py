@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import Coded
-from analysis.pairs import MIN_SHARED_UNITS
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.significance import benjamini_yekutieli
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.pairs import MIN_SHARED_UNITS
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.significance import benjamini_yekutieli
 
 __all__ = ["EPSILON", "AltTest", "add_alt_test_rows", "alt_test_codes"]
 
@@ -97,7 +97,7 @@ def alt_test_codes(
     min_units: int = MIN_SHARED_UNITS,
     frequency: npt.NDArray[np.integer] | None = None,
 ) -> AltTest:
-    """The test on encoded labels; `analysis.alt_test` takes labels as they are.
+    """The test on encoded labels; `evenhand.analysis.alt_test` takes labels as they are.
 
     `humans` (units, humans) are category codes, -1 missing; `grader` (units, q) is how likely the
     grader gives each category, a row of zeros where it gave none; `values` (q,) are the categories'

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import Coded
-from analysis.scale import Level
-from rubrics.errors import InputError
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.scale import Level
+from evenhand.rubrics.errors import InputError
 
 __all__ = [
     "category_values",

@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from analysis.held_out import held_out_verdicts, verdict_outcomes
-from analysis.resampling import Interval, Resamples
-from analysis.threshold_sweep import OBJECTIVES, Curve, Outcomes, sweep, threshold_interval
+from evenhand.analysis.held_out import held_out_verdicts, verdict_outcomes
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.threshold_sweep import OBJECTIVES, Curve, Outcomes, sweep, threshold_interval
 
 __all__ = ["Advice", "Calibration", "Kind", "advise", "calibrate", "draws_needed"]
 

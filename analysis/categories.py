@@ -7,12 +7,12 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.encoding import Coded
-from analysis.groups import groups, label_counts
-from analysis.pairs import MAX_LISTED_RATERS, data_table, table_chunks
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, from_to
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.groups import groups, label_counts
+from evenhand.analysis.pairs import MAX_LISTED_RATERS, data_table, table_chunks
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, from_to
 
 __all__ = ["add_category_rows", "group_specific_agreement"]
 

@@ -12,9 +12,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import Coded
-from analysis.groups import category_shares, label_counts
-from analysis.pairs import (
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.groups import category_shares, label_counts
+from evenhand.analysis.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
     MeanOverPairs,
@@ -23,8 +23,8 @@ from analysis.pairs import (
     pair_statistics,
     shared_units,
 )
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = [
     "BASELINES",

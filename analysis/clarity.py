@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.ceiling import add_ceiling_rows
-from analysis.consensus import majority_codes
-from analysis.encoding import COLLAPSED, UNCLEAR, Coded, LabelMatrix
-from analysis.groups import add_group_rows, label_counts
-from analysis.pair_rows import add_humans_rows
-from analysis.pairs import KappaMeans
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.results import ResultRows
+from evenhand.analysis.ceiling import add_ceiling_rows
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import COLLAPSED, UNCLEAR, Coded, LabelMatrix
+from evenhand.analysis.groups import add_group_rows, label_counts
+from evenhand.analysis.pair_rows import add_humans_rows
+from evenhand.analysis.pairs import KappaMeans
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows
 
 __all__ = ["CLEAR_AGREEMENT", "SORTED_AGREEMENT", "add_clarity_rows"]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.scale import Scale
-from rubrics.errors import InputError
-from study.tables import FIRST_ROW
+from evenhand.analysis.scale import Scale
+from evenhand.rubrics.errors import InputError
+from evenhand.study.tables import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd

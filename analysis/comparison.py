@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.consensus import majority_codes
-from analysis.encoding import Coded
-from analysis.groups import label_counts
-from analysis.pairs import (
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.groups import label_counts
+from evenhand.analysis.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
     KappaMeans,
@@ -18,9 +18,9 @@ from analysis.pairs import (
     deciding_kappa,
     shared_units,
 )
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.significance import holm, mcnemar_exact, mcnemar_mid_p, stuart_maxwell
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.significance import holm, mcnemar_exact, mcnemar_mid_p, stuart_maxwell
 
 __all__ = ["add_grader_comparison_rows", "add_leniency_rows"]
 

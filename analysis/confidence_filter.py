@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.consensus import majority_codes
-from analysis.encoding import LabelMatrix
-from analysis.folds import folds
-from analysis.groups import label_counts
-from analysis.ratios import ratio
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows
-from rubrics.errors import InputError
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.folds import folds
+from evenhand.analysis.groups import label_counts
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows
+from evenhand.rubrics.errors import InputError
 
 __all__ = [
     "AGREEMENT",

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis import latent_class as lc
-from analysis.encoding import Coded
-from analysis.groups import label_counts
-from analysis.pairs import MAX_LISTED_RATERS, deciding_kappa, pair_statistics, pair_tables
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, from_to, join_notes
+from evenhand.analysis import coefficients as c
+from evenhand.analysis import latent_class as lc
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.groups import label_counts
+from evenhand.analysis.pairs import MAX_LISTED_RATERS, deciding_kappa, pair_statistics, pair_tables
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, from_to, join_notes
 
 __all__ = ["DAWID_SKENE", "MAJORITY", "add_consensus_rows", "majority_codes"]
 

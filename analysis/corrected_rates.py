@@ -1,7 +1,7 @@
 """Each subject's rate of affirmative verdicts: as a grader counts it, and as people would.
 
 The grader's verdicts on everything that it graded are corrected with the part that people labelled,
-in two ways (see `analysis.rate_formulas`). Rogan-Gladen takes its error rates from all subjects
+in two ways (see `evenhand.analysis.rate_formulas`). Rogan-Gladen takes its error rates from all subjects
 together: by subject they rest on a handful of units of the rarer verdict. That is wrong where a
 grader errs differently from subject to subject, so it is tested. PPI++ is computed by subject and
 takes nothing of the kind for granted.
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import BINARY, LabelMatrix
-from analysis.rate_formulas import RateSums, clipped, invert, rate_features
-from analysis.rate_order import add_order_rows
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.significance import bootstrap_p, holm
+from evenhand.analysis.encoding import BINARY, LabelMatrix
+from evenhand.analysis.rate_formulas import RateSums, clipped, invert, rate_features
+from evenhand.analysis.rate_order import add_order_rows
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.significance import bootstrap_p, holm
 
 __all__ = ["NOTHING_UNLABELLED", "NOT_INFORMATIVE", "add_corrected_rate_rows", "people_verdicts"]
 
@@ -58,7 +58,7 @@ def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Re
     units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
     labelled too. `rogan_gladen_bias` is by how much that correction misses people's own rate among
     these. Where the units table names no subject, all units are one. For the order of the subjects
-    see `analysis.rate_order`. Without people or without graders there is no row.
+    see `evenhand.analysis.rate_order`. Without people or without graders there is no row.
     """
     if not labels.humans or not labels.models:
         return

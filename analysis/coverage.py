@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import Coded, LabelMatrix
-from analysis.pairs import MIN_SHARED_UNITS, RunningMean
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.results import ResultRows, join_notes
+from evenhand.analysis.encoding import Coded, LabelMatrix
+from evenhand.analysis.pairs import MIN_SHARED_UNITS, RunningMean
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["COVERAGE", "UNSCORED_AS_DISAGREEMENT", "add_coverage_rows", "add_unscored_rows"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["DecisionRule"]
 

@@ -1,6 +1,6 @@
 """May a grader stand in, and from which probability: ceiling and thresholds on plain labels.
 
-Labels are as in `analysis.functions`; intervals are from the bootstrap, of clusters if given.
+Labels are as in `evenhand.analysis.functions`; intervals are from the bootstrap, of clusters if given.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.arrays import (
+from evenhand.analysis.arrays import (
     cluster_codes,
     coded_raters,
     encode_column,
     encode_labels,
     same_length,
 )
-from analysis.calibration import Kind, calibrate
-from analysis.ceiling import CEILING, add_ceiling_rows
-from analysis.encoded import Bootstrap
-from analysis.pairs import KappaMeans, deciding_kappa
-from analysis.probability_quality import calibration_error, recalibrated
-from analysis.results import ResultRows
-from analysis.scale import Level
-from analysis.threshold_sweep import OBJECTIVES
-from rubrics.errors import InputError
+from evenhand.analysis.calibration import Kind, calibrate
+from evenhand.analysis.ceiling import CEILING, add_ceiling_rows
+from evenhand.analysis.encoded import Bootstrap
+from evenhand.analysis.pairs import KappaMeans, deciding_kappa
+from evenhand.analysis.probability_quality import calibration_error, recalibrated
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.scale import Level
+from evenhand.analysis.threshold_sweep import OBJECTIVES
+from evenhand.rubrics.errors import InputError
 
 __all__ = [
     "CeilingDifference",
@@ -100,11 +100,11 @@ def human_ceiling(
 class TunedThreshold:
     """The threshold that matches a reference best, what it is worth, and whether to use it.
 
-    `low` and `high` bound the threshold (95%, see `analysis.threshold_sweep`); `value` is the
+    `low` and `high` bound the threshold (95%, see `evenhand.analysis.threshold_sweep`); `value` is the
     objective on the units tuned on, `corrected` the same less the optimism of tuning, `at_default`
     at the threshold in use; `held_out_gain` is tuned less default on clusters not tuned on,
     `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is "tuned",
-    "default" or "not_identifiable" (see `analysis.calibration`), and `reason` says why.
+    "default" or "not_identifiable" (see `evenhand.analysis.calibration`), and `reason` says why.
     """
 
     threshold: float
@@ -137,7 +137,7 @@ def tune_threshold(
     """Sweep every threshold of probabilities (units,) against verdicts (units,), exactly.
 
     `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see
-    `analysis.threshold_sweep.OBJECTIVES`); `clusters` (units,) are resampled, or else units.
+    `evenhand.analysis.threshold_sweep.OBJECTIVES`); `clusters` (units,) are resampled, or else units.
 
     >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
     >>> found = tune_threshold(positive, [p > 0.25 for p in positive])

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import LabelMatrix
-from analysis.ratios import ratio
-from analysis.resampling import Interval
-from analysis.results import ResultRows
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Interval
+from evenhand.analysis.results import ResultRows
 
 __all__ = ["MOST_LISTED", "Disagreement", "add_disagreement_rows"]
 

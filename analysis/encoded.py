@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.groups import agreeing_shares, coincidences
-from analysis.intervals import Interval, IntervalMethod
-from analysis.patterns import count_patterns
-from analysis.resampling import Resamples
-from analysis.scale import Level
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.groups import agreeing_shares, coincidences
+from evenhand.analysis.intervals import Interval, IntervalMethod
+from evenhand.analysis.patterns import count_patterns
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.scale import Level
 
 __all__ = ["Bootstrap", "alpha_interval", "fleiss_interval", "kappa_interval"]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.combine import Readings
-from analysis.scale import Level, Scale
-from analysis.unit_columns import UnitColumn, look_up
+from evenhand.analysis.combine import Readings
+from evenhand.analysis.scale import Level, Scale
+from evenhand.analysis.unit_columns import UnitColumn, look_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,7 @@ class LabelMatrix:
     `confidence` (units, raters) those of the likeliest category, NaN where unknown; `subject`,
     `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices` are the
     units columns that were asked for. `methods` and `draws` say how each rater's probabilities came
-    about (see `analysis.combine.Readings`).
+    about (see `evenhand.analysis.combine.Readings`).
     """
 
     scale: Scale

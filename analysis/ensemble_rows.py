@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.ceiling import add_ceiling_rows
-from analysis.consensus import majority_codes
-from analysis.encoding import Coded, LabelMatrix
-from analysis.ensembles import ENSEMBLE, Ensemble, with_ensembles
-from analysis.folds import fold_shares
-from analysis.groups import label_counts
-from analysis.pair_rows import add_humans_rows
-from analysis.pairs import (
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.ceiling import add_ceiling_rows
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import Coded, LabelMatrix
+from evenhand.analysis.ensembles import ENSEMBLE, Ensemble, with_ensembles
+from evenhand.analysis.folds import fold_shares
+from evenhand.analysis.groups import label_counts
+from evenhand.analysis.pair_rows import add_humans_rows
+from evenhand.analysis.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
     PairStatistic,
@@ -29,8 +29,8 @@ from analysis.pairs import (
     deciding_kappa,
     pair_statistics,
 )
-from analysis.resampling import Resamples
-from analysis.results import ResultRows, join_notes
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["AVERAGE", "BEST", "DIFFERENCE", "TOGETHER", "add_ensemble_rows"]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.consensus import majority_codes
-from analysis.encoding import Coded, LabelMatrix
-from analysis.groups import label_counts
-from rubrics.errors import InputError
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import Coded, LabelMatrix
+from evenhand.analysis.groups import label_counts
+from evenhand.rubrics.errors import InputError
 
 __all__ = [
     "ENSEMBLE",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from analysis.encoding import LabelMatrix
-from analysis.resampling import Resamples
-from analysis.results import ResultRows
-from analysis.slices import add_main_rows
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.slices import add_main_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.arrays import category_values, count_labels, encode_labels
-from analysis.groups import agreeing_shares, coincidences
-from analysis.scale import Level
-from analysis.standard_errors import fleiss_null_error, group_errors, kappa_errors
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.arrays import category_values, count_labels, encode_labels
+from evenhand.analysis.groups import agreeing_shares, coincidences
+from evenhand.analysis.scale import Level
+from evenhand.analysis.standard_errors import fleiss_null_error, group_errors, kappa_errors
 
 __all__ = [
     "Agreement",

@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import LabelMatrix
-from rubrics.errors import InputError
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.rubrics.errors import InputError
 
 __all__ = [
     "Dependability",

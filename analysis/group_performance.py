@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.consensus import majority_codes
-from analysis.encoding import BINARY, Coded
-from analysis.groups import label_counts
-from analysis.intervals import LEVEL
-from analysis.ratios import ratio
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows
-from analysis.significance import benjamini_hochberg, bootstrap_p
-from analysis.unit_columns import UnitColumn
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import BINARY, Coded
+from evenhand.analysis.groups import label_counts
+from evenhand.analysis.intervals import LEVEL
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.significance import benjamini_hochberg, bootstrap_p
+from evenhand.analysis.unit_columns import UnitColumn
 
 __all__ = ["GAP", "add_group_performance_rows"]
 

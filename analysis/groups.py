@@ -8,18 +8,18 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.encoding import Coded
-from analysis.pairs import (
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.pairs import (
     MAX_LISTED_RATERS,
     KappaMeans,
     alpha_levels,
     eligible_pairs,
     shared_units,
 )
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.results import ResultRows, join_notes
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = [
     "add_group_rows",

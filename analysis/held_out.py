@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.folds import folds
-from analysis.resampling import Resamples
-from analysis.threshold_sweep import OBJECTIVES, Candidates, Outcomes, best_of
+from evenhand.analysis.folds import folds
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.threshold_sweep import OBJECTIVES, Candidates, Outcomes, best_of
 
 __all__ = ["held_out_verdicts", "verdict_outcomes"]
 

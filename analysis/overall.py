@@ -9,9 +9,9 @@ from itertools import combinations, permutations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import BINARY, LabelMatrix
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
+from evenhand.analysis.encoding import BINARY, LabelMatrix
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["add_overall_rows", "exact_p", "kendall", "mid_ranks", "pearson", "spearman"]
 

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis import coefficients as c
-from analysis.encoding import Coded
-from analysis.pairs import (
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.pairs import (
     MAX_LISTED_RATERS,
     PairStatistic,
     eligible_pairs,
@@ -18,8 +18,8 @@ from analysis.pairs import (
     shared_units,
     table_chunks,
 )
-from analysis.resampling import Resamples
-from analysis.results import ResultRows, join_notes
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["add_humans_rows", "add_pair_rows"]
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import LabelMatrix
+from evenhand.analysis.encoding import LabelMatrix
 
 __all__ = ["pair_verdicts", "units_of_both_sides"]
 

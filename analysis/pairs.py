@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.encoding import Coded
-from analysis.resampling import Resamples
-from analysis.results import join_notes
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import join_notes
 
 __all__ = [
     "MAX_LISTED_RATERS",

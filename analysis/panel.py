@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from analysis.alternative_annotator import EPSILON
-from analysis.bias import BiasSettings
-from analysis.confidence_filter import ConfidenceRule
-from analysis.decision_rule import DecisionRule
-from analysis.disagreements import Disagreement
-from analysis.ensembles import check_ensembles
-from analysis.generalizability import VarianceComponents
-from analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
-from analysis.request import Request
-from analysis.resampling import IntervalMethod
-from analysis.results import ResultRow, ResultRows
-from analysis.scale import Scale
-from analysis.slices import members_of
-from analysis.verdicts import Verdict
-from analysis.verification import Verification
-from analysis.versions import one_version
-from rubrics.errors import InputError
-from study.tables import row_number, validate_ratings
+from evenhand.analysis.alternative_annotator import EPSILON
+from evenhand.analysis.bias import BiasSettings
+from evenhand.analysis.confidence_filter import ConfidenceRule
+from evenhand.analysis.decision_rule import DecisionRule
+from evenhand.analysis.disagreements import Disagreement
+from evenhand.analysis.ensembles import check_ensembles
+from evenhand.analysis.generalizability import VarianceComponents
+from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
+from evenhand.analysis.request import Request
+from evenhand.analysis.resampling import IntervalMethod
+from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.scale import Scale
+from evenhand.analysis.slices import members_of
+from evenhand.analysis.verdicts import Verdict
+from evenhand.analysis.verification import Verification
+from evenhand.analysis.versions import one_version
+from evenhand.rubrics.errors import InputError
+from evenhand.study.tables import row_number, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,10 +89,10 @@ def analyse(
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
     cluster and there are no subjects. `scales` declares each rubric's categories. `rule` says when
-    a grader may stand in for people (see `analysis.verdicts`). Intervals come from `resamples`
+    a grader may stand in for people (see `evenhand.analysis.verdicts`). Intervals come from `resamples`
     bootstrap draws of clusters: prompt pairs, the units column named by `cluster`, or with "unit"
     single units;
-    `interval_method` is "percentile" or "bca" (see `analysis.intervals`). `epsilon` is the handicap
+    `interval_method` is "percentile" or "bca" (see `evenhand.analysis.intervals`). `epsilon` is the handicap
     of the alternative annotator test.
 
     On request the main figures (people's agreement, each grader's with them, the ceiling
@@ -100,14 +100,14 @@ def analyse(
     every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
     at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
     The slices and groups of people are audited for bias too; `bias` says what the audit has to know
-    of groups and models (see `analysis.bias`).
+    of groups and models (see `evenhand.analysis.bias`).
 
     `variants` are units columns that tell variants of one question apart: how stable are labels
-    from one to the next (see `analysis.stability`)? A scale that is a `variant_of` another one
+    from one to the next (see `evenhand.analysis.stability`)? A scale that is a `variant_of` another one
     shows how stable raters are under that one, and nothing else unless people labelled under it.
     `groups` are units columns that say whom a unit is about: does a grader fail one group (see
-    `analysis.group_performance`)? `confidence` says which labels of a grader that gives
-    probabilities to keep (see `analysis.confidence_filter`).
+    `evenhand.analysis.group_performance`)? `confidence` says which labels of a grader that gives
+    probabilities to keep (see `evenhand.analysis.confidence_filter`).
 
     `excluded` names the people, with the reason, whose labels stay out; the main figures with them
     stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
@@ -115,9 +115,9 @@ def analyse(
 
     `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
     rubric, the versions whose ratings count; `usage` says what graders did and cost (see
-    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
+    `evenhand.analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
     are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
-    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
+    (see `evenhand.analysis.verification`). With `why` the variance of people's labels is split, too: do they
     differ by unit, by rater, or otherwise? With a `pool` of processes rubrics are analysed side by
     side there; they share nothing.
 

@@ -1,6 +1,6 @@
 """What a study of a given size can decide, said before people are paid.
 
-Where a formula is right it is used (`analysis.sample_size`); the rest is simulated: studies of
+Where a formula is right it is used (`evenhand.analysis.sample_size`); the rest is simulated: studies of
 binary verdicts in which every rater errs alike, independently given the unit.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.sample_size import ac1_half_width, kappa_half_width, rate_half_width
+from evenhand.analysis.sample_size import ac1_half_width, kappa_half_width, rate_half_width
 
 __all__ = [
     "STATISTICS",

@@ -2,7 +2,7 @@
 
 And what recalibration would bring: an isotonic curve from probability to share, fitted on some
 clusters and judged on others. How a probability came about (token probabilities, draws, stated)
-stands in every row; graders with several ways are parted before (`analysis.combine`).
+stands in every row; graders with several ways are parted before (`evenhand.analysis.combine`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import BINARY, LabelMatrix
-from analysis.folds import folds
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.thresholds import Reference, main_reference, probability_graders, references_of
+from evenhand.analysis.encoding import BINARY, LabelMatrix
+from evenhand.analysis.folds import folds
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.thresholds import Reference, main_reference, probability_graders, references_of
 
 __all__ = ["BINS", "add_probability_rows", "bin_of", "calibration_error", "recalibrated"]
 

@@ -1,6 +1,6 @@
 """Consensus, the alternative annotator test and repeats on plain labels.
 
-Labels are as in `analysis.functions`.
+Labels are as in `evenhand.analysis.functions`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis import latent_class as lc
-from analysis.alternative_annotator import EPSILON, AltTest, alt_test_codes
-from analysis.arrays import category_values, count_labels, encode_column, encode_labels, same_length
-from analysis.consensus import majority_codes
-from analysis.functions import Agreement, Weights, cohen_kappa
-from analysis.pairs import MIN_SHARED_UNITS
-from analysis.scale import Level
-from rubrics.errors import InputError
+from evenhand.analysis import latent_class as lc
+from evenhand.analysis.alternative_annotator import EPSILON, AltTest, alt_test_codes
+from evenhand.analysis.arrays import category_values, count_labels, encode_column, encode_labels, same_length
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.functions import Agreement, Weights, cohen_kappa
+from evenhand.analysis.pairs import MIN_SHARED_UNITS
+from evenhand.analysis.scale import Level
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["IntraRater", "Majority", "alt_test", "dawid_skene", "intra_rater", "majority"]
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analysis.ratios import ratio
+from evenhand.analysis.ratios import ratio
 
 __all__ = ["RateSums", "clipped", "invert", "rate_features"]
 

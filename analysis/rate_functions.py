@@ -2,7 +2,7 @@
 
 `reference` and `grades` are verdicts on the labelled units: people's (0, 1, or between the two
 where they part) and the grader's (0 or 1); `rest` are the grader's on the units that nobody
-labelled. See `analysis.rate_formulas` for the two corrections and what they take for granted.
+labelled. See `evenhand.analysis.rate_formulas` for the two corrections and what they take for granted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from analysis.arrays import cluster_codes, same_length
-from analysis.encoded import Bootstrap
-from analysis.intervals import LEVEL
-from analysis.patterns import distinct_rows
-from analysis.rate_formulas import RateSums, clipped, invert, rate_features
-from rubrics.errors import InputError
+from evenhand.analysis.arrays import cluster_codes, same_length
+from evenhand.analysis.encoded import Bootstrap
+from evenhand.analysis.intervals import LEVEL
+from evenhand.analysis.patterns import distinct_rows
+from evenhand.analysis.rate_formulas import RateSums, clipped, invert, rate_features
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["PredictionPowered", "RoganGladen", "ppi_plus_plus", "rogan_gladen"]
 

@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import BINARY
-from analysis.overall import kendall, mid_ranks
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRow, ResultRows, from_to
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.overall import kendall, mid_ranks
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRow, ResultRows, from_to
 
 __all__ = ["CHANGED", "add_order_rows"]
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis import coefficients as c
-from analysis.combine import combine_readings
-from analysis.encoding import encode
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.scale import Scale
-from analysis.unit_columns import UnitColumn, look_up
-from analysis.versions import one_version
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.combine import combine_readings
+from evenhand.analysis.encoding import encode
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.scale import Scale
+from evenhand.analysis.unit_columns import UnitColumn, look_up
+from evenhand.analysis.versions import one_version
 
 if TYPE_CHECKING:
     import pandas as pd

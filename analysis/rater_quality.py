@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.intervals import Interval
-from analysis.quality_rules import SHORTEST_RUN, USUAL_RULES, QualityRules, reasons
-from analysis.rater_measures import (
+from evenhand.analysis.intervals import Interval
+from evenhand.analysis.quality_rules import SHORTEST_RUN, USUAL_RULES, QualityRules, reasons
+from evenhand.analysis.rater_measures import (
     People,
     drift_of,
     longest_run,
     people_on,
     usual_longest_run,
 )
-from analysis.resampling import Resamples
-from analysis.scale import Scale
-from study.tables import validate_ratings
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.scale import Scale
+from evenhand.study.tables import validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.combine import Readings
-from analysis.encoding import LabelMatrix
-from analysis.intervals import MIN_CLUSTERS
-from analysis.pairs import MAX_LISTED_RATERS
-from analysis.resampling import Interval
-from analysis.results import ResultRows
+from evenhand.analysis.combine import Readings
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.intervals import MIN_CLUSTERS
+from evenhand.analysis.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.resampling import Interval
+from evenhand.analysis.results import ResultRows
 
 if TYPE_CHECKING:
     import pandas as pd

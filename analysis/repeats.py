@@ -1,6 +1,6 @@
 """Does a rater agree with themselves? From repeats: several draws of one unit in one order.
 
-Everything else in the analysis folds a rater's draws into one label first (`analysis.combine`).
+Everything else in the analysis folds a rater's draws into one label first (`evenhand.analysis.combine`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.combine import combine_readings
-from analysis.encoding import Coded, LabelMatrix, encode
-from analysis.pairs import deciding_kappa, mean_over_pairs, pair_statistics
-from analysis.resampling import Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.scale import Scale
-from analysis.unit_columns import look_up
+from evenhand.analysis.combine import combine_readings
+from evenhand.analysis.encoding import Coded, LabelMatrix, encode
+from evenhand.analysis.pairs import deciding_kappa, mean_over_pairs, pair_statistics
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.scale import Scale
+from evenhand.analysis.unit_columns import look_up
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.bias import BiasSettings
-from analysis.confidence_filter import ConfidenceRule
-from analysis.decision_rule import DecisionRule
-from analysis.resampling import IntervalMethod, Resamples
-from rubrics.errors import InputError
+from evenhand.analysis.bias import BiasSettings
+from evenhand.analysis.confidence_filter import ConfidenceRule
+from evenhand.analysis.decision_rule import DecisionRule
+from evenhand.analysis.resampling import IntervalMethod, Resamples
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """The options of `analysis.analyse`; `people` are the raters of every `column=value`."""
+    """The options of `evenhand.analysis.analyse`; `people` are the raters of every `column=value`."""
 
     units: pd.DataFrame | None
     cluster: str

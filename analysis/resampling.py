@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from analysis.intervals import INTERVAL_METHODS, Interval, IntervalMethod, interval
-from rubrics.errors import InputError
+from evenhand.analysis.intervals import INTERVAL_METHODS, Interval, IntervalMethod, interval
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["Interval", "IntervalMethod", "Numbers", "Resamples", "interval"]
 

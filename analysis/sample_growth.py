@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.results import ResultRow
+from evenhand.analysis.results import ResultRow
 
 __all__ = ["Bound", "clusters_for_width", "clusters_to_decide"]
 

@@ -1,7 +1,7 @@
 """How many units a test or an interval of agreement needs, where there is a formula for it.
 
 Two raters and a binary verdict; units are independent. What has no formula is simulated in
-`analysis.planning`.
+`evenhand.analysis.planning`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 __all__ = [
     "KappaTest",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
-    from rubrics import Rubric
+    from evenhand.rubrics import Rubric
 
 __all__ = ["Level", "Scale"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.bias import Finding, findings
-from analysis.ceiling import CEILING
-from analysis.coverage import COVERAGE
-from analysis.encoding import LabelMatrix
-from analysis.resampling import Interval
-from analysis.results import ResultRow, ResultRows, key_of
-from analysis.verdicts import JUDGEMENTS, Verdict
+from evenhand.analysis.bias import Finding, findings
+from evenhand.analysis.ceiling import CEILING
+from evenhand.analysis.coverage import COVERAGE
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.resampling import Interval
+from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.verdicts import JUDGEMENTS, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

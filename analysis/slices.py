@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.ceiling import CEILING, add_ceiling_rows
-from analysis.encoding import BINARY, Coded
-from analysis.groups import add_group_rows
-from analysis.pair_rows import add_humans_rows
-from analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
-from analysis.ratios import ratio
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.significance import benjamini_hochberg, bootstrap_p
-from analysis.unit_columns import UnitColumn
-from rubrics.errors import InputError
+from evenhand.analysis.ceiling import CEILING, add_ceiling_rows
+from evenhand.analysis.encoding import BINARY, Coded
+from evenhand.analysis.groups import add_group_rows
+from evenhand.analysis.pair_rows import add_humans_rows
+from evenhand.analysis.pairs import KappaMeans, alpha_levels, deciding_kappa
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.significance import benjamini_hochberg, bootstrap_p
+from evenhand.analysis.unit_columns import UnitColumn
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

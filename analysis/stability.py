@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.combine import combine_readings
-from analysis.consensus import majority_codes
-from analysis.encoding import BINARY, Coded, LabelMatrix, encode
-from analysis.groups import group_panel, label_counts
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.results import ResultRows
-from analysis.scale import Scale
-from analysis.unit_columns import UnitColumn
-from rubrics.errors import InputError
+from evenhand.analysis.combine import combine_readings
+from evenhand.analysis.consensus import majority_codes
+from evenhand.analysis.encoding import BINARY, Coded, LabelMatrix, encode
+from evenhand.analysis.groups import group_panel, label_counts
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.scale import Scale
+from evenhand.analysis.unit_columns import UnitColumn
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

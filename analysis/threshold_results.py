@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.combine import combine_readings, methods_apart
-from analysis.encoding import LabelMatrix, encode
-from analysis.pairs import KappaMeans
-from analysis.resampling import Resamples
-from analysis.results import ResultRows
-from analysis.scale import Scale
-from analysis.thresholds import (
+from evenhand.analysis.combine import combine_readings, methods_apart
+from evenhand.analysis.encoding import LabelMatrix, encode
+from evenhand.analysis.pairs import KappaMeans
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.scale import Scale
+from evenhand.analysis.thresholds import (
     Reference,
     add_threshold_rows,
     human_majority,
     probability_graders,
 )
-from analysis.versions import one_version
-from rubrics.errors import InputError
-from study.tables import validate_ratings
+from evenhand.analysis.versions import one_version
+from evenhand.rubrics.errors import InputError
+from evenhand.study.tables import validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def threshold_results(
     cluster: str = "pair",
     rubric_hashes: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of `analysis.thresholds` for one rubric, as in the `results` of `analyse`.
+    """The rows of `evenhand.analysis.thresholds` for one rubric, as in the `results` of `analyse`.
 
     `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
     are tuned to. No rows where nobody gave probabilities on the rubric. Raises InputError where

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.resampling import Interval, Resamples
+from evenhand.analysis.resampling import Interval, Resamples
 
 __all__ = [
     "OBJECTIVES",

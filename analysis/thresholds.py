@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.calibration import Calibration, calibrate, draws_needed
-from analysis.ceiling import CEILING, with_and_among_humans
-from analysis.encoding import BINARY, LabelMatrix
-from analysis.held_out import held_out_verdicts, verdict_outcomes
-from analysis.pairs import KappaMeans
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.threshold_sweep import OBJECTIVES
+from evenhand.analysis.calibration import Calibration, calibrate, draws_needed
+from evenhand.analysis.ceiling import CEILING, with_and_among_humans
+from evenhand.analysis.encoding import BINARY, LabelMatrix
+from evenhand.analysis.held_out import held_out_verdicts, verdict_outcomes
+from evenhand.analysis.pairs import KappaMeans
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.threshold_sweep import OBJECTIVES
 
 __all__ = [
     "AT_THRESHOLD",
@@ -100,7 +100,7 @@ def add_threshold_rows(
     """For every probability grader and reference: the tuned threshold and what it would bring.
 
     With at = objective: `threshold`; `threshold_recommended`, whose note begins with tuned, default
-    or not_identifiable (see `analysis.calibration`); `threshold_held_out_gain`. With at =
+    or not_identifiable (see `evenhand.analysis.calibration`); `threshold_held_out_gain`. With at =
     threshold: the objective at the tuned and the default one, and its `_corrected` form, which
     takes the optimism of tuning off; along the curve `threshold_curve_kappa` and `_agreement`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.resampling import Interval
-from analysis.results import ResultRows
+from evenhand.analysis.resampling import Interval
+from evenhand.analysis.results import ResultRows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.results import ResultRow
+from evenhand.analysis.results import ResultRow
 
 if TYPE_CHECKING:
-    from analysis.verdicts import Case
+    from evenhand.analysis.verdicts import Case
 
 __all__ = [
     "advice",

@@ -1,6 +1,6 @@
 """May a grader stand in for people? Decided from bounds of intervals, never from an estimate.
 
-- *may stand in*: it meets the rule (`analysis.decision_rule`) as it stands.
+- *may stand in*: it meets the rule (`evenhand.analysis.decision_rule`) as it stands.
 - *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
   was not chosen on.
 - *only with correction*: it falls short of people, errs to one side, or moves with the wording, but
@@ -17,14 +17,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from analysis import verdict_words as words
-from analysis.bias import Finding, flagged
-from analysis.ceiling import BASELINES, CEILING
-from analysis.coverage import COVERAGE
-from analysis.decision_rule import DecisionRule
-from analysis.encoding import BINARY, LabelMatrix
-from analysis.results import RESULTS_KEY, ResultRow, ResultRows
-from analysis.sample_growth import Bound, clusters_to_decide
+from evenhand.analysis import verdict_words as words
+from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.ceiling import BASELINES, CEILING
+from evenhand.analysis.coverage import COVERAGE
+from evenhand.analysis.decision_rule import DecisionRule
+from evenhand.analysis.encoding import BINARY, LabelMatrix
+from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.sample_growth import Bound, clusters_to_decide
 
 __all__ = ["CEILING_HELD_OUT", "JUDGEMENTS", "Judgement", "Verdict", "judge_graders"]
 

@@ -13,10 +13,10 @@ from itertools import combinations
 
 import numpy as np
 
-from analysis.encoding import Coded
-from analysis.groups import groups, label_counts
-from analysis.pairs import MAX_LISTED_RATERS
-from analysis.results import ResultRows
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.groups import groups, label_counts
+from evenhand.analysis.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.results import ResultRows
 
 __all__ = ["TOLERANCE", "Verification", "verify_estimates"]
 

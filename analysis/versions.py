@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

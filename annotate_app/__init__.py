@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from annotate_app.serve import command, serve
+from evenhand.annotate_app.serve import command, serve
 
 __all__ = ["command", "serve"]

@@ -9,6 +9,6 @@ _HOME = str(Path(__file__).resolve().parents[1])
 if _HOME not in sys.path:  # run from a checkout that is not installed
     sys.path.insert(0, _HOME)
 
-from annotate_app.page import show_page  # noqa: E402
+from evenhand.annotate_app.page import show_page  # noqa: E402
 
 show_page(sys.argv[1:])

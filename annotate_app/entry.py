@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from annotate_app import strings
-from annotate_app.login_form import ask_for_password
-from annotate_app.writing import show_complaint
-from rubrics.errors import InputError
-from study.access import accounts, sign_in
-from study.annotation import AnnotationDesk
-from study.session.admission import Admission, admit
+from evenhand.annotate_app import strings
+from evenhand.annotate_app.login_form import ask_for_password
+from evenhand.annotate_app.writing import show_complaint
+from evenhand.rubrics.errors import InputError
+from evenhand.study.access import accounts, sign_in
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.session.admission import Admission, admit
 
 __all__ = ["ask_for_entry", "current_rater"]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import streamlit as st
 from streamlit.components.v2 import component
 
-from annotate_app import strings
-from annotate_app.login_form import ask_for_password
-from annotate_app.writing import show_complaint
-from rubrics.errors import InputError
-from study import Study
-from study.access import Role
-from study.lead_access import LINK_PARAMETER, Visitor, log_in, open_link, visitor
+from evenhand.annotate_app import strings
+from evenhand.annotate_app.login_form import ask_for_password
+from evenhand.annotate_app.writing import show_complaint
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access import Role
+from evenhand.study.lead_access import LINK_PARAMETER, Visitor, log_in, open_link, visitor
 
 __all__ = ["forget_login", "is_asked_for", "require", "show_lead_entry"]
 
@@ -51,7 +51,7 @@ def show_lead_entry(study: Study) -> None:
     except InputError as error:
         _ask_for_login(study, str(error))
         return
-    from annotate_app.lead.pages import show_pages
+    from evenhand.annotate_app.lead.pages import show_pages
 
     show_pages(study)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from annotate_app import strings
+from evenhand.annotate_app import strings
 
 __all__ = ["ask_for_password"]
 

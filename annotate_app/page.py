@@ -7,17 +7,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from annotate_app import strings
-from annotate_app.entry import ask_for_entry, current_rater
-from annotate_app.lead_entry import is_asked_for, show_lead_entry
-from annotate_app.steps import show_step
-from annotate_app.unit_page import show_practice, show_units
-from annotate_app.watch import start_watch
-from annotate_app.writing import block, show, show_complaint
-from rubrics.errors import InputError
-from study import open_study
-from study.annotation import AnnotationDesk
-from study.session.steps import Sessions
+from evenhand.annotate_app import strings
+from evenhand.annotate_app.entry import ask_for_entry, current_rater
+from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
+from evenhand.annotate_app.steps import show_step
+from evenhand.annotate_app.unit_page import show_practice, show_units
+from evenhand.annotate_app.watch import start_watch
+from evenhand.annotate_app.writing import block, show, show_complaint
+from evenhand.rubrics.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.session.steps import Sessions
 
 __all__ = ["show_page"]
 

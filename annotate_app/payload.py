@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from annotate_app import strings
-from study.answers import CONFIDENCE_LEVELS, Answer, Flag
+from evenhand.annotate_app import strings
+from evenhand.study.answers import CONFIDENCE_LEVELS, Answer, Flag
 
 if TYPE_CHECKING:
-    from rubrics import Block, Option
-    from study import Study
-    from study.annotation import Sheet, Task
-    from study.answers import Receipt
+    from evenhand.rubrics import Block, Option
+    from evenhand.study import Study
+    from evenhand.study.annotation import Sheet, Task
+    from evenhand.study.answers import Receipt
 
 __all__ = ["Desk", "Look", "Setting", "View", "page_data", "read_look", "read_sent"]
 

@@ -1,4 +1,4 @@
-"""The pages before the labelling and after it: thin, over `study.session`."""
+"""The pages before the labelling and after it: thin, over `evenhand.study.session`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from annotate_app import step_strings as words
-from annotate_app.writing import block, heading, items, plain, show, show_complaint
-from rubrics import Rubric
-from study.session.admission import Admission
-from study.session.log import Standing
-from study.session.prolific import completion_url
-from study.session.steps import CHANCES, Sessions
+from evenhand.annotate_app import step_strings as words
+from evenhand.annotate_app.writing import block, heading, items, plain, show, show_complaint
+from evenhand.rubrics import Rubric
+from evenhand.study.session.admission import Admission
+from evenhand.study.session.log import Standing
+from evenhand.study.session.prolific import completion_url
+from evenhand.study.session.steps import CHANCES, Sessions
 
 __all__ = ["show_step"]
 

@@ -13,12 +13,12 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from annotate_app import strings
-from annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
-from study.annotation import AnnotationDesk, Answer
-from study.session.admission import Admission
-from study.session.prolific import completion_url
-from study.session.steps import Sessions
+from evenhand.annotate_app import strings
+from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
+from evenhand.study.annotation import AnnotationDesk, Answer
+from evenhand.study.session.admission import Admission
+from evenhand.study.session.prolific import completion_url
+from evenhand.study.session.steps import Sessions
 
 __all__ = ["show_practice", "show_units"]
 

@@ -13,8 +13,8 @@ import sys
 import threading
 from pathlib import Path
 
-from study import Study
-from study.progress import data_version
+from evenhand.study import Study
+from evenhand.study.progress import data_version
 
 __all__ = ["start_watch"]
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
+from evenhand.analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
 from benchmarks.documents import library_versions
 
 OUT = Path(__file__).parent.parent / "docs" / "performance.md"

@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from evenhand.demo.responses import demo_responses  # noqa: E402
-from study import create_study, open_study  # noqa: E402
-from study.annotation import AnnotationDesk  # noqa: E402
-from study.creation import StudyPlan, usual_rubrics  # noqa: E402
+from evenhand.study import create_study, open_study  # noqa: E402
+from evenhand.study.annotation import AnnotationDesk  # noqa: E402
+from evenhand.study.creation import StudyPlan, usual_rubrics  # noqa: E402
 from tests.annotate_app.conftest import (  # noqa: E402
     CLOCK,
     IS_NEXT,

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
-from analysis.bias.beside_people import BesidePeople
-from analysis.bias.calls import Calls
-from analysis.resampling import Resamples
+from evenhand.analysis.bias.beside_people import BesidePeople
+from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.resampling import Resamples
 from benchmarks.documents import library_versions
 
 OUT = Path(__file__).parent.parent / "docs" / "bias-audit.md"

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
-from analysis.calibration import calibrate
-from analysis.resampling import Resamples
-from analysis.threshold_sweep import OBJECTIVES, Outcomes, sweep
+from evenhand.analysis.calibration import calibrate
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.threshold_sweep import OBJECTIVES, Outcomes, sweep
 from benchmarks.documents import library_versions, simulate_and_write
 
 OUT = Path(__file__).parent.parent / "docs" / "calibration.md"

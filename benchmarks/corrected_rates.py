@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from analysis.intervals import interval
-from analysis.patterns import distinct_rows
-from analysis.rate_formulas import RateSums, clipped, invert, rate_features
-from analysis.resampling import Resamples
+from evenhand.analysis.intervals import interval
+from evenhand.analysis.patterns import distinct_rows
+from evenhand.analysis.rate_formulas import RateSums, clipped, invert, rate_features
+from evenhand.analysis.resampling import Resamples
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import library_versions, simulate_and_write
 

@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from analysis import coefficients as c
-from analysis.encoding import Coded
-from analysis.groups import group_panel, label_counts
-from analysis.intervals import interval
-from analysis.pairs import KappaMeans, pair_tables
-from analysis.patterns import distinct_rows
-from analysis.resampling import Resamples
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.groups import group_panel, label_counts
+from evenhand.analysis.intervals import interval
+from evenhand.analysis.pairs import KappaMeans, pair_tables
+from evenhand.analysis.patterns import distinct_rows
+from evenhand.analysis.resampling import Resamples
 from benchmarks.documents import library_versions, simulate_and_write
 
 OUT = Path(__file__).parent.parent / "docs" / "coverage.md"

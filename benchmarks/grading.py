@@ -70,9 +70,9 @@ def _server(port_to: Any) -> None:
 
 def _study(folder: Path, grades: int) -> Any:
     """A synthetic study with so many response units."""
-    from rubrics import load_rubric
-    from study import open_study
-    from study.creation import StudyPlan, create_study
+    from evenhand.rubrics import load_rubric
+    from evenhand.study import open_study
+    from evenhand.study.creation import StudyPlan, create_study
 
     pairs = grades // 2
     with (folder / "pairs.csv").open("w", newline="") as file:
@@ -104,7 +104,7 @@ def _memory() -> float:
 
 def _runner(url: str, grades: int) -> tuple[float, list[float]]:
     """(grades a second, memory at every hundredth) of the runner."""
-    from graders import grade
+    from evenhand.graders import grade
 
     memory: list[float] = []
     times: list[float] = []

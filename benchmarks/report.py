@@ -26,10 +26,10 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.documents import library_versions  # noqa: E402
 from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings  # noqa: E402
 from evenhand.demo.responses import demo_responses  # noqa: E402
-from rubrics import load_rubric  # noqa: E402
-from study import create_study, open_study  # noqa: E402
-from study.creation import StudyPlan, usual_rubrics  # noqa: E402
-from study.exchange import import_ratings  # noqa: E402
+from evenhand.rubrics import load_rubric  # noqa: E402
+from evenhand.study import create_study, open_study  # noqa: E402
+from evenhand.study.creation import StudyPlan, usual_rubrics  # noqa: E402
+from evenhand.study.exchange import import_ratings  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance-report.md"
 SEED = 7

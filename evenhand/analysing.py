@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from analysis import Analysis
-    from analysis.report import ReportContext
-    from study import Study
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.report import ReportContext
+    from evenhand.study import Study
 
 __all__ = ["add_analysis_options", "analyse_file", "analyse_source", "analyse_study"]
 
@@ -63,7 +63,7 @@ def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = F
 
     With `why` also where people's labels differ (see `analyse`).
     """
-    from study import open_study
+    from evenhand.study import open_study
 
     if source.is_dir():
         with open_study(source) as study:
@@ -76,10 +76,10 @@ def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = No
 
     Raises InputError where nothing is labelled yet.
     """
-    from analysis import BiasSettings, DecisionRule, Scale, analyse
-    from analysis.confidence_filter import ConfidenceRule
-    from rubrics.errors import InputError
-    from study.oversight import oversight
+    from evenhand.analysis import BiasSettings, DecisionRule, Scale, analyse
+    from evenhand.analysis.confidence_filter import ConfidenceRule
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study.oversight import oversight
 
     ratings = study.ratings()
     if ratings.empty:
@@ -128,10 +128,10 @@ def analyse_file(
     file: Path, arguments: argparse.Namespace, *, verify: bool = False, why: bool = False
 ) -> Analysed:
     """Analyse a ratings file on the scales that the command line declares."""
-    from analysis import DecisionRule, analyse
-    from analysis.report import ReportContext
-    from rubrics.errors import InputError
-    from study.tables import read_rater_columns, read_ratings
+    from evenhand.analysis import DecisionRule, analyse
+    from evenhand.analysis.report import ReportContext
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study.tables import read_rater_columns, read_ratings
 
     ratings, units = read_ratings(file)
     if ratings.empty:
@@ -184,9 +184,9 @@ def _prices(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
-    from analysis.report import ReportContext
+    from evenhand.analysis.report import ReportContext
     from evenhand.report_texts import quoted_remarks, quoted_texts
-    from study.pairs import prompts_noun
+    from evenhand.study.pairs import prompts_noun
 
     config, prompts = study.config, study.store.pairs()
     noun = prompts_noun(prompts)

@@ -17,7 +17,7 @@ def app_address(text: str) -> str:
     >>> app_address("https://label.example.org/study")
     'https://label.example.org/study/'
     """
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     try:
         parts = urlsplit(text)

@@ -11,7 +11,7 @@ from evenhand.terminal import console, print_table, working
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["add_verbs"]
 
@@ -35,8 +35,8 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _calibrate(arguments: argparse.Namespace) -> None:
-    from rubrics.errors import InputError
-    from study import open_study
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import open_study
 
     if arguments.threshold is not None:
         _check_threshold(arguments)
@@ -54,7 +54,7 @@ def _calibrate(arguments: argparse.Namespace) -> None:
 
 
 def _check_threshold(arguments: argparse.Namespace) -> None:
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     if not (arguments.write and arguments.rubric and arguments.grader):
         raise InputError("--threshold needs --write, and --rubric and --grader to say whose it is")
@@ -66,9 +66,9 @@ def _results(study: Study, arguments: argparse.Namespace) -> pd.DataFrame:
     """The threshold rows of the rubrics asked for."""
     import pandas as pd
 
-    from analysis import Scale
-    from analysis.threshold_results import threshold_results
-    from rubrics.errors import InputError
+    from evenhand.analysis import Scale
+    from evenhand.analysis.threshold_results import threshold_results
+    from evenhand.rubrics.errors import InputError
 
     if arguments.rubric and arguments.rubric not in study.rubrics:
         listed = ", ".join(study.rubrics)
@@ -92,8 +92,8 @@ def _results(study: Study, arguments: argparse.Namespace) -> pd.DataFrame:
 
 
 def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
-    from analysis import Analysis
-    from analysis.report import ReportContext, render_thresholds_text
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.report import ReportContext, render_thresholds_text
 
     context = ReportContext(
         name=study.config.name,
@@ -114,7 +114,7 @@ def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
 
 def _write(study: Study, results: pd.DataFrame, arguments: argparse.Namespace) -> None:
     """Put thresholds into study.toml: the one that was named, or those that win held out."""
-    from study.config import change_config
+    from evenhand.study.config import change_config
 
     if arguments.threshold is not None:
         chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}

@@ -10,9 +10,9 @@ from evenhand.analysing import add_analysis_options, analyse_source
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from analysis.bias import Finding
-    from analysis.results import ResultRow
-    from analysis.selection import Candidate
+    from evenhand.analysis.bias import Finding
+    from evenhand.analysis.results import ResultRow
+    from evenhand.analysis.selection import Candidate
 
 __all__ = ["add_verbs"]
 
@@ -47,7 +47,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _select(arguments: argparse.Namespace) -> None:
-    from analysis import rank_graders
+    from evenhand.analysis import rank_graders
 
     analysis, _ = analyse_source(arguments.source, arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -112,7 +112,7 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     """The rubric that is meant; it may be left out where there is one."""
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     if arguments.rubric is None:
         if len(rubrics) == 1:

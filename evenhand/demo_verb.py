@@ -23,7 +23,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def _demo(arguments: argparse.Namespace) -> int:
     from evenhand.report_verbs import report_study
-    from study import open_study
+    from evenhand.study import open_study
 
     say = console().print
     folder: Path = arguments.dir or default_folder(arguments.study)
@@ -38,7 +38,7 @@ def _demo(arguments: argparse.Namespace) -> int:
     say(f"Report (synthetic data): {out / 'report.html'}")
     if arguments.no_app:
         return 0
-    from annotate_app.serve import free_port, serve
+    from evenhand.annotate_app.serve import free_port, serve
 
     port = arguments.port or free_port()
     say("Starting the annotation page; stop it with Ctrl-C. Any rater code will do.")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from graders import GraderForecast, GraderSummary, RunSummary
-    from study import Study
+    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.study import Study
 
 __all__ = ["print_coverage", "print_forecast", "print_run", "print_stop"]
 

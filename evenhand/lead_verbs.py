@@ -68,8 +68,8 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def lead_link(folder: Path, url: str) -> str:
     """A link to the lead's pages of the app that stands at `url`."""
-    from study import open_study
-    from study.lead_access import LINK_PARAMETER, new_link_token
+    from evenhand.study import open_study
+    from evenhand.study.lead_access import LINK_PARAMETER, new_link_token
 
     address = app_address(url)
     with open_study(folder) as study:
@@ -87,9 +87,9 @@ def _lead(arguments: argparse.Namespace) -> None:
 
 
 def _progress(arguments: argparse.Namespace) -> None:
-    from study import open_study
-    from study.oversight import oversight
-    from study.progress import rater_progress, rubric_progress, time_left
+    from evenhand.study import open_study
+    from evenhand.study.oversight import oversight
+    from evenhand.study.progress import rater_progress, rubric_progress, time_left
 
     with open_study(arguments.dir) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
@@ -103,8 +103,8 @@ def _progress(arguments: argparse.Namespace) -> None:
 
 
 def _pause(arguments: argparse.Namespace) -> None:
-    from study import open_study
-    from study.oversight import pause, resume
+    from evenhand.study import open_study
+    from evenhand.study.oversight import pause, resume
 
     with open_study(arguments.dir) as study:
         if arguments.resume:
@@ -120,8 +120,8 @@ def _pause(arguments: argparse.Namespace) -> None:
 
 def _quality(arguments: argparse.Namespace) -> None:
     from evenhand.rater_quality import stop_flagged, study_quality
-    from study import open_study
-    from study.tables import write_table
+    from evenhand.study import open_study
+    from evenhand.study.tables import write_table
 
     with open_study(arguments.dir) as study:
         table = study_quality(study)
@@ -143,8 +143,8 @@ def _quality(arguments: argparse.Namespace) -> None:
 
 
 def _exclude(arguments: argparse.Namespace) -> None:
-    from study import open_study
-    from study.oversight import exclude, readmit
+    from evenhand.study import open_study
+    from evenhand.study.oversight import exclude, readmit
 
     act = readmit if arguments.readmit else exclude
     with open_study(arguments.dir) as study:
@@ -159,10 +159,10 @@ def _exclude(arguments: argparse.Namespace) -> None:
 
 
 def _adjudicate(arguments: argparse.Namespace) -> None:
-    from rubrics.errors import InputError
-    from study import open_study
-    from study.adjudication import disagreements, import_decisions, queue_table
-    from study.tables import read_table, write_table
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import open_study
+    from evenhand.study.adjudication import disagreements, import_decisions, queue_table
+    from evenhand.study.tables import read_table, write_table
 
     if arguments.decisions and not arguments.by:
         raise InputError("say whose decisions these are: --by NAME")

@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     try:
         return int(arguments.run(arguments) or EXIT_OK)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from analysis import Analysis
-    from analysis.generalizability import VarianceComponents
-    from analysis.results import ResultRow
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.generalizability import VarianceComponents
+    from evenhand.analysis.results import ResultRow
 
 __all__ = ["describe_pilot"]
 
@@ -55,7 +55,7 @@ def _print_components(rubric: str, found: VarianceComponents) -> None:
 
 
 def _print_raters(found: VarianceComponents) -> None:
-    from analysis import d_study
+    from evenhand.analysis import d_study
 
     rows = [
         (str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}")
@@ -66,7 +66,7 @@ def _print_raters(found: VarianceComponents) -> None:
 
 def _print_intervals(analysis: Analysis, arguments: argparse.Namespace) -> None:
     """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
-    from analysis.sample_growth import clusters_for_width
+    from evenhand.analysis.sample_growth import clusters_for_width
 
     rows = []
     for row in _wanted(analysis, arguments.statistic):

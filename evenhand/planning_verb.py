@@ -10,7 +10,7 @@ from evenhand.analysing import add_analysis_options, analyse_source
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from analysis import Scenario
+    from evenhand.analysis import Scenario
 
 __all__ = ["add_verbs"]
 
@@ -63,8 +63,8 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
-    from analysis import Scenario
-    from rubrics.errors import InputError
+    from evenhand.analysis import Scenario
+    from evenhand.rubrics.errors import InputError
 
     limits = {
         "--half-width": (arguments.half_width, 0.0, 1.0),
@@ -93,14 +93,14 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
 
 def _units_per_pair(arguments: argparse.Namespace) -> float:
     """How many independent units a pair with its subjects' answers is worth."""
-    from analysis.planning import design_effect
+    from evenhand.analysis.planning import design_effect
 
     subjects: int = arguments.subjects
     return subjects / design_effect(subjects, arguments.likeness)
 
 
 def _print_widths(scenario: Scenario, arguments: argparse.Namespace) -> None:
-    from analysis import half_width, pass_chance
+    from evenhand.analysis import half_width, pass_chance
 
     worth = _units_per_pair(arguments)
     rows = []
@@ -123,7 +123,7 @@ def _print_widths(scenario: Scenario, arguments: argparse.Namespace) -> None:
 def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
     import math
 
-    from analysis import units_needed
+    from evenhand.analysis import units_needed
 
     found = units_needed(arguments.statistic, arguments.half_width, scenario)
     wanted = f"{arguments.statistic} to within {arguments.half_width:g}"
@@ -141,7 +141,7 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
 
 
 def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
-    from analysis.planning import units_to_pass
+    from evenhand.analysis.planning import units_to_pass
 
     found = units_to_pass(scenario, margin=arguments.margin, power=arguments.power)
     what = (

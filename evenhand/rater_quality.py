@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import Scale
-from analysis.quality_rules import QualityRules
-from analysis.rater_quality import rater_quality
-from study import Study
-from study.oversight import exclude, oversight
-from study.session.attention import attention_results
+from evenhand.analysis import Scale
+from evenhand.analysis.quality_rules import QualityRules
+from evenhand.analysis.rater_quality import rater_quality
+from evenhand.study import Study
+from evenhand.study.oversight import exclude, oversight
+from evenhand.study.session.attention import attention_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ STOPPED_BY = "quality rule"
 
 
 def study_quality(study: Study) -> pd.DataFrame:
-    """`analysis.rater_quality` of a study, with a column `excluded`: the reason, or ""."""
+    """`evenhand.analysis.rater_quality` of a study, with a column `excluded`: the reason, or ""."""
     config = study.config
     exclusions = oversight(study.store).exclusions
     table = rater_quality(

@@ -97,9 +97,9 @@ def _dollars(text: str) -> float:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
-    from annotate_app.serve import free_port, serve
-    from rubrics.errors import InputError
-    from study import open_study
+    from evenhand.annotate_app.serve import free_port, serve
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import open_study
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is no port; take one from 1024 to 65535")
@@ -122,9 +122,9 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from graders import Choice, forecast, grade
-    from rubrics.errors import InputError
-    from study import open_study
+    from evenhand.graders import Choice, forecast, grade
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import open_study
 
     if arguments.cancel and not arguments.batch:
         raise InputError("--cancel ends batches; add --batch")
@@ -169,8 +169,8 @@ def _grade(arguments: argparse.Namespace) -> int:
 
 
 def _respond(arguments: argparse.Namespace) -> int:
-    from graders import respond
-    from study import open_study
+    from evenhand.graders import respond
+    from evenhand.study import open_study
 
     with open_study(arguments.dir) as study, progress_bar("responding") as progress:
         summary = respond(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analysis.disagreements import Disagreement
-    from study import Study
+    from evenhand.analysis.disagreements import Disagreement
+    from evenhand.study import Study
 
 __all__ = ["quoted_remarks", "quoted_texts"]
 
@@ -25,7 +25,7 @@ def quoted_texts(study: Study, disagreements: list[Disagreement]) -> UnitTexts:
 
 def quoted_remarks(study: Study, disagreements: list[Disagreement]) -> UnitTexts:
     """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
-    from study.remarks import remarks_table
+    from evenhand.study.remarks import remarks_table
 
     wanted = {(each.rubric, each.unit_id) for each in disagreements}
     said: UnitTexts = {}

@@ -10,8 +10,8 @@ from evenhand.analysing import add_analysis_options, analyse_file, analyse_study
 from evenhand.terminal import console, print_table
 
 if TYPE_CHECKING:
-    from analysis import Analysis
-    from study import Study
+    from evenhand.analysis import Analysis
+    from evenhand.study import Study
 
 __all__ = ["add_verbs", "report_study"]
 
@@ -30,7 +30,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    from study import open_study
+    from evenhand.study import open_study
 
     with open_study(arguments.dir) as study:
         out = report_study(study, arguments.out or arguments.dir / "report")
@@ -39,7 +39,7 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
-    from analysis.report import prepare_drawing, write_report
+    from evenhand.analysis.report import prepare_drawing, write_report
     from evenhand.workers import workers
 
     with workers(meanwhile=prepare_drawing) as pool:
@@ -50,7 +50,7 @@ def report_study(study: Study, out: Path) -> Path:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from analysis.report import render_table_text, write_report
+    from evenhand.analysis.report import render_table_text, write_report
 
     out = arguments.out
     analysis, context = analyse_file(arguments.file, arguments, verify=out is not None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

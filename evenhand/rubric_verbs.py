@@ -39,7 +39,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _list(_arguments: argparse.Namespace) -> None:
-    from rubrics import load_rubric, shipped_rubrics
+    from evenhand.rubrics import load_rubric, shipped_rubrics
 
     rows = []
     for name in shipped_rubrics():
@@ -50,7 +50,7 @@ def _list(_arguments: argparse.Namespace) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> None:
-    from rubrics import load_rubric
+    from evenhand.rubrics import load_rubric
 
     rubric = load_rubric(arguments.rubric)
     prompt = rubric.for_prompt({name: f"[{name}]" for name in rubric.variables})
@@ -58,7 +58,7 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    from rubrics.importing import import_prompts, write_rubrics
+    from evenhand.rubrics.importing import import_prompts, write_rubrics
 
     affirmative = dict(_affirmative(text) for text in arguments.affirmative)
     imported = import_prompts(arguments.file, affirmative)
@@ -72,7 +72,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     name, equals, keys = text.partition("=")
     if not equals or not keys:

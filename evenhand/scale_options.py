@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis import Scale
-    from rubrics import Rubric
+    from evenhand.analysis import Scale
+    from evenhand.rubrics import Rubric
 
 __all__ = ["add_scale_options", "declared_scales", "keys_in", "with_units"]
 
@@ -28,8 +28,8 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
 
 def with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The units file, plus what the ratings file itself says of its units."""
-    from rubrics.errors import InputError
-    from study.tables import read_table, row_number
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study.tables import read_table, row_number
 
     units = read_table(path)
     if "unit_id" not in units:
@@ -68,7 +68,7 @@ def declared_scales(
 
 def _known_rubric(name: str) -> Rubric | None:
     """A shipped rubric, or one from a file; None where the name is neither."""
-    from rubrics import load_rubric, shipped_rubrics
+    from evenhand.rubrics import load_rubric, shipped_rubrics
 
     if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
         return load_rubric(name)
@@ -77,8 +77,8 @@ def _known_rubric(name: str) -> Rubric | None:
 
 def _rows_of(ratings: pd.DataFrame, wanted: str, *, declared: bool) -> pd.DataFrame:
     """The rows of one rubric; a file without rubrics is all of the one that is named."""
-    from rubrics import load_rubric
-    from rubrics.errors import InputError
+    from evenhand.rubrics import load_rubric
+    from evenhand.rubrics.errors import InputError
 
     rubric = _known_rubric(wanted)
     name = wanted if rubric is None else rubric.name
@@ -98,8 +98,8 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
     """The scale as declared on the command line, else by the rubric, else the labels seen."""
     from dataclasses import replace
 
-    from analysis import Scale
-    from rubrics.errors import InputError
+    from evenhand.analysis import Scale
+    from evenhand.rubrics.errors import InputError
 
     rubric = _known_rubric(arguments.rubric or name)
     categories = tuple(keys_in(arguments.categories))
@@ -130,7 +130,7 @@ def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) ->
 
 
 def _sides(text: str) -> dict[str, str]:
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     keys = keys_in(text)
     if len(set(keys)) != 2:

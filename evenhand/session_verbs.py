@@ -15,8 +15,8 @@ from evenhand.terminal import console, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study import Study
-    from study.session.steps import Sessions
+    from evenhand.study import Study
+    from evenhand.study.session.steps import Sessions
 
 __all__ = ["add_verbs"]
 
@@ -89,10 +89,10 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _invite(arguments: argparse.Namespace) -> int:
-    from rubrics.errors import InputError
-    from study import open_study
-    from study.session.admission import make_invites, new_code, revoke_invites
-    from study.session.prolific import study_url
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import open_study
+    from evenhand.study.session.admission import make_invites, new_code, revoke_invites
+    from evenhand.study.session.prolific import study_url
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
@@ -117,7 +117,7 @@ def _invite(arguments: argparse.Namespace) -> int:
 
 
 def _check_prolific(study: Study) -> None:
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     if study.config.prolific is None:
         raise InputError(
@@ -127,8 +127,8 @@ def _check_prolific(study: Study) -> None:
 
 
 def _account(arguments: argparse.Namespace) -> int:
-    from study import open_study
-    from study.access import disable_account, set_account
+    from evenhand.study import open_study
+    from evenhand.study.access import disable_account, set_account
 
     with open_study(arguments.dir) as study:
         if arguments.action == "disable":
@@ -144,7 +144,7 @@ def _password() -> str:
     """From the environment, a pipe, or a person - never from the command line, which others see."""
     from getpass import getpass
 
-    from rubrics.errors import InputError
+    from evenhand.rubrics.errors import InputError
 
     if given := os.environ.get(PASSWORD_VARIABLE):
         return given
@@ -157,9 +157,9 @@ def _password() -> str:
 
 
 def _session(arguments: argparse.Namespace) -> int:
-    from study import open_study
-    from study.session.prolific import rater_of, released_submissions
-    from study.session.steps import Sessions
+    from evenhand.study import open_study
+    from evenhand.study.session.prolific import rater_of, released_submissions
+    from evenhand.study.session.steps import Sessions
 
     with open_study(arguments.dir) as study:
         sessions = Sessions(study)
@@ -182,11 +182,11 @@ def _session(arguments: argparse.Namespace) -> int:
 
 
 def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
-    from study.formats import write_table
-    from study.session.attention import attention_results
-    from study.session.background import raters_table
-    from study.session.prolific import participants_table
-    from study.session.times import session_times
+    from evenhand.study.formats import write_table
+    from evenhand.study.session.attention import attention_results
+    from evenhand.study.session.background import raters_table
+    from evenhand.study.session.prolific import participants_table
+    from evenhand.study.session.times import session_times
 
     tables: dict[str, Callable[[], pd.DataFrame]] = {
         "times": lambda: session_times(study, sessions),

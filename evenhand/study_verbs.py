@@ -11,7 +11,7 @@ from evenhand.terminal import console, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["add_verbs"]
 
@@ -69,10 +69,10 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _new(arguments: argparse.Namespace) -> None:
-    from rubrics import load_rubric
-    from rubrics.errors import InputError
-    from study import create_study, open_study
-    from study.creation import StudyPlan, usual_rubrics
+    from evenhand.rubrics import load_rubric
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import create_study, open_study
+    from evenhand.study.creation import StudyPlan, usual_rubrics
 
     if arguments.raters < 1:
         raise InputError("--raters must be 1 or more")
@@ -112,8 +112,8 @@ def _next_steps(folder: Path, *, has_responses: bool) -> None:
 
 
 def _extend(arguments: argparse.Namespace) -> None:
-    from study import extend_sample, open_study
-    from study.pairs import prompts_noun
+    from evenhand.study import extend_sample, open_study
+    from evenhand.study.pairs import prompts_noun
 
     with open_study(arguments.dir) as study:
         before = study.config.sample.pairs
@@ -125,8 +125,8 @@ def _extend(arguments: argparse.Namespace) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    from study import open_study
-    from study.tables import read_table
+    from evenhand.study import open_study
+    from evenhand.study.tables import read_table
 
     with open_study(arguments.dir) as study:
         kind = arguments.kind
@@ -140,7 +140,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _import_responses(study: Study, file: Path) -> None:
-    from study.pairs import read_responses
+    from evenhand.study.pairs import read_responses
 
     frame = read_responses(file, study.store.pairs())
     new = study.store.add_responses(frame)
@@ -152,8 +152,8 @@ def _import_responses(study: Study, file: Path) -> None:
 
 
 def _import_ratings(study: Study, file: Path) -> None:
-    from study.exchange import import_ratings
-    from study.tables import read_ratings
+    from evenhand.study.exchange import import_ratings
+    from evenhand.study.tables import read_ratings
 
     ratings, _ = read_ratings(file)
     new, known = import_ratings(study, ratings, file.name)
@@ -163,10 +163,10 @@ def _import_ratings(study: Study, file: Path) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from rubrics.errors import InputError
-    from study import open_study
-    from study.remarks import remarks_table
-    from study.tables import write_table
+    from evenhand.rubrics.errors import InputError
+    from evenhand.study import open_study
+    from evenhand.study.remarks import remarks_table
+    from evenhand.study.tables import write_table
 
     if not (arguments.out or arguments.units or arguments.remarks):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
@@ -199,7 +199,7 @@ def _exported_units(study: Study) -> pd.DataFrame:
 
 def describe_study(study: Study) -> None:
     """The sample against the whole, the work it means, and what it can decide."""
-    from study.pairs import prompts_noun
+    from evenhand.study.pairs import prompts_noun
 
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
@@ -229,7 +229,7 @@ def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -
 
 
 def _print_workload(study: Study) -> None:
-    from study.workload import workload
+    from evenhand.study.workload import workload
 
     say = console().print
     load = workload(study)
@@ -256,7 +256,7 @@ def _print_workload(study: Study) -> None:
 
 
 def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
-    from analysis.planning import study_precision
+    from evenhand.analysis.planning import study_precision
 
     cluster = study.config.analysis.cluster
     clustered = cluster in sampled  # prompts on one thing resemble one another

@@ -15,7 +15,7 @@ from multiprocessing.context import BaseContext
 from types import ModuleType
 from typing import Any
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["workers"]
 
@@ -23,7 +23,7 @@ _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
 _MOST = 61  # processes that Windows can wait for
 _IMPORTED = [
-    "analysis.one_rubric",
+    "evenhand.analysis.one_rubric",
     "krippendorff",
     "pandas",
     "scipy.stats",

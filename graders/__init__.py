@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graders.dry_run import GraderForecast, forecast
-from graders.planning import Choice
-from graders.runner import GraderSummary, RunSummary, grade
-from graders.spec import GraderSpec, parse_spec
-from graders.subjects import ResponseSummary, respond
+from evenhand.graders.dry_run import GraderForecast, forecast
+from evenhand.graders.planning import Choice
+from evenhand.graders.runner import GraderSummary, RunSummary, grade
+from evenhand.graders.spec import GraderSpec, parse_spec
+from evenhand.graders.subjects import ResponseSummary, respond
 
 __all__ = [
     "Choice",

@@ -16,18 +16,18 @@ from typing import Any, TypeVar
 
 import anyio
 
-from graders.batch_chunks import Chunker, under_way
-from graders.batch_end import BatchResult
-from graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
-from graders.jobs import GradeJob
-from graders.live import FAILURES_IN_A_ROW, LiveRun, Pace
-from graders.money import OverBudget, Purse, Tariff, usage_facts
-from graders.outcome import Outcome, Reply
-from graders.plan import Question
-from graders.provenance import origin
-from graders.scrub import Scrubber
-from study.batches import BatchLedger, Chunk, Place
-from study.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from evenhand.graders.batch_chunks import Chunker, under_way
+from evenhand.graders.batch_end import BatchResult
+from evenhand.graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
+from evenhand.graders.jobs import GradeJob
+from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun, Pace
+from evenhand.graders.money import OverBudget, Purse, Tariff, usage_facts
+from evenhand.graders.outcome import Outcome, Reply
+from evenhand.graders.plan import Question
+from evenhand.graders.provenance import origin
+from evenhand.graders.scrub import Scrubber
+from evenhand.study.batches import BatchLedger, Chunk, Place
+from evenhand.study.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 
 __all__ = ["BatchRun"]
 

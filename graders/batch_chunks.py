@@ -10,11 +10,11 @@ from typing import Any
 
 import anyio
 
-from graders.batch_end import BatchLimits
-from graders.jobs import GradeJob
-from graders.money import Purse, Tariff
-from graders.plan import Question
-from study.batches import Chunk, Place
+from evenhand.graders.batch_end import BatchLimits
+from evenhand.graders.jobs import GradeJob
+from evenhand.graders.money import Purse, Tariff
+from evenhand.graders.plan import Question
+from evenhand.study.batches import Chunk, Place
 
 __all__ = ["Chunker", "under_way"]
 

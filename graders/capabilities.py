@@ -9,9 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from graders.draws import binomial_interval
-from graders.settings import Settings
-from graders.spec import GraderSpec
+from evenhand.graders.draws import binomial_interval
+from evenhand.graders.settings import Settings
+from evenhand.graders.spec import GraderSpec
 
 __all__ = ["about_retirement", "warnings_about"]
 
@@ -21,7 +21,7 @@ _FEW_DRAWS = 30
 def warnings_about(spec: GraderSpec, settings: Settings, today: date | None = None) -> list[str]:
     """One sentence for everything a user should know before paying.
 
-    >>> from graders.spec import parse_spec
+    >>> from evenhand.graders.spec import parse_spec
     >>> for sentence in warnings_about(
     ...     parse_spec("openai:gpt-5"), Settings("logprobs"), date(2026, 11, 21)
     ... ):
@@ -89,5 +89,5 @@ def _entry(spec: GraderSpec) -> dict[str, Any]:
 
 @cache
 def _table() -> tuple[dict[str, Any], ...]:
-    text = files("graders").joinpath("capabilities.toml").read_text("utf-8")
+    text = files("evenhand.graders").joinpath("capabilities.toml").read_text("utf-8")
     return tuple(tomllib.loads(text)["models"])

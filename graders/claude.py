@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from graders.batch_end import BatchEnd
-from graders.capabilities import about_retirement
-from graders.failures import failure_of, json_object
-from graders.outcome import BeforeSending, Identity, Outcome, Reply
-from graders.scrub import Scrubber, key_from_environment
-from graders.settings import Settings
-from graders.spec import GraderSpec
-from graders.transport import pooled
-from graders.verbalised import asking_for_percent, percent_schema, read_percent
-from rubrics import PromptText, Rubric
-from rubrics.errors import InputError
+from evenhand.graders.batch_end import BatchEnd
+from evenhand.graders.capabilities import about_retirement
+from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
+from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.graders.settings import Settings
+from evenhand.graders.spec import GraderSpec
+from evenhand.graders.transport import pooled
+from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
+from evenhand.rubrics import PromptText, Rubric
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -188,7 +188,7 @@ class ClaudeGrader:
         return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
-        from graders.claude_batch import ClaudeBatches
+        from evenhand.graders.claude_batch import ClaudeBatches
 
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 

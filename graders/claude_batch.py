@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
-from graders.failures import failure_of
-from graders.scrub import Scrubber
-from graders.spec import GraderSpec
-from study.batches import Chunk
+from evenhand.graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
+from evenhand.graders.failures import failure_of
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec
+from evenhand.study.batches import Chunk
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

@@ -7,8 +7,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graders.outcome import Outcome
-from rubrics import Rubric
+from evenhand.graders.outcome import Outcome
+from evenhand.rubrics import Rubric
 
 if TYPE_CHECKING:
     import pandas as pd

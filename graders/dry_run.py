@@ -8,13 +8,13 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from graders.capabilities import warnings_about
-from graders.planning import Choice, GraderPlan, plan_grading
-from graders.scrub import Scrubber
-from rubrics import PromptText
+from evenhand.graders.capabilities import warnings_about
+from evenhand.graders.planning import Choice, GraderPlan, plan_grading
+from evenhand.graders.scrub import Scrubber
+from evenhand.rubrics import PromptText
 
 if TYPE_CHECKING:
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["GraderForecast", "forecast"]
 
@@ -44,7 +44,7 @@ def forecast(
 
 
 def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
-    from graders.money import Tariff
+    from evenhand.graders.money import Tariff
 
     if plan.spec.provider == "baseline":
         return GraderForecast(
@@ -83,11 +83,11 @@ def _prompts(study: Study, plan: GraderPlan) -> Iterator[PromptText]:
 
 def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
     if plan.spec.provider == "anthropic":
-        from graders.claude import build_request
+        from evenhand.graders.claude import build_request
 
         return build_request(plan.spec.model, prompt, plan.settings.method)
-    from graders.openai_chat import build_request as build_chat_request
-    from graders.openai_chat import first_shape
+    from evenhand.graders.openai_chat import build_request as build_chat_request
+    from evenhand.graders.openai_chat import first_shape
 
     shape = first_shape(plan.spec, plan.settings)
     return build_chat_request(plan.spec.model, prompt, shape, plan.settings.method)

@@ -15,8 +15,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graders.scrub import Scrubber
-from graders.spec import GraderSpec
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState

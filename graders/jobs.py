@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graders.draws import as_draw
-from graders.outcome import BeforeSending, Grader, Outcome, Reply
-from graders.plan import Question, Work
-from graders.provenance import failed_grade, grade_of, replied, sent
-from rubrics import PromptText
-from study.grades import GradeAttempt
+from evenhand.graders.draws import as_draw
+from evenhand.graders.outcome import BeforeSending, Grader, Outcome, Reply
+from evenhand.graders.plan import Question, Work
+from evenhand.graders.provenance import failed_grade, grade_of, replied, sent
+from evenhand.rubrics import PromptText
+from evenhand.study.grades import GradeAttempt
 
 if TYPE_CHECKING:
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["GradeJob", "Job", "Record"]
 

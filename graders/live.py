@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 import anyio.lowlevel
 
-from graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
-from graders.jobs import Job
-from graders.money import Purse, Tariff, usage_facts
-from graders.outcome import Reply
-from graders.provenance import origin
-from graders.scrub import Scrubber
-from graders.throttle import Throttle
-from study.grades import TRANSIENT_REASONS, utc_now
+from evenhand.graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
+from evenhand.graders.jobs import Job
+from evenhand.graders.money import Purse, Tariff, usage_facts
+from evenhand.graders.outcome import Reply
+from evenhand.graders.provenance import origin
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.throttle import Throttle
+from evenhand.study.grades import TRANSIENT_REASONS, utc_now
 
 if TYPE_CHECKING:
-    from rubrics import PromptText
+    from evenhand.rubrics import PromptText
 
 __all__ = ["FAILURES_IN_A_ROW", "LiveRun", "Pace", "run_all"]
 

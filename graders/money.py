@@ -16,8 +16,8 @@ from typing import Any
 
 import anyio
 
-from graders.failures import Stopped
-from graders.spec import GraderSpec
+from evenhand.graders.failures import Stopped
+from evenhand.graders.spec import GraderSpec
 
 __all__ = ["OverBudget", "Purse", "Tariff", "Tokens", "usage_facts"]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from graders.lexical import LexicalGrader
-from graders.plan import Question, Work
-from graders.provenance import grade_of, tool_version
-from study.grades import GradeAttempt
+from evenhand.graders.lexical import LexicalGrader
+from evenhand.graders.plan import Question, Work
+from evenhand.graders.provenance import grade_of, tool_version
+from evenhand.study.grades import GradeAttempt
 
 if TYPE_CHECKING:
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["OfflineRun"]
 

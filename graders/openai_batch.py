@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
-from graders.failures import Transient, failure_of
-from graders.scrub import Scrubber
-from graders.spec import GraderSpec
-from study.batches import Chunk
+from evenhand.graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
+from evenhand.graders.failures import Transient, failure_of
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec
+from evenhand.study.batches import Chunk
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

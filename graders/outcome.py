@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from graders.batch_end import BatchEnd
-from graders.settings import Settings
-from graders.spec import GraderSpec
-from rubrics import PromptText, Rubric
+from evenhand.graders.batch_end import BatchEnd
+from evenhand.graders.settings import Settings
+from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics import PromptText, Rubric
 
 __all__ = ["BeforeSending", "Grader", "Identity", "Outcome", "Reply"]
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rubrics import Rubric
+from evenhand.rubrics import Rubric
 
 if TYPE_CHECKING:
-    from study.store import Store
+    from evenhand.study.store import Store
 
 __all__ = ["Question", "Work", "open_work"]
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graders.plan import Work, open_work
-from graders.scrub import Scrubber
-from graders.settings import Settings, rater_id
-from graders.spec import GraderSpec, parse_spec
-from rubrics import Rubric
-from rubrics.errors import InputError
+from evenhand.graders.plan import Work, open_work
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.settings import Settings, rater_id
+from evenhand.graders.spec import GraderSpec, parse_spec
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["Choice", "GraderPlan", "plan_grading"]
 

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graders.outcome import Outcome
-from rubrics import PolarityWords
+from evenhand.graders.outcome import Outcome
+from evenhand.rubrics import PolarityWords
 
 __all__ = ["Masses", "PolarityReader"]
 

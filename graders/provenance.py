@@ -10,11 +10,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from graders.outcome import Identity, Outcome, Reply
-from graders.plan import Question
-from rubrics import PromptText
-from rubrics.rendering import PROMPT_VERSION
-from study.grades import GradeAttempt
+from evenhand.graders.outcome import Identity, Outcome, Reply
+from evenhand.graders.plan import Question
+from evenhand.rubrics import PromptText
+from evenhand.rubrics.rendering import PROMPT_VERSION
+from evenhand.study.grades import GradeAttempt
 
 __all__ = ["failed_grade", "grade_key", "grade_of", "origin", "replied", "sent", "tool_version"]
 

@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graders.locking import only_runner
-from graders.plan import Work
-from graders.planning import Choice, GraderPlan, plan_grading
-from graders.scrub import Scrubber
-from graders.settings import Settings
-from graders.spec import GraderSpec
-from rubrics.errors import InputError
+from evenhand.graders.locking import only_runner
+from evenhand.graders.plan import Work
+from evenhand.graders.planning import Choice, GraderPlan, plan_grading
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.settings import Settings
+from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
-    from graders.batch import BatchRun
-    from graders.jobs import GradeJob
-    from graders.live import LiveRun, Pace
-    from graders.money import Purse, Tariff
-    from graders.offline import OfflineRun
-    from graders.outcome import Grader
-    from study import Study
+    from evenhand.graders.batch import BatchRun
+    from evenhand.graders.jobs import GradeJob
+    from evenhand.graders.live import LiveRun, Pace
+    from evenhand.graders.money import Purse, Tariff
+    from evenhand.graders.offline import OfflineRun
+    from evenhand.graders.outcome import Grader
+    from evenhand.study import Study
 
     Part = OfflineRun | LiveRun | BatchRun
 
@@ -100,8 +100,8 @@ def grade(
     key or cannot grade a rubric, and while another run collects for this study. A grader that fails
     for good is stopped, and the summary says so; the others go on.
     """
-    from graders.live import Pace
-    from graders.money import Purse
+    from evenhand.graders.live import Pace
+    from evenhand.graders.money import Purse
 
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
@@ -157,11 +157,11 @@ class _Run:
     def part(self, plan: GraderPlan) -> Part:
         """One grader's part of the run, its key, its price and its rubrics checked."""
         if plan.spec.provider == "baseline":
-            from graders.offline import OfflineRun
+            from evenhand.graders.offline import OfflineRun
 
             return OfflineRun(self.study, plan.work, self.counter.add)
-        from graders.jobs import GradeJob
-        from graders.live import LiveRun
+        from evenhand.graders.jobs import GradeJob
+        from evenhand.graders.live import LiveRun
 
         tariff = priced(plan.spec, self.purse)
         grader = open_grader(plan.spec, plan.settings, self.scrubber, self.pace.timeout)
@@ -173,9 +173,9 @@ class _Run:
         )
 
     def _batch(self, job: GradeJob, spec: GraderSpec, live: Tariff | None) -> BatchRun:
-        from graders.batch import BatchRun
-        from graders.money import Tariff
-        from study.batches import BatchLedger
+        from evenhand.graders.batch import BatchRun
+        from evenhand.graders.money import Tariff
+        from evenhand.study.batches import BatchLedger
 
         return BatchRun(
             job,
@@ -193,7 +193,7 @@ class _Run:
 
 def priced(spec: GraderSpec, purse: Purse) -> Tariff | None:
     """The model's prices. Raises InputError under a budget where they are not known."""
-    from graders.money import Tariff
+    from evenhand.graders.money import Tariff
 
     tariff = Tariff.find(spec)
     if tariff is None and purse.limit is not None:
@@ -207,18 +207,18 @@ def priced(spec: GraderSpec, purse: Purse) -> Tariff | None:
 def open_grader(spec: GraderSpec, settings: Settings, scrubber: Scrubber, timeout: float) -> Grader:
     """A client for one model. Raises InputError where its key is missing."""
     if spec.provider == "anthropic":
-        from graders.claude import ClaudeGrader
+        from evenhand.graders.claude import ClaudeGrader
 
         return ClaudeGrader(spec, settings, scrubber, timeout=timeout)
-    from graders.openai_chat import OpenAIGrader
+    from evenhand.graders.openai_chat import OpenAIGrader
 
     return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
 
 
 def _carry_out(parts: Sequence[Part]) -> None:
     """Offline parts first, then all graders behind a network side by side."""
-    from graders.live import run_all
-    from graders.offline import OfflineRun
+    from evenhand.graders.live import run_all
+    from evenhand.graders.offline import OfflineRun
 
     for part in parts:
         if isinstance(part, OfflineRun):

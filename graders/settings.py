@@ -6,8 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from graders.spec import GraderSpec
-from rubrics.errors import InputError
+from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["METHODS", "Settings", "rater_id"]
 
@@ -30,7 +30,7 @@ class Settings:
         Repeats of a hard label are draws; repeats of another method are means of that method.
         Raises InputError where the provider cannot do it.
 
-        >>> from graders.spec import parse_spec
+        >>> from evenhand.graders.spec import parse_spec
         >>> Settings.for_grader(parse_spec("anthropic:m"), draws=10).method
         'draws'
         """
@@ -55,7 +55,7 @@ def rater_id(spec: GraderSpec, settings: Settings) -> str:
 
     The number of draws is not in it: more draws later add to the same rater.
 
-    >>> from graders.spec import parse_spec
+    >>> from evenhand.graders.spec import parse_spec
     >>> rater_id(parse_spec("anthropic:m"), Settings("label"))
     'anthropic:m'
     >>> rater_id(parse_spec("anthropic:m"), Settings("verbalised"))

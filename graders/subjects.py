@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graders.live import LiveRun, Pace, run_all
-from graders.locking import only_runner
-from graders.money import Purse
-from graders.outcome import BeforeSending, Grader, Reply
-from graders.provenance import replied, sent
-from graders.runner import GraderSummary, Progress, open_grader, priced
-from graders.scrub import Scrubber
-from graders.settings import Settings
-from graders.spec import parse_spec
-from rubrics import PromptText
-from rubrics.errors import InputError
-from study.pairs import sides_of
-from study.subjects import ResponseAttempt, ResponseLog
+from evenhand.graders.live import LiveRun, Pace, run_all
+from evenhand.graders.locking import only_runner
+from evenhand.graders.money import Purse
+from evenhand.graders.outcome import BeforeSending, Grader, Reply
+from evenhand.graders.provenance import replied, sent
+from evenhand.graders.runner import GraderSummary, Progress, open_grader, priced
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.settings import Settings
+from evenhand.graders.spec import parse_spec
+from evenhand.rubrics import PromptText
+from evenhand.rubrics.errors import InputError
+from evenhand.study.pairs import sides_of
+from evenhand.study.subjects import ResponseAttempt, ResponseLog
 
 if TYPE_CHECKING:
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["ResponseSummary", "respond"]
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from graders.failures import Transient
+from evenhand.graders.failures import Transient
 
 __all__ = ["Throttle"]
 

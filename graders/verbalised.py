@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graders.outcome import Outcome
-from rubrics import PromptText
+from evenhand.graders.outcome import Outcome
+from evenhand.rubrics import PromptText
 
 __all__ = ["asking_for_percent", "percent_schema", "read_percent"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rubrics.cues import LexicalCues, PolarityWords
-from rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.model import Coarser, Option, Published, Rubric
-from rubrics.parsing import RubricParser
-from rubrics.rendering import Block, PeopleText, PromptText
+from evenhand.rubrics.cues import LexicalCues, PolarityWords
+from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics.model import Coarser, Option, Published, Rubric
+from evenhand.rubrics.parsing import RubricParser
+from evenhand.rubrics.rendering import Block, PeopleText, PromptText
 
 __all__ = [
     "Block",

@@ -17,10 +17,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rubrics.errors import InputError
-from rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.model import Rubric
-from rubrics.rendering import TEXT_VARIABLES, placeholders
+from evenhand.rubrics.errors import InputError
+from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics.model import Rubric
+from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
 
 __all__ = ["Imported", "import_prompts", "write_rubrics"]
 

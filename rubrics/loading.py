@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rubrics.errors import InputError
-from rubrics.model import Rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.rubrics.model import Rubric
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -20,7 +20,7 @@ __all__ = ["dump_rubric", "load_rubric", "parse_rubric", "shipped_rubrics"]
 @cache
 def shipped_rubrics() -> dict[str, str]:
     """Names and file texts of the rubrics that come with evenhand, in alphabetical order."""
-    folder = files("rubrics")
+    folder = files("evenhand.rubrics")
     texts = {
         entry.name.removesuffix(".toml"): entry.read_text("utf-8")
         for entry in folder.iterdir()

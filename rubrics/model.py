@@ -11,9 +11,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from rubrics.cues import LexicalCues, PolarityWords
-from rubrics.parsing import RubricParser
-from rubrics.rendering import (
+from evenhand.rubrics.cues import LexicalCues, PolarityWords
+from evenhand.rubrics.parsing import RubricParser
+from evenhand.rubrics.rendering import (
     TEXT_VARIABLES,
     PeopleText,
     PromptText,

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
-    from rubrics.model import Option, Rubric
+    from evenhand.rubrics.model import Option, Rubric
 
 __all__ = [
     "PROMPT_VERSION",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from study.creation import create_study, extend_sample
-    from study.workspace import Study, open_study
+    from evenhand.study.creation import create_study, extend_sample
+    from evenhand.study.workspace import Study, open_study
 
 __all__ = ["Study", "create_study", "extend_sample", "open_study"]
 
 _HOMES = {
-    "Study": "study.workspace",
-    "open_study": "study.workspace",
-    "create_study": "study.creation",
-    "extend_sample": "study.creation",
+    "Study": "evenhand.study.workspace",
+    "open_study": "evenhand.study.workspace",
+    "create_study": "evenhand.study.creation",
+    "extend_sample": "evenhand.study.creation",
 }
 
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study.database import conflict_free_insert
-from study.grades import utc_now
-from study.schema import account_events, login_attempts, meta
-from study.store import Store
-from study.tables import RATER_CODE, RESERVED_RATERS
+from evenhand.rubrics.errors import InputError
+from evenhand.study.database import conflict_free_insert
+from evenhand.study.grades import utc_now
+from evenhand.study.schema import account_events, login_attempts, meta
+from evenhand.study.store import Store
+from evenhand.study.tables import RATER_CODE, RESERVED_RATERS
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

@@ -11,22 +11,22 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from rubrics import Rubric
-from rubrics.errors import InputError
-from study.database import conflict_free_insert
-from study.grades import utc_now
-from study.oversight import oversight
-from study.people import people_labels
-from study.remarks import add_remark
-from study.schema import labels
-from study.tables import FIRST_ROW, RATER_CODE
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study.database import conflict_free_insert
+from evenhand.study.grades import utc_now
+from evenhand.study.oversight import oversight
+from evenhand.study.people import people_labels
+from evenhand.study.remarks import add_remark
+from evenhand.study.schema import labels
+from evenhand.study.tables import FIRST_ROW, RATER_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = [
     "DECISION_FILE_COLUMNS",
@@ -206,7 +206,7 @@ def _append(study: Study, name: str, decisions: Iterable[Mapping[str, Any]]) -> 
 
 def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
     """What people wrote beside their labels, by unit and rubric: the latest word of each."""
-    from study.remarks import remarks_table
+    from evenhand.study.remarks import remarks_table
 
     said = remarks_table(study.store)
     said = said[

@@ -1,8 +1,8 @@
 """The annotators' desk: who labels which unit next, and labels that are safe once acknowledged.
 
 A task is one unit under one rubric for one rater; a sheet holds the tasks that are asked at once.
-Which tasks there are, in which order and with which side first, is the matter of `study.design`;
-whose turn it is, of `study.dealing`. A task's id says nothing about the unit.
+Which tasks there are, in which order and with which side first, is the matter of `evenhand.study.design`;
+whose turn it is, of `evenhand.study.dealing`. A task's id says nothing about the unit.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from rubrics import PeopleText, Rubric
-from rubrics.errors import InputError
-from study.answers import Answer, Flag, Given, Receipt, given_answers, take_answer, take_flag
-from study.claims import Changes, Claim, Ledger
-from study.dealing import Hand, answered, asked_together, in_design
-from study.design import SessionDesign
-from study.oversight import Oversight
-from study.schema import claims
-from study.store import rater_kinds
-from study.tables import RATER_CODE, RESERVED_RATERS
-from study.workspace import Study
+from evenhand.rubrics import PeopleText, Rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study.answers import Answer, Flag, Given, Receipt, given_answers, take_answer, take_flag
+from evenhand.study.claims import Changes, Claim, Ledger
+from evenhand.study.dealing import Hand, answered, asked_together, in_design
+from evenhand.study.design import SessionDesign
+from evenhand.study.oversight import Oversight
+from evenhand.study.schema import claims
+from evenhand.study.store import rater_kinds
+from evenhand.study.tables import RATER_CODE, RESERVED_RATERS
+from evenhand.study.workspace import Study
 
 __all__ = ["AnnotationDesk", "Answer", "Flag", "Given", "Receipt", "Sheet", "Task"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from rubrics import Rubric
-from study.claims import Changes, Claim
-from study.grades import utc_now
-from study.remarks import add_remark
-from study.schema import attention_labels, labels, remarks
-from study.store import Store
-from study.units import has_known_answer
+from evenhand.rubrics import Rubric
+from evenhand.study.claims import Changes, Claim
+from evenhand.study.grades import utc_now
+from evenhand.study.remarks import add_remark
+from evenhand.study.schema import attention_labels, labels, remarks
+from evenhand.study.store import Store
+from evenhand.study.units import has_known_answer
 
 __all__ = [
     "CONFIDENCE_LEVELS",

@@ -13,9 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from study.grades import GradeAttempt, utc_now
-from study.schema import batch_events, batches, grades
-from study.store import Store
+from evenhand.study.grades import GradeAttempt, utc_now
+from evenhand.study.schema import batch_events, batches, grades
+from evenhand.study.store import Store
 
 __all__ = ["BatchLedger", "Chunk", "Place"]
 

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
 
-from study.database import conflict_free_insert
-from study.schema import claims
-from study.units import has_known_answer, parse_unit_id
+from evenhand.study.database import conflict_free_insert
+from evenhand.study.schema import claims
+from evenhand.study.units import has_known_answer, parse_unit_id
 
 __all__ = ["Changes", "Claim", "Ledger", "last_version"]
 

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from rubrics.errors import InputError
-from study.files import atomic_write
-from study.quality_settings import QualitySettings
-from study.sampling import DEFAULT_STRATA
-from study.sections import Section, refusal_of
-from study.session.settings import (
+from evenhand.rubrics.errors import InputError
+from evenhand.study.files import atomic_write
+from evenhand.study.quality_settings import QualitySettings
+from evenhand.study.sampling import DEFAULT_STRATA
+from evenhand.study.sections import Section, refusal_of
+from evenhand.study.session.settings import (
     AttentionSettings,
     BackgroundSettings,
     ComprehensionQuestion,

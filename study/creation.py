@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
-from rubrics.errors import InputError
-from study.config import (
+from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics.errors import InputError
+from evenhand.study.config import (
     FILE_NAME,
     AnalysisSettings,
     AnnotationSettings,
@@ -22,13 +22,13 @@ from study.config import (
     change_config,
     new_config_text,
 )
-from study.files import atomic_write
-from study.pairs import read_pairs, read_responses, sides_of
-from study.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
-from study.sampling import DEFAULT_STRATA, draw_sample
-from study.store import Store
-from study.units import presented_values
-from study.workspace import RUBRICS_FOLDER, Study, check_wordings
+from evenhand.study.files import atomic_write
+from evenhand.study.pairs import read_pairs, read_responses, sides_of
+from evenhand.study.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
+from evenhand.study.sampling import DEFAULT_STRATA, draw_sample
+from evenhand.study.store import Store
+from evenhand.study.units import presented_values
+from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What a new study is made of: paired prompts, or propositions (see `study.propositions`).
+    """What a new study is made of: paired prompts, or propositions (see `evenhand.study.propositions`).
 
     `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
     250, or all pairs where there are fewer.

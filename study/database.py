@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
-from rubrics.errors import InputError
-from study.schema import SCHEMA_VERSION, meta, metadata
+from evenhand.rubrics.errors import InputError
+from evenhand.study.schema import SCHEMA_VERSION, meta, metadata
 
 __all__ = ["Database", "conflict_free_insert"]
 

@@ -13,10 +13,10 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from study.claims import Changes, Claim, Ledger
-from study.design import SessionDesign
-from study.grades import utc_now
-from study.places import Place, Screen
+from evenhand.study.claims import Changes, Claim, Ledger
+from evenhand.study.design import SessionDesign
+from evenhand.study.grades import utc_now
+from evenhand.study.places import Place, Screen
 
 __all__ = ["Hand", "answered", "asked_together", "in_design", "minutes_ago"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 
-from rubrics import Rubric
-from study import seeding
-from study.places import Place, Screen, rubrics_by_screen
-from study.session.attention import Checks
-from study.units import parse_unit_id
-from study.workspace import Study
+from evenhand.rubrics import Rubric
+from evenhand.study import seeding
+from evenhand.study.places import Place, Screen, rubrics_by_screen
+from evenhand.study.session.attention import Checks
+from evenhand.study.units import parse_unit_id
+from evenhand.study.workspace import Study
 
 __all__ = ["SessionDesign"]
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study.claims import last_version
-from study.database import conflict_free_insert
-from study.grades import utc_now
-from study.schema import claims, grades, labels
-from study.store import rater_kinds
-from study.tables import FIRST_ROW, RATINGS_COLUMNS, row_number
+from evenhand.rubrics.errors import InputError
+from evenhand.study.claims import last_version
+from evenhand.study.database import conflict_free_insert
+from evenhand.study.grades import utc_now
+from evenhand.study.schema import claims, grades, labels
+from evenhand.study.store import rater_kinds
+from evenhand.study.tables import FIRST_ROW, RATINGS_COLUMNS, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = ["import_ratings"]
 

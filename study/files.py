@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["atomic_write"]
 

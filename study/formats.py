@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
-from study.spreadsheets import guarded_frame, unguarded_frame
+from evenhand.rubrics.errors import InputError
+from evenhand.study.spreadsheets import guarded_frame, unguarded_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
     """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
-    from study.files import atomic_write
+    from evenhand.study.files import atomic_write
 
     path = Path(path)
     suffix = path.suffix.casefold()

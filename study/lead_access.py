@@ -10,10 +10,10 @@ import contextlib
 import secrets
 from dataclasses import dataclass
 
-from rubrics.errors import InputError
-from study.access import Role, make_token, read_login, read_token, sign_in
-from study.oversight import use_once
-from study.store import Store
+from evenhand.rubrics.errors import InputError
+from evenhand.study.access import Role, make_token, read_login, read_token, sign_in
+from evenhand.study.oversight import use_once
+from evenhand.study.store import Store
 
 __all__ = ["LINK_PARAMETER", "Visitor", "log_in", "new_link_token", "open_link", "visitor"]
 

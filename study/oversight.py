@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study.grades import utc_now
-from study.schema import claims, lead_events
-from study.store import Store, rater_kinds
+from evenhand.rubrics.errors import InputError
+from evenhand.study.grades import utc_now
+from evenhand.study.schema import claims, lead_events
+from evenhand.study.store import Store, rater_kinds
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
-from study.lengths import LENGTH_COLUMNS
-from study.tables import FIRST_ROW, read_table
+from evenhand.rubrics.errors import InputError
+from evenhand.study.lengths import LENGTH_COLUMNS
+from evenhand.study.tables import FIRST_ROW, read_table
 
 if TYPE_CHECKING:
     import pandas as pd

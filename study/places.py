@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from rubrics import Rubric
+from evenhand.rubrics import Rubric
 
 __all__ = ["Place", "Screen", "rubrics_by_screen"]
 

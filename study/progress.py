@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from study.dealing import minutes_ago
-from study.design import SessionDesign
-from study.oversight import Oversight
-from study.people import accepted_text, people_labels
-from study.schema import claims, grades, labels, lead_events, pairs, responses
+from evenhand.study.dealing import minutes_ago
+from evenhand.study.design import SessionDesign
+from evenhand.study.oversight import Oversight
+from evenhand.study.people import accepted_text, people_labels
+from evenhand.study.schema import claims, grades, labels, lead_events, pairs, responses
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = ["data_version", "rater_progress", "rubric_progress", "time_left"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
-from study.pairs import PAIR_ID, RESERVED, numbered_ids
-from study.tables import FIRST_ROW, read_table, row_number
+from evenhand.rubrics.errors import InputError
+from evenhand.study.pairs import PAIR_ID, RESERVED, numbered_ids
+from evenhand.study.tables import FIRST_ROW, read_table, row_number
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from study.sections import Section
+from evenhand.study.sections import Section
 
 __all__ = ["Flag", "QualitySettings"]
 
@@ -14,7 +14,7 @@ Flag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "atte
 
 
 class QualitySettings(Section):
-    """The measures are explained in `analysis.rater_quality`; all but `stop` only warn."""
+    """The measures are explained in `evenhand.analysis.rater_quality`; all but `stop` only warn."""
 
     stop: tuple[Flag, ...] = ()
     """A rater with one of these flags is excluded, with the flag as the reason, while the app runs:
@@ -30,5 +30,5 @@ class QualitySettings(Section):
 
     @property
     def rules(self) -> dict[str, float]:
-        """The thresholds by name, as `analysis.quality_rules.QualityRules` takes them."""
+        """The thresholds by name, as `evenhand.analysis.quality_rules.QualityRules` takes them."""
         return self.model_dump(exclude={"stop"})

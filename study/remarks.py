@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from study.database import conflict_free_insert
-from study.schema import remarks
-from study.store import Store
+from evenhand.study.database import conflict_free_insert
+from evenhand.study.schema import remarks
+from evenhand.study.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

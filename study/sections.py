@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 __all__ = ["Section", "refusal_of"]
 

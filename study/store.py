@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study.database import Database, conflict_free_insert
-from study.grades import TRANSIENT_REASONS, GradeAttempt
-from study.schema import grades, is_scored, labels, pairs, responses
-from study.tables import RATINGS_COLUMNS
+from evenhand.rubrics.errors import InputError
+from evenhand.study.database import Database, conflict_free_insert
+from evenhand.study.grades import TRANSIENT_REASONS, GradeAttempt
+from evenhand.study.schema import grades, is_scored, labels, pairs, responses
+from evenhand.study.tables import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,8 +199,8 @@ class Store(Database):
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 
     def grade_totals(self) -> pd.DataFrame:
-        """What every grader did and cost (see `study.totals`)."""
-        from study.totals import grade_totals
+        """What every grader did and cost (see `evenhand.study.totals`)."""
+        from evenhand.study.totals import grade_totals
 
         return grade_totals(self)
 
@@ -219,7 +219,7 @@ class Store(Database):
         """The same within a transaction."""
         import pandas as pd
 
-        from study.tables import RATING_KEY, validate_ratings
+        from evenhand.study.tables import RATING_KEY, validate_ratings
 
         rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))

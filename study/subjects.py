@@ -8,10 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from study.grades import utc_now
-from study.pairs import sides_of
-from study.schema import response_attempts
-from study.store import Store
+from evenhand.study.grades import utc_now
+from evenhand.study.pairs import sides_of
+from evenhand.study.schema import response_attempts
+from evenhand.study.store import Store
 
 __all__ = ["ResponseAttempt", "ResponseLog"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rubrics.errors import InputError
-from study.formats import FIRST_ROW, cell_text, read_table, row_number, write_table
+from evenhand.rubrics.errors import InputError
+from evenhand.study.formats import FIRST_ROW, cell_text, read_table, row_number, write_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from study.schema import grades, is_scored
+from evenhand.study.schema import grades, is_scored
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.store import Store
+    from evenhand.study.store import Store
 
 __all__ = ["TOTALS_COLUMNS", "grade_totals"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from study.pairs import sides_of
+from evenhand.study.pairs import sides_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rubrics import Rubric
+    from evenhand.rubrics import Rubric
 
 __all__ = ["has_known_answer", "parse_unit_id", "presented_values", "unit_id", "units_table"]
 

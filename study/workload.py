@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = ["RubricLoad", "Workload", "workload"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from study import Study, create_study, open_study
-from study.creation import StudyPlan, usual_rubrics
+from evenhand.study import Study, create_study, open_study
+from evenhand.study.creation import StudyPlan, usual_rubrics
 
 ROOT = Path(__file__).parent.parent
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.bias.audit_rows import AuditRows
-from analysis.bias.calls import directed_calls, verdict_calls
-from analysis.bias.family import add_family_rows
-from analysis.bias.length import add_length_rows
-from analysis.bias.order import add_order_rows, both_orders_of
-from analysis.bias.rater_groups import add_rater_group_rows
-from analysis.bias.settings import BiasSettings
-from analysis.bias.side import add_direction_rows, add_side_rows
-from analysis.bias.slices import add_slice_bias_rows
-from analysis.bias.unit_facts import UnitFacts
-from analysis.encoding import LabelMatrix
-from analysis.resampling import Resamples
-from analysis.results import ResultRows
-from analysis.unit_columns import UnitColumn
+from evenhand.analysis.bias.audit_rows import AuditRows
+from evenhand.analysis.bias.calls import directed_calls, verdict_calls
+from evenhand.analysis.bias.family import add_family_rows
+from evenhand.analysis.bias.length import add_length_rows
+from evenhand.analysis.bias.order import add_order_rows, both_orders_of
+from evenhand.analysis.bias.rater_groups import add_rater_group_rows
+from evenhand.analysis.bias.settings import BiasSettings
+from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
+from evenhand.analysis.bias.slices import add_slice_bias_rows
+from evenhand.analysis.bias.unit_facts import UnitFacts
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.unit_columns import UnitColumn
 
 if TYPE_CHECKING:
     import pandas as pd

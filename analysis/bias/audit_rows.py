@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from analysis.encoding import BINARY
-from analysis.resampling import Interval, Resamples
-from analysis.results import ResultRows, join_notes
-from analysis.significance import benjamini_hochberg, bootstrap_p, holm
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.significance import benjamini_hochberg, bootstrap_p, holm
 
 __all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "UNCORRECTED", "AuditRows"]
 

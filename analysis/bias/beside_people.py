@@ -20,9 +20,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.bias.calls import Calls
-from analysis.ratios import ratio
-from analysis.resampling import Numbers, Resamples
+from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Numbers, Resamples
 
 __all__ = ["NOT_SCALED", "BesidePeople"]
 

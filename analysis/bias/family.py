@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from analysis.bias.audit_rows import AuditRows
-from analysis.bias.beside_people import BesidePeople
-from analysis.bias.calls import Calls
+from evenhand.analysis.bias.audit_rows import AuditRows
+from evenhand.analysis.bias.beside_people import BesidePeople
+from evenhand.analysis.bias.calls import Calls
 
 __all__ = ["FAMILIES", "add_family_rows", "family_of"]
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.bias.audit_rows import PLANNED, SCREENED
-from analysis.bias.beside_people import NOT_SCALED
-from analysis.encoding import BINARY
-from analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
+from evenhand.analysis.bias.beside_people import NOT_SCALED
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.results import ResultRow, ResultRows, key_of
 
 __all__ = ["BOUND", "Finding", "findings", "flagged", "screening_sentence"]
 

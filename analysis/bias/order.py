@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from analysis.bias.audit_rows import AuditRows
-from analysis.bias.calls import favour_signs
-from analysis.combine import combine_readings
-from analysis.encoding import LabelMatrix, encode
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.results import join_notes
-from analysis.scale import Scale
-from analysis.significance import mcnemar_exact, mcnemar_mid_p
+from evenhand.analysis.bias.audit_rows import AuditRows
+from evenhand.analysis.bias.calls import favour_signs
+from evenhand.analysis.combine import combine_readings
+from evenhand.analysis.encoding import LabelMatrix, encode
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import join_notes
+from evenhand.analysis.scale import Scale
+from evenhand.analysis.significance import mcnemar_exact, mcnemar_mid_p
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.bias.audit_rows import AuditRows
-from analysis.encoding import Coded
-from analysis.pairs import KappaMeans, deciding_kappa, eligible_pairs, shared_units
-from analysis.results import join_notes
+from evenhand.analysis.bias.audit_rows import AuditRows
+from evenhand.analysis.encoding import Coded
+from evenhand.analysis.pairs import KappaMeans, deciding_kappa, eligible_pairs, shared_units
+from evenhand.analysis.results import join_notes
 
 __all__ = ["add_rater_group_rows"]
 

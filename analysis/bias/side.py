@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
-from analysis.bias.beside_people import BesidePeople
-from analysis.bias.calls import Calls
-from analysis.bias.settings import GROUP_COLUMNS, BiasSettings
-from analysis.bias.unit_facts import UnitFacts
-from analysis.ratios import ratio
-from analysis.resampling import Resamples
-from analysis.results import ResultRows, from_to, join_notes
-from analysis.significance import mcnemar_exact, mcnemar_mid_p
-from analysis.slices import MAX_VALUES
+from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
+from evenhand.analysis.bias.beside_people import BesidePeople
+from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
+from evenhand.analysis.bias.unit_facts import UnitFacts
+from evenhand.analysis.ratios import ratio
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows, from_to, join_notes
+from evenhand.analysis.significance import mcnemar_exact, mcnemar_mid_p
+from evenhand.analysis.slices import MAX_VALUES
 
 __all__ = ["add_direction_rows", "add_side_rows"]
 

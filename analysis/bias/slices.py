@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.bias.audit_rows import AuditRows
-from analysis.bias.beside_people import BesidePeople
-from analysis.bias.calls import Calls
-from analysis.unit_columns import UnitColumn
+from evenhand.analysis.bias.audit_rows import AuditRows
+from evenhand.analysis.bias.beside_people import BesidePeople
+from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.unit_columns import UnitColumn
 
 __all__ = ["add_slice_bias_rows"]
 

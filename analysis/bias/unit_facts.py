@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.bias.settings import GROUP_COLUMNS, BiasSettings
-from analysis.unit_columns import UnitColumn
-from rubrics.errors import InputError
+from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
+from evenhand.analysis.unit_columns import UnitColumn
+from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

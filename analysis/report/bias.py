@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby
 
-from analysis.bias import BOUND, Finding, findings, screening_sentence
-from analysis.bias.audit_rows import PLANNED, SCREENED, UNCORRECTED
-from analysis.encoding import BINARY
-from analysis.report.blocks import Block, Items, Paragraph, Section, Table
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import Figure
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source
-from analysis.results import key_of
+from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
+from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED, UNCORRECTED
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source
+from evenhand.analysis.results import key_of
 
 __all__ = ["section"]
 

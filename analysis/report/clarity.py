@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
-from analysis.encoding import COLLAPSED, UNCLEAR
-from analysis.report.blocks import Block, Paragraph, Section
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL, Figure
-from analysis.report.glossary import entry_for
-from analysis.report.published import with_published
-from analysis.report.source import Source
+from evenhand.analysis.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
+from evenhand.analysis.encoding import COLLAPSED, UNCLEAR
+from evenhand.analysis.report.blocks import Block, Paragraph, Section
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL, Figure
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.published import with_published
+from evenhand.analysis.report.source import Source
 
 __all__ = ["section"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
-from analysis.report.blocks import Block, Paragraph, Section
-from analysis.report.charts.confidence import coverage_curves
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import shown
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source
+from evenhand.analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
+from evenhand.analysis.report.blocks import Block, Paragraph, Section
+from evenhand.analysis.report.charts.confidence import coverage_curves
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import shown
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source
 
 __all__ = ["section"]
 

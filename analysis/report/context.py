@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rubrics import Published
+    from evenhand.rubrics import Published
 
 __all__ = ["ReportContext"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from analysis.corrected_rates import ERRORS_DIFFER, NOT_INFORMATIVE, NOTHING_UNLABELLED
-from analysis.rate_order import CHANGED
-from analysis.report.blocks import Block, Items, Paragraph, Section
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY, Figure, explained
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source
-from analysis.results import from_to
+from evenhand.analysis.corrected_rates import ERRORS_DIFFER, NOT_INFORMATIVE, NOTHING_UNLABELLED
+from evenhand.analysis.rate_order import CHANGED
+from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, explained
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source
+from evenhand.analysis.results import from_to
 
 __all__ = ["section"]
 

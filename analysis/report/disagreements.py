@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from analysis.disagreements import MOST_LISTED, Disagreement
-from analysis.report.blocks import Block, Case, Cases, Cell, Paragraph, Section
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source
+from evenhand.analysis.disagreements import MOST_LISTED, Disagreement
+from evenhand.analysis.report.blocks import Block, Case, Cases, Cell, Paragraph, Section
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source
 
 __all__ = ["section"]
 

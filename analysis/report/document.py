@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.report import (
+from evenhand.analysis.report import (
     agreement,
     bias,
     clarity,
@@ -20,12 +20,12 @@ from analysis.report import (
     thresholds,
     verdict_cards,
 )
-from analysis.report.blocks import Section
-from analysis.report.context import ReportContext
-from analysis.report.source import Source
+from evenhand.analysis.report.blocks import Section
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.source import Source
 
 if TYPE_CHECKING:
-    from analysis.panel import Analysis
+    from evenhand.analysis.panel import Analysis
 
 __all__ = ["SECTIONS", "sections_of"]
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.report.blocks import Cell, Row, Table, Whisker
-from analysis.report.figures import DASH, Figure
+from evenhand.analysis.report.blocks import Cell, Row, Table, Whisker
+from evenhand.analysis.report.figures import DASH, Figure
 
 __all__ = ["TableDraft"]
 

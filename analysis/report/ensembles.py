@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from analysis.ensemble_rows import AVERAGE, BEST, DIFFERENCE, TOGETHER
-from analysis.report.blocks import Block, Items
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import Figure
-from analysis.report.glossary import entry_for
-from analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.ensemble_rows import AVERAGE, BEST, DIFFERENCE, TOGETHER
+from evenhand.analysis.report.blocks import Block, Items
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import READINGS, Source, rater_title
 
 __all__ = ["ensemble_blocks"]
 

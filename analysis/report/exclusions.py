@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.ceiling import CEILING
-from analysis.encoding import BINARY
-from analysis.exclusions import ALL_RATERS
-from analysis.report.blocks import Block, Paragraph
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL, ALL_BINARY
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source, rater_title
+from evenhand.analysis.ceiling import CEILING
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.exclusions import ALL_RATERS
+from evenhand.analysis.report.blocks import Block, Paragraph
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL, ALL_BINARY
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source, rater_title
 
 __all__ = ["exclusion_blocks"]
 

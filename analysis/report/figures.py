@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.encoding import BINARY
-from analysis.results import ResultRow, key_of
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.results import ResultRow, key_of
 
 __all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]
 

@@ -23,7 +23,7 @@ class Entry:
 
 
 def _read() -> dict[str, Entry]:
-    text = files("analysis.report").joinpath("glossary.toml").read_text("utf-8")
+    text = files("evenhand.analysis.report").joinpath("glossary.toml").read_text("utf-8")
     return {statistic: Entry(**fields) for statistic, fields in tomllib.loads(text).items()}
 
 

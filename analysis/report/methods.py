@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Block, Definitions, Items, Paragraph, Section
-from analysis.report.drafting import TableDraft
-from analysis.report.glossary import GLOSSARY, entry_for
-from analysis.report.source import Source
-from analysis.report.verdict_cards import notes_of
-from analysis.usage import USAGE
+from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, Section
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.glossary import GLOSSARY, entry_for
+from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.verdict_cards import notes_of
+from evenhand.analysis.usage import USAGE
 
 __all__ = ["section"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Block, Paragraph, Section, Table
-from analysis.report.charts.scores import subject_scores
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY
-from analysis.report.glossary import entry_for
-from analysis.report.published import beside_published
-from analysis.report.source import Source, rater_title
+from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.charts.scores import subject_scores
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL_BINARY
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.published import beside_published
+from evenhand.analysis.report.source import Source, rater_title
 
 __all__ = ["section"]
 

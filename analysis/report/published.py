@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from analysis.report.blocks import Block, Cell, Paragraph, Row, Table
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY, Figure
-from analysis.report.source import GROUPS, Source
+from evenhand.analysis.report.blocks import Block, Cell, Paragraph, Row, Table
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.source import GROUPS, Source
 
 __all__ = ["beside_published", "with_published"]
 

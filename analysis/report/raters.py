@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from analysis.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from analysis.encoding import AFFIRMATIVE
-from analysis.report.blocks import Block, Paragraph, Section, Table
-from analysis.report.charts.shares import label_distribution
-from analysis.report.charts.timing import SESSION_STATISTICS, session_drift
-from analysis.report.drafting import TableDraft
-from analysis.report.exclusions import exclusion_blocks
-from analysis.report.figures import ALL_BINARY, Figure
-from analysis.report.glossary import entry_for
-from analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
+from evenhand.analysis.encoding import AFFIRMATIVE
+from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.charts.shares import label_distribution
+from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.exclusions import exclusion_blocks
+from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import READINGS, Source, rater_title
 
 __all__ = ["section"]
 

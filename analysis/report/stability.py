@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from analysis.encoding import BINARY
-from analysis.report.blocks import Block, Paragraph, Section, Table
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL, Figure
-from analysis.report.glossary import entry_for
-from analysis.report.published import with_published
-from analysis.report.source import Source, rater_title
-from analysis.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL, Figure
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.published import with_published
+from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.stability import REWORDED, SPREAD, STABILITY
 
 __all__ = ["section"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.ceiling import BASELINES, CEILING
-from analysis.report.blocks import Cell, Table
-from analysis.report.context import ReportContext
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import DASH
-from analysis.report.glossary import entry_for
-from analysis.report.source import GROUPS, READINGS, Source, rater_title
+from evenhand.analysis.ceiling import BASELINES, CEILING
+from evenhand.analysis.report.blocks import Cell, Table
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import DASH
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
 
 if TYPE_CHECKING:
-    from analysis.panel import Analysis
+    from evenhand.analysis.panel import Analysis
 
 __all__ = ["render_table_text"]
 
@@ -23,7 +23,7 @@ TextTable = tuple[str, list[str], list[list[str]]]
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
     people, ensembles, baselines. Cells are text, the first column says who. Verdicts are sentences
-    of their own, in `analysis.verdicts`. Undefined cells hold a dash, and the title says why."""
+    of their own, in `evenhand.analysis.verdicts`. Undefined cells hold a dash, and the title says why."""
     source = Source.of(analysis, context)
     return [
         table

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.report.blocks import Block, Items, Paragraph, Section, Table
-from analysis.report.charts.reliability import reliability_diagrams
-from analysis.report.charts.thresholds import threshold_curves
-from analysis.report.context import ReportContext
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY, Figure, shown
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source, rater_title, reference_title
-from analysis.threshold_sweep import OBJECTIVES
-from analysis.thresholds import AT_THRESHOLD
+from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from evenhand.analysis.report.charts.reliability import reliability_diagrams
+from evenhand.analysis.report.charts.thresholds import threshold_curves
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source, rater_title, reference_title
+from evenhand.analysis.threshold_sweep import OBJECTIVES
+from evenhand.analysis.thresholds import AT_THRESHOLD
 
 if TYPE_CHECKING:
-    from analysis.panel import Analysis
+    from evenhand.analysis.panel import Analysis
 
 __all__ = ["render_thresholds_text", "section"]
 

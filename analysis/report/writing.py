@@ -12,20 +12,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.report.charts.style import chart_spec
-from analysis.report.charts.svg import inline_svg
-from analysis.report.context import ReportContext
-from analysis.report.document import sections_of
-from analysis.report.escaping import markdown, spreadsheet
-from analysis.results import RESULTS_COLUMNS, join_notes
-from study.files import atomic_write
+from evenhand.analysis.report.charts.style import chart_spec
+from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.escaping import markdown, spreadsheet
+from evenhand.analysis.results import RESULTS_COLUMNS, join_notes
+from evenhand.study.files import atomic_write
 
 if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
 
-    from analysis.panel import Analysis
-    from analysis.report.blocks import Chart, Section
+    from evenhand.analysis.panel import Analysis
+    from evenhand.analysis.report.blocks import Chart, Section
 
 __all__ = ["SCHEMA", "prepare_drawing", "write_report"]
 
@@ -41,7 +41,7 @@ def prepare_drawing() -> None:
 def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
     """Write report.html, report.md, report.json and results.csv into a folder, made if need be.
 
-    A synthetic study is marked in all four: `study.synthetic` in the JSON, and the word at the end
+    A synthetic study is marked in all four: `evenhand.study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
@@ -128,7 +128,7 @@ def _html() -> jinja2.Environment:
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture: safe as it is, see `analysis.report.charts.svg`."""
+    """The picture: safe as it is, see `evenhand.analysis.report.charts.svg`."""
     from markupsafe import Markup
 
     return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704

@@ -7,12 +7,12 @@ from typing import get_args
 
 import streamlit as st
 
-from annotate_app.lead_entry import require
-from annotate_app.writing import block, show, show_complaint
-from rubrics import Rubric
-from rubrics.errors import InputError
-from study import Study
-from study.adjudication import Disagreement, Rule, decide, disagreements
+from evenhand.annotate_app.lead_entry import require
+from evenhand.annotate_app.writing import block, show, show_complaint
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study
+from evenhand.study.adjudication import Disagreement, Rule, decide, disagreements
 
 __all__ = ["show_adjudication"]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from analysis.ceiling import CEILING
-from analysis.enough import more_clusters
-from analysis.report.glossary import entry_for
-from analysis.report.source import rater_title
-from annotate_app.lead.figures import latest_figures
-from annotate_app.lead.tables import show_table
-from annotate_app.lead_entry import require
-from study import Study
+from evenhand.analysis.ceiling import CEILING
+from evenhand.analysis.enough import more_clusters
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import rater_title
+from evenhand.annotate_app.lead.figures import latest_figures
+from evenhand.annotate_app.lead.tables import show_table
+from evenhand.annotate_app.lead_entry import require
+from evenhand.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from annotate_app.lead.figures import latest_figures
-from annotate_app.lead_entry import require
-from study import Study
-from study.formats import csv_bytes
-from study.oversight import decisions_table
-from study.progress import rater_progress
-from study.remarks import remarks_table
-from study.session.attention import attention_results
-from study.session.background import raters_table
-from study.session.steps import Sessions
-from study.session.times import session_times
+from evenhand.annotate_app.lead.figures import latest_figures
+from evenhand.annotate_app.lead_entry import require
+from evenhand.study import Study
+from evenhand.study.formats import csv_bytes
+from evenhand.study.oversight import decisions_table
+from evenhand.study.progress import rater_progress
+from evenhand.study.remarks import remarks_table
+from evenhand.study.session.attention import attention_results
+from evenhand.study.session.background import raters_table
+from evenhand.study.session.steps import Sessions
+from evenhand.study.session.times import session_times
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from annotate_app.lead.live import Figures, LiveFigures
-from annotate_app.writing import show_complaint
-from study import Study
-from study.progress import data_version
+from evenhand.annotate_app.lead.live import Figures, LiveFigures
+from evenhand.annotate_app.writing import show_complaint
+from evenhand.study import Study
+from evenhand.study.progress import data_version
 
 __all__ = ["latest_figures"]
 

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.rater_quality import QUALITY_COLUMNS
+from evenhand.analysis.rater_quality import QUALITY_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from annotate_app.lead.adjudication_page import show_adjudication
-from annotate_app.lead.agreement_page import show_agreement
-from annotate_app.lead.export_page import show_export
-from annotate_app.lead.progress_page import show_progress
-from annotate_app.lead.raters_page import show_raters
-from annotate_app.lead.sessions_page import show_sessions
-from annotate_app.lead_entry import forget_login, require
-from annotate_app.writing import show_complaint
-from rubrics.errors import InputError
-from study import Study
-from study.access import Role
+from evenhand.annotate_app.lead.adjudication_page import show_adjudication
+from evenhand.annotate_app.lead.agreement_page import show_agreement
+from evenhand.annotate_app.lead.export_page import show_export
+from evenhand.annotate_app.lead.progress_page import show_progress
+from evenhand.annotate_app.lead.raters_page import show_raters
+from evenhand.annotate_app.lead.sessions_page import show_sessions
+from evenhand.annotate_app.lead_entry import forget_login, require
+from evenhand.annotate_app.writing import show_complaint
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access import Role
 
 __all__ = ["PAGES", "show_pages"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from annotate_app.lead.figures import latest_figures
-from annotate_app.lead.tables import show_table, to_the_minute
-from annotate_app.lead_entry import require
-from annotate_app.writing import show_complaint
-from rubrics.errors import InputError
-from study import Study
-from study.oversight import decisions_table, exclude, oversight, readmit
-from study.progress import rater_progress
+from evenhand.annotate_app.lead.figures import latest_figures
+from evenhand.annotate_app.lead.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead_entry import require
+from evenhand.annotate_app.writing import show_complaint
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study
+from evenhand.study.oversight import decisions_table, exclude, oversight, readmit
+from evenhand.study.progress import rater_progress
 
 if TYPE_CHECKING:
     import pandas as pd

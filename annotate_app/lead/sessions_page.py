@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from annotate_app.lead_entry import require
-from annotate_app.writing import show_complaint
-from rubrics.errors import InputError
-from study import Study, extend_sample, open_study
-from study.oversight import oversight, pause, resume
-from study.session.admission import LONGEST_HOURS, Invite, make_invites, new_code
-from study.session.prolific import study_url
+from evenhand.annotate_app.lead_entry import require
+from evenhand.annotate_app.writing import show_complaint
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study, extend_sample, open_study
+from evenhand.study.oversight import oversight, pause, resume
+from evenhand.study.session.admission import LONGEST_HOURS, Invite, make_invites, new_code
+from evenhand.study.session.prolific import study_url
 
 __all__ = ["show_sessions"]
 

@@ -168,4 +168,4 @@ def _is_list(value: object) -> bool:
 
 
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads((files("data") / name).read_text(encoding="utf-8"))
+    return tomllib.loads((files("evenhand.data") / name).read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.demo.raters import SimulatedRater
-    from rubrics import Rubric
+    from evenhand.rubrics import Rubric
 
 __all__ = ["ExpectedAgreement", "expected_agreement", "truth_distribution"]
 
@@ -53,7 +53,7 @@ def expected_agreement(
     say the same as its label.
 
     >>> from evenhand.demo.raters import SimulatedRater
-    >>> from rubrics import load_rubric
+    >>> from evenhand.rubrics import load_rubric
     >>> rubric = load_rubric("even-handedness")
     >>> sure = SimulatedRater("sure", "human", {rubric.name: np.eye(3)})
     >>> blind = SimulatedRater("blind", "human", {rubric.name: np.full((3, 3), 1 / 3)})

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.demo.seeds import generator
-from rubrics.errors import InputError
-from study.tables import RATINGS_COLUMNS
+from evenhand.rubrics.errors import InputError
+from evenhand.study.tables import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rubrics import Rubric
+    from evenhand.rubrics import Rubric
 
 __all__ = ["ANNOTATORS", "GRADERS", "Leak", "SimulatedRater", "simulate_ratings"]
 

@@ -19,7 +19,7 @@ from evenhand.demo.seeds import generator
 from evenhand.demo.stance_responses import LEVELS
 
 if TYPE_CHECKING:
-    from rubrics import Rubric
+    from evenhand.rubrics import Rubric
 
 __all__ = ["REWORDED", "WEAK_SIDE", "stance_ratings"]
 

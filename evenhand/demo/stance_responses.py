@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from evenhand.demo.seeds import generator, pick
-from study.units import unit_id
+from evenhand.study.units import unit_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +96,6 @@ def _one(rng: np.random.Generator, among: Sequence[str]) -> str:
 
 @cache
 def _phrases() -> dict[str, dict[str, list[str]]]:
-    text = (files("data") / "demo_stance_phrases.toml").read_text("utf-8")
+    text = (files("evenhand.data") / "demo_stance_phrases.toml").read_text("utf-8")
     levels: dict[str, dict[str, list[str]]] = tomllib.loads(text)["levels"]
     return levels

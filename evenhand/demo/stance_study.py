@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evenhand.terminal import Report
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["make_stance_demo"]
 
@@ -21,13 +21,13 @@ STEPS = 4
 
 def make_stance_demo(folder: Path, progress: Report) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
-    from graders import grade
-    from rubrics import load_rubric
-    from study import create_study, open_study
-    from study.config import change_config
-    from study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
+    from evenhand.graders import grade
+    from evenhand.rubrics import load_rubric
+    from evenhand.study import create_study, open_study
+    from evenhand.study.config import change_config
+    from evenhand.study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
 
-    data = files("data")
+    data = files("evenhand.data")
     with (
         built_whole(new_folder(folder)) as building,
         as_file(data / "demo_propositions.csv") as propositions,
@@ -61,7 +61,7 @@ def make_stance_demo(folder: Path, progress: Report) -> None:
 def _respond_and_rate(study: Study) -> None:
     from evenhand.demo.stance_raters import stance_ratings
     from evenhand.demo.stance_responses import demo_answers
-    from study.exchange import import_ratings
+    from evenhand.study.exchange import import_ratings
 
     responses, truth = demo_answers(study.store.pairs(), SEED)
     study.store.add_responses(responses)

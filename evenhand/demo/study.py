@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.terminal import Report
-    from study import Study
+    from evenhand.study import Study
 
 __all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
 
@@ -23,15 +23,15 @@ STEPS = 4
 def make_demo(folder: Path, progress: Report) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
     from evenhand.demo.bank import leanings
-    from graders import grade
-    from study import create_study, open_study
-    from study.config import change_config
-    from study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
+    from evenhand.graders import grade
+    from evenhand.study import create_study, open_study
+    from evenhand.study.config import change_config
+    from evenhand.study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
 
     rubrics = usual_rubrics(propositions=False)
     with (
         built_whole(new_folder(folder)) as building,
-        as_file(files("data") / "demo_pairs.csv") as pairs,
+        as_file(files("evenhand.data") / "demo_pairs.csv") as pairs,
     ):
         building.rmdir()  # create_study makes it
         progress(0, STEPS, "sampling pairs")
@@ -69,7 +69,7 @@ def _respond(study: Study) -> pd.DataFrame:
 def _rate(study: Study, truth: pd.DataFrame) -> None:
     """Let the synthetic people rate the sample, and the graders everything."""
     from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
-    from study.exchange import import_ratings
+    from evenhand.study.exchange import import_ratings
 
     sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
     for raters, units in ((ANNOTATORS, sampled), (GRADERS, truth)):

@@ -20,14 +20,14 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study.access import accounts, make_token, read_login, read_token
-from study.grades import utc_now
-from study.schema import account_events, invite_events, participant_entries
-from study.session.log import add_event, events_of
-from study.store import Store
-from study.tables import RATER_CODE, RESERVED_RATERS
-from study.workspace import Study
+from evenhand.rubrics.errors import InputError
+from evenhand.study.access import accounts, make_token, read_login, read_token
+from evenhand.study.grades import utc_now
+from evenhand.study.schema import account_events, invite_events, participant_entries
+from evenhand.study.session.log import add_event, events_of
+from evenhand.study.store import Store
+from evenhand.study.tables import RATER_CODE, RESERVED_RATERS
+from evenhand.study.workspace import Study
 
 __all__ = [
     "LONGEST_HOURS",

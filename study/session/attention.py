@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from study.places import Place, Screen
-from study.schema import attention_labels
-from study.seeding import digest, drawn
-from study.session.known_units import KnownUnits
+from evenhand.study.places import Place, Screen
+from evenhand.study.schema import attention_labels
+from evenhand.study.seeding import digest, drawn
+from evenhand.study.session.known_units import KnownUnits
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = ["ATTENTION_COLUMNS", "Checks", "attention_results"]
 

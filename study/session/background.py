@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from study.schema import background_answers
+from evenhand.study.schema import background_answers
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = ["raters_table"]
 

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError, field_validator
 
-from rubrics import Rubric
-from rubrics.errors import InputError
-from study.places import Place, Screen, rubrics_by_screen
-from study.sections import Section, refusal_of
-from study.units import presented_values
-from study.workspace import Study
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study.places import Place, Screen, rubrics_by_screen
+from evenhand.study.sections import Section, refusal_of
+from evenhand.study.units import presented_values
+from evenhand.study.workspace import Study
 
 __all__ = ["KnownUnit", "KnownUnits"]
 

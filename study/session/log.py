@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from rubrics import Rubric
-from study.grades import utc_now
-from study.places import Screen
-from study.schema import session_events
+from evenhand.rubrics import Rubric
+from evenhand.study.grades import utc_now
+from evenhand.study.places import Screen
+from evenhand.study.schema import session_events
 
 __all__ = ["Event", "Standing", "Step", "add_event", "events_of", "text_hash"]
 

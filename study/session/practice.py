@@ -12,17 +12,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from rubrics import Block
-from study.annotation import Sheet, Task
-from study.answers import Answer, Flag, Receipt, add_answer, is_possible, is_stored, take_flag
-from study.claims import Claim
-from study.grades import utc_now
-from study.places import Place
-from study.schema import practice_labels
-from study.seeding import digest
-from study.session.known_units import KnownUnits
-from study.session.log import Event, Standing, events_of
-from study.workspace import Study
+from evenhand.rubrics import Block
+from evenhand.study.annotation import Sheet, Task
+from evenhand.study.answers import Answer, Flag, Receipt, add_answer, is_possible, is_stored, take_flag
+from evenhand.study.claims import Claim
+from evenhand.study.grades import utc_now
+from evenhand.study.places import Place
+from evenhand.study.schema import practice_labels
+from evenhand.study.seeding import digest
+from evenhand.study.session.known_units import KnownUnits
+from evenhand.study.session.log import Event, Standing, events_of
+from evenhand.study.workspace import Study
 
 __all__ = ["Feedback", "PracticeDesk", "Told"]
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study.formats import read_table, row_number
-from study.schema import participant_entries
+from evenhand.rubrics.errors import InputError
+from evenhand.study.formats import read_table, row_number
+from evenhand.study.schema import participant_entries
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.workspace import Study
+    from evenhand.study.workspace import Study
 
 __all__ = ["completion_url", "participants_table", "rater_of", "released_submissions", "study_url"]
 
@@ -61,7 +61,7 @@ def rater_of(study: Study, name: str) -> str:
 
     Raises InputError where nobody of this name has been here.
     """
-    from study.session.times import known_raters
+    from evenhand.study.session.times import known_raters
 
     entries = participants_table(study)
     found = entries.loc[entries["participant_id"] == name, "rater_id"]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from study.sections import Section
+from evenhand.study.sections import Section
 
 __all__ = [
     "AttentionSettings",

@@ -11,13 +11,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from rubrics import Rubric
-from study.claims import last_version
-from study.grades import utc_now
-from study.schema import attention_labels, background_answers, claims, labels
-from study.session.log import Event, Kind, Standing, Step, add_event, events_of, text_hash
-from study.session.practice import PracticeDesk
-from study.workspace import Study
+from evenhand.rubrics import Rubric
+from evenhand.study.claims import last_version
+from evenhand.study.grades import utc_now
+from evenhand.study.schema import attention_labels, background_answers, claims, labels
+from evenhand.study.session.log import Event, Kind, Standing, Step, add_event, events_of, text_hash
+from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.workspace import Study
 
 __all__ = ["CHANCES", "RELEASE_REASONS", "Sessions"]
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from study.schema import attention_labels, claims, labels, practice_labels, session_events
+from evenhand.study.schema import attention_labels, claims, labels, practice_labels, session_events
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from study.session.steps import Sessions
-    from study.workspace import Study
+    from evenhand.study.session.steps import Sessions
+    from evenhand.study.workspace import Study
 
 __all__ = ["TIMES_COLUMNS", "known_raters", "session_times"]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.combine import combine_readings
-from analysis.encoding import LabelMatrix, encode
-from analysis.scale import Scale
-from study.tables import validate_ratings
+from evenhand.analysis.combine import combine_readings
+from evenhand.analysis.encoding import LabelMatrix, encode
+from evenhand.analysis.scale import Scale
+from evenhand.study.tables import validate_ratings
 
 MakeRatings = Callable[..., pd.DataFrame]
 MakeMatrix = Callable[..., LabelMatrix]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis import Scale
+from evenhand.analysis import Scale
 
 YES = Scale("R", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
 

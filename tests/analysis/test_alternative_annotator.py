@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
-from analysis import Scale, alt_test, analyse
+from evenhand.analysis import Scale, alt_test, analyse
 
 FIVE = ("1", "2", "3", "4", "5")
 

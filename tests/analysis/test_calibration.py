@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.calibration import advise, calibrate, draws_needed
-from analysis.resampling import Interval, Resamples
+from evenhand.analysis.calibration import advise, calibrate, draws_needed
+from evenhand.analysis.resampling import Interval, Resamples
 from benchmarks import calibration as benchmark
 
 
@@ -78,7 +78,7 @@ def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
     resamples = Resamples(np.ones(len(p)), 1, np.random.default_rng(3))
     at = np.quantile(p, np.linspace(0, 1, 200))
     coarse = at[np.maximum(np.searchsorted(at, p, side="right") - 1, 0)]
-    from analysis.threshold_sweep import sweep
+    from evenhand.analysis.threshold_sweep import sweep
 
     found = sweep(coarse, y, clusters, resamples, 0.5)["kappa"].threshold[0]
     assert found == pytest.approx(0.1, abs=0.02)

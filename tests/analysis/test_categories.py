@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Scale, analyse, specific_agreement
+from evenhand.analysis import Scale, analyse, specific_agreement
 
 THREE = ("1", "2", "3")
 

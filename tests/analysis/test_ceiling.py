@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from analysis import Scale, analyse
+from evenhand.analysis import Scale, analyse
 
 TWO = ("1", "2")
 

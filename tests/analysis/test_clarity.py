@@ -7,9 +7,9 @@ import json
 import pandas as pd
 import pytest
 
-from analysis import analyse
-from analysis.scale import Scale
-from rubrics import load_rubric
+from evenhand.analysis import analyse
+from evenhand.analysis.scale import Scale
+from evenhand.rubrics import load_rubric
 
 SIDES = Scale.from_rubric(load_rubric("stance"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis import coefficients as c
+from evenhand.analysis import coefficients as c
 
 # Feinstein & Cicchetti (1990), J Clin Epidemiol 43:543-549: the same 85% agreement twice.
 FEINSTEIN = {

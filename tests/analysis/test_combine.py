@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.combine import Readings, combine_readings
-from analysis.scale import Scale
-from rubrics.errors import InputError
-from study.tables import validate_ratings
+from evenhand.analysis.combine import Readings, combine_readings
+from evenhand.analysis.scale import Scale
+from evenhand.rubrics.errors import InputError
+from evenhand.study.tables import validate_ratings
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 

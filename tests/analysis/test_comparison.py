@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Scale, analyse
-from analysis.significance import mcnemar_exact
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.significance import mcnemar_exact
 
 TWO = Scale("", ("1", "2"))
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import analyse
-from analysis.confidence_filter import ConfidenceRule, candidate_cuts
-from analysis.scale import Scale
-from rubrics import load_rubric
-from rubrics.errors import InputError
+from evenhand.analysis import analyse
+from evenhand.analysis.confidence_filter import ConfidenceRule, candidate_cuts
+from evenhand.analysis.scale import Scale
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
 
 SIDES = Scale.from_rubric(load_rubric("stance"))
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from analysis import Scale, analyse, dawid_skene, majority
-from analysis.consensus import add_consensus_rows
-from analysis.latent_class import MIN_RATERS
-from analysis.resampling import Resamples
-from analysis.results import ResultRows
+from evenhand.analysis import Scale, analyse, dawid_skene, majority
+from evenhand.analysis.consensus import add_consensus_rows
+from evenhand.analysis.latent_class import MIN_RATERS
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRows
 
 THREE = ("1", "2", "3")
 

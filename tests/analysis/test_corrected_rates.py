@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import analyse
-from analysis.results import from_to
+from evenhand.analysis import analyse
+from evenhand.analysis.results import from_to
 from tests.analysis.graded_studies import YES, study
 
 
@@ -187,7 +187,7 @@ def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
 
     Four times as many units of the same rates: twice as narrow, in both parts.
     """
-    from analysis import rogan_gladen
+    from evenhand.analysis import rogan_gladen
 
     ratings, units = study(rng, {"g": [(0.9, 0.8)]}, rates=(0.5,), pairs=500, labelled=250)
     row = rows_of(analyse(ratings, units, [YES]).results, "rate_rogan_gladen").loc["s0"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from analysis import Scale, analyse
+from evenhand.analysis import Scale, analyse
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import analysis as a
-from analysis.overall import exact_p, spearman
+import evenhand.analysis as a
+from evenhand.analysis.overall import exact_p, spearman
 
 BINARY = {"categories": [0, 1]}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Analysis, Scale, analyse
-from analysis.disagreements import MOST_LISTED
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.disagreements import MOST_LISTED
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
 NOMINAL = Scale("", tuple("12345"))

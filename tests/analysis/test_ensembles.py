@@ -10,11 +10,11 @@ import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, cohen_kappa_score
 from sklearn.model_selection import PredefinedSplit
 
-from analysis import Scale, analyse
-from analysis.encoding import LabelMatrix
-from analysis.ensembles import with_ensembles
-from analysis.folds import folds
-from rubrics.errors import InputError
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.encoding import LabelMatrix
+from evenhand.analysis.ensembles import with_ensembles
+from evenhand.analysis.folds import folds
+from evenhand.rubrics.errors import InputError
 
 THREE = Scale("", ("1", "2", "3"))
 YES = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
@@ -53,9 +53,9 @@ def test_a_mean_probability_by_hand() -> None:
             {"unit_id": f"u{n}", "rater_id": name, "rater_kind": kind, "label": label}
             for n, label in enumerate(hard)
         ]
-    from analysis.combine import combine_readings
-    from analysis.encoding import encode
-    from study.tables import validate_ratings
+    from evenhand.analysis.combine import combine_readings
+    from evenhand.analysis.encoding import encode
+    from evenhand.study.tables import validate_ratings
 
     labels = encode(combine_readings(validate_ratings(pd.DataFrame(rows)), YES), YES)
     _, found = with_ensembles(labels, labels.on_verdicts())

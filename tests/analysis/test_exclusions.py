@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from analysis import Scale, analyse
-from analysis.exclusions import ALL_RATERS
-from analysis.report import ReportContext, write_report
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.exclusions import ALL_RATERS
+from evenhand.analysis.report import ReportContext, write_report
 
 LABELS = {
     "ann": "yynnyynynnyyynynnyyn" * 3,

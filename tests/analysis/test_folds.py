@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.folds import fold_shares, folds
+from evenhand.analysis.folds import fold_shares, folds
 
 
 def test_folds_are_those_of_scikit_learn(rng: np.random.Generator) -> None:

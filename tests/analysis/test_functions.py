@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import analysis as a
-from analysis.scale import Level
-from rubrics.errors import InputError
+import evenhand.analysis as a
+from evenhand.analysis.scale import Level
+from evenhand.rubrics.errors import InputError
 
 
 def _reference(shared_data: Path, name: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def test_viera_and_garrett_2005() -> None:
 
 def test_sim_and_wright_2005() -> None:
     """Physical Therapy 85:257-268, table 2: kappa .67, prevalence index .28, bias index .05."""
-    from analysis.coefficients import bias_index, prevalence_index
+    from evenhand.analysis.coefficients import bias_index, prevalence_index
 
     table = np.array([[22.0, 2], [4, 11]])
     labels = list(zip(*_sequences(table), strict=True))

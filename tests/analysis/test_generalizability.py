@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.generalizability import complete_block, d_study, g_study
-from rubrics.errors import InputError
+from evenhand.analysis.generalizability import complete_block, d_study, g_study
+from evenhand.rubrics.errors import InputError
 
 
 def test_published_components_and_correlations(shared_data: Path) -> None:

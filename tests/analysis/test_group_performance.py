@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
 
-from analysis import analyse
-from analysis.scale import Scale
+from evenhand.analysis import analyse
+from evenhand.analysis.scale import Scale
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.groups import group_panel, groups, label_counts
-from analysis.resampling import Resamples
-from analysis.scale import Scale
+from evenhand.analysis.groups import group_panel, groups, label_counts
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.scale import Scale
 
 # Fleiss (1971), Psychological Bulletin 76:378-382: 30 patients, 6 psychiatrists, 5 diagnoses.
 FLEISS = """

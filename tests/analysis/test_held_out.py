@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.folds import folds
-from analysis.held_out import held_out_verdicts
-from analysis.threshold_sweep import Candidates
+from evenhand.analysis.folds import folds
+from evenhand.analysis.held_out import held_out_verdicts
+from evenhand.analysis.threshold_sweep import Candidates
 
 
 def test_no_unit_has_a_say_in_its_own_threshold(rng: np.random.Generator) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.intervals import (
+from evenhand.analysis.intervals import (
     _quantiles,
     acceleration,
     bca_bounds,
     interval,
     percentile_bounds,
 )
-from analysis.resampling import MAX_LEFT_OUT, Resamples
-from rubrics.errors import InputError
+from evenhand.analysis.resampling import MAX_LEFT_OUT, Resamples
+from evenhand.rubrics.errors import InputError
 
 
 def test_bca_is_what_scipy_has_on_the_same_data() -> None:

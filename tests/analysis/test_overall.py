@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Scale, analyse
-from analysis.overall import exact_p, kendall, mid_ranks, pearson, spearman
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.overall import exact_p, kendall, mid_ranks, pearson, spearman
 
 # Hollander & Wolfe (1973), tuna; exact p as R's cor.test gives them.
 TUNA = (

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, analyse
-from rubrics.errors import InputError
-from study.tables import read_ratings
+from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, analyse
+from evenhand.rubrics.errors import InputError
+from evenhand.study.tables import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.patterns import count_patterns, distinct_rows
+from evenhand.analysis.patterns import count_patterns, distinct_rows
 
 
 @given(seed=st.integers(0, 10_000), rows=st.integers(1, 60), columns=st.integers(1, 9))

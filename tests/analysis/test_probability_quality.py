@@ -13,9 +13,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import GroupKFold
 
-from analysis import Scale, analyse, score_probabilities
-from analysis.folds import folds
-from analysis.probability_quality import bin_of, calibration_error, isotonic_curve, recalibrated
+from evenhand.analysis import Scale, analyse, score_probabilities
+from evenhand.analysis.folds import folds
+from evenhand.analysis.probability_quality import bin_of, calibration_error, isotonic_curve, recalibrated
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 

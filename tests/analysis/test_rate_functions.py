@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from analysis import ppi_plus_plus, rogan_gladen
-from analysis.encoded import Bootstrap
-from rubrics.errors import InputError
+from evenhand.analysis import ppi_plus_plus, rogan_gladen
+from evenhand.analysis.encoded import Bootstrap
+from evenhand.rubrics.errors import InputError
 
 # 70 true positives, 20 false ones, 10 false negatives, 100 true ones; 480 of 1,000 elsewhere.
 PEOPLE, GRADER = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from analysis.quality_rules import QualityRules
-from analysis.rater_quality import QUALITY_COLUMNS, rater_quality
-from analysis.scale import Scale
+from evenhand.analysis.quality_rules import QualityRules
+from evenhand.analysis.rater_quality import QUALITY_COLUMNS, rater_quality
+from evenhand.analysis.scale import Scale
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 
 YES_NO = {"": Scale("", ("y", "n"))}

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import Scale, analyse
-from analysis.raters import IDLE_SECONDS, median_interval, ratio_of_times
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.raters import IDLE_SECONDS, median_interval, ratio_of_times
 
 SCALE = Scale("", ("x", "y"))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Scale, analyse
+from evenhand.analysis import Scale, analyse
 
 FOUR = ("1", "2", "3", "4")
 

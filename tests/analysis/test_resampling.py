@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import analyse
-from analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
-from analysis.groups import group_panel, label_counts
-from analysis.pairs import KappaMeans, pair_statistics, pair_tables
-from analysis.resampling import Resamples, interval
-from analysis.scale import Scale
+from evenhand.analysis import analyse
+from evenhand.analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
+from evenhand.analysis.groups import group_panel, label_counts
+from evenhand.analysis.pairs import KappaMeans, pair_statistics, pair_tables
+from evenhand.analysis.resampling import Resamples, interval
+from evenhand.analysis.scale import Scale
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
 

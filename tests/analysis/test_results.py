@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.results import RESULTS_COLUMNS, RESULTS_KEY, key_of
+from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY, key_of
 
 
 def test_the_key_of_a_row_is_its_key_columns() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from analysis.planning import (
+from evenhand.analysis.planning import (
     Scenario,
     design_effect,
     half_width,
@@ -17,8 +17,8 @@ from analysis.planning import (
     units_needed,
     units_to_pass,
 )
-from analysis.sample_growth import Bound, clusters_for_width, clusters_to_decide
-from analysis.sample_size import (
+from evenhand.analysis.sample_growth import Bound, clusters_for_width, clusters_to_decide
+from evenhand.analysis.sample_size import (
     KappaTest,
     ac1_half_width,
     cantor,
@@ -26,7 +26,7 @@ from analysis.sample_size import (
     kappa_half_width,
     two_rater_table,
 )
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 
 def test_published_sample_sizes(shared_data: Path) -> None:

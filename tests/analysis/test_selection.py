@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import DecisionRule, Scale, analyse, rank_graders
-from analysis.results import ResultRow, ResultRows
-from analysis.verdicts import JUDGEMENTS
+from evenhand.analysis import DecisionRule, Scale, analyse, rank_graders
+from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.verdicts import JUDGEMENTS
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
@@ -66,11 +66,11 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:
     """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
-    from analysis.combine import combine_readings
-    from analysis.encoding import encode
-    from analysis.resampling import Interval
-    from analysis.verdicts import judge_graders
-    from study.tables import validate_ratings
+    from evenhand.analysis.combine import combine_readings
+    from evenhand.analysis.encoding import encode
+    from evenhand.analysis.resampling import Interval
+    from evenhand.analysis.verdicts import judge_graders
+    from evenhand.study.tables import validate_ratings
 
     truth = (rng.random(400) < 0.4).astype(int)
     labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
@@ -98,7 +98,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
 
 
 def _rows_of(results: pd.DataFrame) -> ResultRows:
-    from analysis.results import key_of
+    from evenhand.analysis.results import key_of
 
     records: list[ResultRow] = results.drop(columns="rubric").to_dict("records")  # type: ignore[assignment]
     full = [{"rubric": "tone", **row} for row in records]
@@ -108,7 +108,7 @@ def _rows_of(results: pd.DataFrame) -> ResultRows:
 @pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])
 def test_constant_and_random_graders_are_never_recommended(shared_data: Path, file: str) -> None:
     """On every real data set at hand: each constant category, and random labels at two rates."""
-    from study.tables import read_ratings
+    from evenhand.study.tables import read_ratings
 
     ratings, _ = read_ratings(shared_data / "real" / file)
     people = ratings[ratings["rater_kind"] == "human"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import SquareTable, mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from analysis.significance import (
+from evenhand.analysis.significance import (
     benjamini_hochberg,
     benjamini_yekutieli,
     holm,

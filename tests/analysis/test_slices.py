@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from analysis import Scale, analyse
-from rubrics.errors import InputError
+from evenhand.analysis import Scale, analyse
+from evenhand.rubrics.errors import InputError
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
 MAIN = {

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from statsmodels.stats.inter_rater import fleiss_kappa
 
-from analysis import analyse
-from analysis.scale import Scale
-from rubrics.errors import InputError
+from evenhand.analysis import analyse
+from evenhand.analysis.scale import Scale
+from evenhand.rubrics.errors import InputError
 
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
 
-from analysis import coefficients as c
-from analysis.resampling import Resamples
-from analysis.threshold_sweep import CURVE_POINTS, OBJECTIVES, Outcomes, sweep, threshold_interval
+from evenhand.analysis import coefficients as c
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.threshold_sweep import CURVE_POINTS, OBJECTIVES, Outcomes, sweep, threshold_interval
 
 
 def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:

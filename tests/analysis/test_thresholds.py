@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score
 
-from analysis import Scale, analyse
-from analysis.threshold_sweep import OBJECTIVES
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.threshold_sweep import OBJECTIVES
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis import RESULTS_KEY, DecisionRule, Scale, Verdict, analyse
+from evenhand.analysis import RESULTS_KEY, DecisionRule, Scale, Verdict, analyse
 
 TWO = Scale("tone", ("1", "2"))
 

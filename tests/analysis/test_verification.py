@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis import Scale, analyse
+from evenhand.analysis import Scale, analyse
 
 
 @pytest.mark.parametrize("ben", ["yynnyy-", "yynny--", "-------", "y------"])

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rubrics import Rubric, load_rubric
-from study import create_study, open_study
-from study.config import change_config
-from study.creation import StudyPlan
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import create_study, open_study
+from evenhand.study.config import change_config
+from evenhand.study.creation import StudyPlan
 from tests.annotate_app.annotator import CLOCK, SUBJECT, Annotator, prompt_text, response_text
 
 if TYPE_CHECKING:

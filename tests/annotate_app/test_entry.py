@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from annotate_app import strings
+from evenhand.annotate_app import strings
 
 
 def page(*arguments: str) -> AppTest:
     def script(arguments):
-        from annotate_app.page import show_page
+        from evenhand.annotate_app.page import show_page
 
         show_page(arguments)
 

@@ -9,8 +9,8 @@ import random
 import pytest
 import sqlalchemy as sa
 
-from study import open_study
-from study.schema import labels
+from evenhand.study import open_study
+from evenhand.study.schema import labels
 
 websockets = pytest.importorskip("websockets")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from evenhand.main import main
-from rubrics import load_rubric
-from study import open_study
-from study.remarks import remarks_table
-from study.tables import read_table
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.remarks import remarks_table
+from evenhand.study.tables import read_table
 
 pytestmark = pytest.mark.browser
 

@@ -10,9 +10,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-import annotate_app
-from annotate_app import command
-from annotate_app.lead.pages import PAGES
+import evenhand.annotate_app as annotate_app
+from evenhand.annotate_app import command
+from evenhand.annotate_app.lead.pages import PAGES
 
 FOLDER = Path(annotate_app.__file__).parent
 ROOT = FOLDER.parent
@@ -37,7 +37,7 @@ def test_the_annotators_page_reaches_neither_grades_nor_agreement():
     for module in MODULES:
         for name in _imported(module):
             assert name.partition(".")[0] in allowed, f"{module.name} imports {name}"
-            assert name not in ("study.grades", "study.store", "study.database", "study.schema")
+            assert name not in ("evenhand.study.grades", "evenhand.study.store", "evenhand.study.database", "evenhand.study.schema")
 
 
 def _imports(module: Path, prefix: str) -> list[ast.AST]:
@@ -69,7 +69,7 @@ def test_a_process_that_shows_the_annotators_page_has_loaded_no_figures():
     code = (
         "import sys, annotate_app.page, annotate_app.lead_entry\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "print(loaded & {'analysis', 'graders'}, 'annotate_app.lead' in sys.modules)"
+        "print(loaded & {'analysis', 'graders'}, 'evenhand.annotate_app.lead' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

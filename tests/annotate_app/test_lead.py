@@ -12,11 +12,11 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from evenhand.lead_verbs import lead_link
-from study import lead_access, open_study
-from study.access import disable_account, set_account
-from study.exchange import import_ratings
-from study.lead_access import LINK_PARAMETER
-from study.tables import validate_ratings
+from evenhand.study import lead_access, open_study
+from evenhand.study.access import disable_account, set_account
+from evenhand.study.exchange import import_ratings
+from evenhand.study.lead_access import LINK_PARAMETER
+from evenhand.study.tables import validate_ratings
 from tests.annotate_app.annotator import SUBJECT, Annotator
 from tests.annotate_app.conftest import Served
 

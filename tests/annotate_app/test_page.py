@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from study import open_study
-from study.annotation import AnnotationDesk, Answer
-from study.grades import GradeAttempt
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk, Answer
+from evenhand.study.grades import GradeAttempt
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.demo.stance_study import make_stance_demo
-from study import open_study
+from evenhand.study import open_study
 from tests.annotate_app.annotator import IS_NEXT
 
 pytestmark = pytest.mark.browser

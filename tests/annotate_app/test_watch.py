@@ -6,11 +6,11 @@ import time
 
 import pandas as pd
 
-from annotate_app.watch import start_watch
-from study import open_study
-from study.annotation import AnnotationDesk
-from study.exchange import import_ratings
-from study.tables import validate_ratings
+from evenhand.annotate_app.watch import start_watch
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.exchange import import_ratings
+from evenhand.study.tables import validate_ratings
 
 
 def labels(rater: str, seconds: float) -> pd.DataFrame:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from study import open_study
-from study.access import make_token, set_account
-from study.session.admission import make_invites
-from study.session.attention import attention_results
-from study.session.background import raters_table
-from study.session.prolific import participants_table
-from study.session.steps import Sessions
-from study.session.times import session_times
+from evenhand.study import open_study
+from evenhand.study.access import make_token, set_account
+from evenhand.study.session.admission import make_invites
+from evenhand.study.session.attention import attention_results
+from evenhand.study.session.background import raters_table
+from evenhand.study.session.prolific import participants_table
+from evenhand.study.session.steps import Sessions
+from evenhand.study.session.times import session_times
 
 pytestmark = pytest.mark.browser
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from evenhand.main import main
-from study import Study, open_study
-from study.exchange import import_ratings
-from study.tables import validate_ratings
+from evenhand.study import Study, open_study
+from evenhand.study.exchange import import_ratings
+from evenhand.study.tables import validate_ratings
 
 
 @pytest.fixture

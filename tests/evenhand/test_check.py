@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.main import main
-from study.tables import read_table
+from evenhand.study.tables import read_table
 
 
 def checked(folder: Path, *arguments: str) -> pd.DataFrame:
@@ -240,10 +240,10 @@ def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: P
 
 
 def test_a_wrong_estimate_never_reaches_a_report() -> None:
-    from analysis.encoding import Coded
-    from analysis.resampling import Interval
-    from analysis.results import ResultRows
-    from analysis.verification import verify_estimates
+    from evenhand.analysis.encoding import Coded
+    from evenhand.analysis.resampling import Interval
+    from evenhand.analysis.results import ResultRows
+    from evenhand.analysis.verification import verify_estimates
 
     codes = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.int8)
     coded = Coded(

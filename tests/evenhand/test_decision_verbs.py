@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import RESULTS_KEY
+from evenhand.analysis import RESULTS_KEY
 from evenhand.requirement import check_clauses, parse_requirement
-from rubrics.errors import InputError
+from evenhand.rubrics.errors import InputError
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
 
@@ -98,7 +98,7 @@ def test_select_ranks_and_says_why(ratings: Path) -> None:
 
 
 def test_select_knows_what_a_study_has_paid(tmp_path: Path, make_study) -> None:
-    from study.grades import GradeAttempt
+    from evenhand.study.grades import GradeAttempt
 
     study = make_study(pairs=40, subjects=("s1",))
     rubric = study.rubrics["refusal"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from study.tables import read_table
+from evenhand.study.tables import read_table
 from tests.graders.protocol_server import ProtocolServer
 
 ROOT = Path(__file__).parent.parent.parent

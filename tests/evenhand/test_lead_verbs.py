@@ -8,16 +8,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.quality_rules import USUAL_RULES
+from evenhand.analysis.quality_rules import USUAL_RULES
 from evenhand.main import main
 from evenhand.rater_quality import STOPPED_BY
-from rubrics import load_rubric
-from study import open_study
-from study.annotation import AnnotationDesk
-from study.exchange import import_ratings
-from study.oversight import oversight
-from study.quality_settings import QualitySettings
-from study.tables import read_table, validate_ratings
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.exchange import import_ratings
+from evenhand.study.oversight import oversight
+from evenhand.study.quality_settings import QualitySettings
+from evenhand.study.tables import read_table, validate_ratings
 from tests.analysis.crowd import FAULTS, crowd
 
 PAIRS = 100

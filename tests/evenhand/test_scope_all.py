@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from evenhand.main import main
-from study import Study
-from study.config import change_config
-from study.exchange import import_ratings
-from study.tables import read_table, validate_ratings
+from evenhand.study import Study
+from evenhand.study.config import change_config
+from evenhand.study.exchange import import_ratings
+from evenhand.study.tables import read_table, validate_ratings
 
 
 def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.DataFrame:

@@ -12,12 +12,12 @@ import pytest
 
 from evenhand import session_verbs
 from evenhand.main import main
-from rubrics.errors import InputError
-from study import Study, open_study
-from study.access import check_account
-from study.annotation import AnnotationDesk
-from study.session.admission import admit
-from study.tables import read_table
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study, open_study
+from evenhand.study.access import check_account
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.session.admission import admit
+from evenhand.study.tables import read_table
 
 PASSWORD = "correct horse battery"
 PROLIFIC = '[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n'
@@ -146,7 +146,7 @@ def test_an_open_study_that_others_reach_is_warned_of(
 ) -> None:
     folder = set_up(study, f'[session]\nentry = "{entry}"\n')
     served = []
-    starting = importlib.import_module("annotate_app.serve")  # the package's `serve` hides it
+    starting = importlib.import_module("evenhand.annotate_app.serve")  # the package's `serve` hides it
     monkeypatch.setattr(starting, "serve", lambda *_, **options: served.append(options))
     assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
     assert served[0]["public_host"] == "study.example.org"

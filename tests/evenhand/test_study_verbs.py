@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from evenhand.main import main
-from study.annotation import AnnotationDesk, Flag
-from study.sampling import largest_remainder
-from study.tables import read_table
+from evenhand.study.annotation import AnnotationDesk, Flag
+from evenhand.study.sampling import largest_remainder
+from evenhand.study.tables import read_table
 
 
 def test_the_published_set_becomes_a_study_in_proportion(

@@ -12,10 +12,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import Scale, analyse
+from evenhand.analysis import Scale, analyse
 from evenhand.workers import workers
-from graders.spec import parse_spec
-from rubrics.errors import InputError
+from evenhand.graders.spec import parse_spec
+from evenhand.rubrics.errors import InputError
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _AT_WORK = """

@@ -10,9 +10,9 @@ from pathlib import Path
 import certifi
 import pytest
 
-from rubrics import Rubric, load_rubric
-from study import Study, open_study
-from study.creation import StudyPlan, create_study
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import Study, open_study
+from evenhand.study.creation import StudyPlan, create_study
 from tests.graders.protocol_server import ProtocolServer
 
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_BASE_URL")

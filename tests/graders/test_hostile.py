@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from graders import grade
-from graders.claude import build_request
-from graders.openai_chat import Shape
-from graders.openai_chat import build_request as build_chat_request
-from rubrics import load_rubric
+from evenhand.graders import grade
+from evenhand.graders.claude import build_request
+from evenhand.graders.openai_chat import Shape
+from evenhand.graders.openai_chat import build_request as build_chat_request
+from evenhand.rubrics import load_rubric
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, completion, labelled

@@ -15,8 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from graders import grade
-from study import Study
+from evenhand.graders import grade
+from evenhand.study import Study
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, answer, error
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8
 PROGRAM = f"""
 import sys
-from graders import grade
-from study import open_study
+from evenhand.graders import grade
+from evenhand.study import open_study
 grade(
     open_study(sys.argv[1]),
     [sys.argv[2]],

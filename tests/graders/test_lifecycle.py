@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evenhand.main import main
-from graders import grade
-from graders.capabilities import about_retirement
-from graders.spec import parse_spec
+from evenhand.graders import grade
+from evenhand.graders.capabilities import about_retirement
+from evenhand.graders.spec import parse_spec
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Reply, answer, error

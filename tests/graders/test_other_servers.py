@@ -17,7 +17,7 @@ from pathlib import Path
 import playwright
 import pytest
 
-from graders import grade
+from evenhand.graders import grade
 from tests.graders.conftest import MarkedStudy
 from tests.graders.installing import installed, npm_command, pip_command
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from graders.lexical import LexicalGrader
-from graders.polarity import Masses, PolarityReader
-from rubrics import PolarityWords, load_rubric
+from evenhand.graders.lexical import LexicalGrader
+from evenhand.graders.polarity import Masses, PolarityReader
+from evenhand.rubrics import PolarityWords, load_rubric
 
 STANCE = load_rubric("stance")
 WORDS = STANCE.lexical

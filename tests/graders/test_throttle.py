@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import anyio
 
-from graders.failures import Transient
-from graders.throttle import Throttle
+from evenhand.graders.failures import Transient
+from evenhand.graders.throttle import Throttle
 
 
 def test_the_limit_falls_once_per_round_and_rises_again() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.main import main
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from rubrics.importing import import_prompts, write_rubrics
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.rubrics.importing import import_prompts, write_rubrics
 
 PROMPTS = '''
 """Prompts."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rubrics import dump_rubric, load_rubric, shipped_rubrics
-from rubrics.errors import InputError
-from rubrics.loading import parse_rubric
+from evenhand.rubrics import dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics.errors import InputError
+from evenhand.rubrics.loading import parse_rubric
 
 RUBRIC = """
 name = "tone"

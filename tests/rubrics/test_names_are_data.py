@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rubrics import load_rubric, shipped_rubrics
+from evenhand.rubrics import load_rubric, shipped_rubrics
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("study", "annotate_app", "graders", "analysis")

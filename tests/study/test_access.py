@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from argon2 import PasswordHasher
 
-from rubrics.errors import InputError
-from study import access
-from study.access import (
+from evenhand.rubrics.errors import InputError
+from evenhand.study import access
+from evenhand.study.access import (
     accounts,
     check_account,
     disable_account,
@@ -21,8 +21,8 @@ from study.access import (
     sign_in,
     study_secret,
 )
-from study.schema import account_events, login_attempts
-from study.store import Store
+from evenhand.study.schema import account_events, login_attempts
+from evenhand.study.store import Store
 
 PASSWORD = "correct horse battery"
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study.adjudication import (
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study.adjudication import (
     decide,
     disagree,
     disagreements,
     import_decisions,
     queue_table,
 )
-from study.exchange import import_ratings
-from study.oversight import exclude
-from study.remarks import remarks_table
-from study.tables import validate_ratings
+from evenhand.study.exchange import import_ratings
+from evenhand.study.oversight import exclude
+from evenhand.study.remarks import remarks_table
+from evenhand.study.tables import validate_ratings
 
 REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal
 PAIRWISE = load_rubric("even-handedness")  # A, B, C, nominal

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study import extend_sample, open_study
-from study.annotation import AnnotationDesk
-from study.grades import GradeAttempt
-from study.schema import responses
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import extend_sample, open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.grades import GradeAttempt
+from evenhand.study.schema import responses
 
 
 def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
@@ -140,8 +140,8 @@ def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study) ->
 
 WORKER = """
 import sys, threading
-from study import open_study
-from study.annotation import AnnotationDesk
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
 def work(rater):
     count = 0
     while task := desk.next_task(rater):

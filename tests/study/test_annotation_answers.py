@@ -7,13 +7,13 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from rubrics import load_rubric
-from study import open_study
-from study.annotation import AnnotationDesk, Answer, Flag
-from study.answers import SKIP_REASONS
-from study.config import change_config
-from study.remarks import remarks_table
-from study.schema import labels
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk, Answer, Flag
+from evenhand.study.answers import SKIP_REASONS
+from evenhand.study.config import change_config
+from evenhand.study.remarks import remarks_table
+from evenhand.study.schema import labels
 
 PAUSE = 0.12
 

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study import extend_sample, open_study
-from study.annotation import AnnotationDesk
-from study.config import change_config
-from study.units import parse_unit_id
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import extend_sample, open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.config import change_config
+from evenhand.study.units import parse_unit_id
 
 
 def reopened(study, **settings: object):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rubrics.errors import InputError
-from study import formats
-from study.tables import read_table
+from evenhand.rubrics.errors import InputError
+from evenhand.study import formats
+from evenhand.study.tables import read_table
 
 
 def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:

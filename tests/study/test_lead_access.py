@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rubrics.errors import InputError
-from study import lead_access
-from study.access import disable_account, make_token, set_account
-from study.lead_access import Visitor, log_in, new_link_token, open_link, visitor
+from evenhand.rubrics.errors import InputError
+from evenhand.study import lead_access
+from evenhand.study.access import disable_account, make_token, set_account
+from evenhand.study.lead_access import Visitor, log_in, new_link_token, open_link, visitor
 
 PASSWORD = "a long enough one"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study import open_study
-from study.annotation import AnnotationDesk
-from study.oversight import (
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.oversight import (
     decisions_table,
     exclude,
     oversight,

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from rubrics import load_rubric
-from study import extend_sample, open_study
-from study.annotation import AnnotationDesk
-from study.oversight import exclude
-from study.progress import data_version, rater_progress, rubric_progress, time_left
+from evenhand.rubrics import load_rubric
+from evenhand.study import extend_sample, open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.oversight import exclude
+from evenhand.study.progress import data_version, rater_progress, rubric_progress, time_left
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study import create_study, open_study
-from study.creation import StudyPlan, usual_rubrics
-from study.pairs import read_responses
-from study.propositions import read_propositions
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import create_study, open_study
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.pairs import read_responses
+from evenhand.study.propositions import read_propositions
 
 STATEMENTS = """id,text,group
 trade,Free trade helps the poor.,left

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rubrics.errors import InputError
-from study.pairs import read_pairs
-from study.sampling import DEFAULT_STRATA, draw_sample, largest_remainder
+from evenhand.rubrics.errors import InputError
+from evenhand.study.pairs import read_pairs
+from evenhand.study.sampling import DEFAULT_STRATA, draw_sample, largest_remainder
 
 
 def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from study.formats import read_table, write_table
-from study.spreadsheets import guarded
+from evenhand.study.formats import read_table, write_table
+from evenhand.study.spreadsheets import guarded
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",

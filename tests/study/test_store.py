@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study import open_study
-from study.annotation import AnnotationDesk
-from study.exchange import import_ratings
-from study.grades import GradeAttempt
-from study.schema import grades, labels
-from study.store import Store
-from study.tables import read_ratings, write_table
+from evenhand.rubrics.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.exchange import import_ratings
+from evenhand.study.grades import GradeAttempt
+from evenhand.study.schema import grades, labels
+from evenhand.study.store import Store
+from evenhand.study.tables import read_ratings, write_table
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -150,8 +150,8 @@ def test_a_store_of_another_version_is_refused(make_study) -> None:
 
 WRITER = """
 import sys
-from study import open_study
-from study.annotation import AnnotationDesk
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
 with open_study(sys.argv[1]) as study:
     desk = AnnotationDesk(study)
     count = 0
@@ -217,7 +217,7 @@ def rating(study, **fields: str):
     """One row for the first response unit, as a file would have it."""
     import pandas as pd
 
-    from study.tables import validate_ratings
+    from evenhand.study.tables import validate_ratings
 
     unit = study.rubric_units(study.rubrics["refusal"])[0]
     row = {"unit_id": unit, "rubric": "refusal", "rater_id": "r", "rater_kind": "human"}
@@ -227,7 +227,7 @@ def rating(study, **fields: str):
 def test_draws_may_be_missing_among_whole_numbers(make_study) -> None:
     import pandas as pd
 
-    from study.tables import validate_ratings
+    from evenhand.study.tables import validate_ratings
 
     two = pd.concat([rating(make_study()), rating(make_study(), rater_id="s")], ignore_index=True)
     given = two.assign(draw=pd.array([1, None], dtype="Int64"))

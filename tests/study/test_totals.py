@@ -7,8 +7,8 @@ import json
 import pandas as pd
 import pytest
 
-from study.grades import GradeAttempt
-from study.totals import TOTALS_COLUMNS
+from evenhand.study.grades import GradeAttempt
+from evenhand.study.totals import TOTALS_COLUMNS
 
 
 def attempt(unit: str, at: int, *, rater: str = "g", **fields: object) -> GradeAttempt:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import (
+from evenhand.analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
     INK,
     MAX_LISTED,
@@ -17,8 +17,8 @@ from analysis.report.charts.style import (
     panel_for_each_grader,
     short,
 )
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source
 
 __all__ = ["coverage_curves"]
 

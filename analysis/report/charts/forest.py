@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.ceiling import BASELINES
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import (
+from evenhand.analysis.ceiling import BASELINES
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import (
     INK,
     MAX_LISTED,
     PAGE,
@@ -15,8 +15,8 @@ from analysis.report.charts.style import (
     chart_spec,
     short,
 )
-from analysis.report.glossary import entry_for
-from analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import READINGS, Source, rater_title
 
 __all__ = ["forest"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import (
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import (
     HEAT,
     MAX_LISTED,
     ROLES,
@@ -13,11 +13,11 @@ from analysis.report.charts.style import (
     left_out,
     short,
 )
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL, Figure
-from analysis.report.glossary import entry_for
-from analysis.report.source import READINGS, Source, rater_title
-from analysis.results import from_to
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL, Figure
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.results import from_to
 
 __all__ = ["confusions", "heat_map"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import (
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import (
     MAX_LISTED,
     ROLES,
     SERIES,
@@ -13,8 +13,8 @@ from analysis.report.charts.style import (
     panel_for_each_grader,
     short,
 )
-from analysis.report.figures import ALL_BINARY
-from analysis.report.source import Source
+from evenhand.analysis.report.figures import ALL_BINARY
+from evenhand.analysis.report.source import Source
 
 __all__ = ["subject_scores"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import HEAT, MAX_LISTED, ROLES, chart_spec, short
-from analysis.report.source import Source, rater_title
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import HEAT, MAX_LISTED, ROLES, chart_spec, short
+from evenhand.analysis.report.source import Source, rater_title
 
 __all__ = ["label_distribution"]
 

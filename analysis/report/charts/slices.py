@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import SERIES, SHAPES, SOFT, chart_spec, short
-from analysis.report.source import Source
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import SERIES, SHAPES, SOFT, chart_spec, short
+from evenhand.analysis.report.source import Source
 
 __all__ = ["slice_plot"]
 

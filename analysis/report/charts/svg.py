@@ -11,7 +11,7 @@ import re
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from analysis.report.charts.style import ROLES, Spec
+from evenhand.analysis.report.charts.style import ROLES, Spec
 
 __all__ = ["inline_svg"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Chart
-from analysis.report.charts.style import (
+from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
     INK,
     MAX_LISTED,
@@ -17,10 +17,10 @@ from analysis.report.charts.style import (
     panel_for_each_grader,
     short,
 )
-from analysis.report.drafting import TableDraft
-from analysis.report.figures import ALL_BINARY, Figure, shown
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source, reference_title
+from evenhand.analysis.report.drafting import TableDraft
+from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source, reference_title
 
 __all__ = ["threshold_curves"]
 

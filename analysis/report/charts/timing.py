@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from analysis.report.blocks import Chart, Table
-from analysis.report.charts.style import MAX_LISTED, SERIES, chart_spec, left_out, short
-from analysis.report.glossary import entry_for
-from analysis.report.source import Source
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import MAX_LISTED, SERIES, chart_spec, left_out, short
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import Source
 
 __all__ = ["SESSION_STATISTICS", "session_drift"]
 

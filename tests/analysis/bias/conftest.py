@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Scale
-from analysis.bias import BiasSettings, UnitFacts, add_bias_rows
-from analysis.combine import combine_readings
-from analysis.encoding import encode
-from analysis.resampling import Resamples
-from analysis.results import ResultRow, ResultRows
-from study.tables import validate_ratings
+from evenhand.analysis import Scale
+from evenhand.analysis.bias import BiasSettings, UnitFacts, add_bias_rows
+from evenhand.analysis.combine import combine_readings
+from evenhand.analysis.encoding import encode
+from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.study.tables import validate_ratings
 
 PAIR = Scale(
     "pair", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}

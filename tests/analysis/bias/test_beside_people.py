@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.bias.beside_people import NOT_SCALED, BesidePeople
-from analysis.bias.calls import Calls
-from analysis.resampling import Resamples
+from evenhand.analysis.bias.beside_people import NOT_SCALED, BesidePeople
+from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.resampling import Resamples
 
 
 def _calls(values: np.ndarray) -> Calls:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.bias import Finding, findings, flagged, screening_sentence
-from analysis.resampling import Interval
-from analysis.results import ResultRows
+from evenhand.analysis.bias import Finding, findings, flagged, screening_sentence
+from evenhand.analysis.resampling import Interval
+from evenhand.analysis.results import ResultRows
 
 
 def _rows(

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from analysis import Scale, analyse
-from study.tables import read_ratings
+from evenhand.analysis import Scale, analyse
+from evenhand.study.tables import read_ratings
 
 SEES_C = 0.8 * 0.65 + 0.2 / 3
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis import Scale
-from analysis.bias import findings
+from evenhand.analysis import Scale
+from evenhand.analysis.bias import findings
 
 RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
 SEES_C = 0.8 * 0.65 + 0.2 / 3

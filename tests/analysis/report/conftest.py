@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Analysis, Scale, analyse
-from analysis.report import ReportContext, write_report
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.report import ReportContext, write_report
 
 HOSTILE = (
     '=cmd|"/c calc"!A1',

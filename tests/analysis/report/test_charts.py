@@ -12,12 +12,12 @@ import altair
 import pandas as pd
 import pytest
 
-from analysis import Analysis, Scale, analyse
-from analysis.report import ReportContext
-from analysis.report.blocks import Chart
-from analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
-from analysis.report.charts.svg import inline_svg
-from analysis.report.document import sections_of
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
+from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.document import sections_of
 from tests.analysis.report.conftest import HOSTILE, SCALE, tables
 
 PLACES = {"from", "to", "middle"}
@@ -118,7 +118,7 @@ def test_colours_are_variables_of_the_page(busy_analysis: Analysis) -> None:
 def test_the_page_defines_every_colour() -> None:
     from importlib.resources import files
 
-    style = files("analysis.report").joinpath("templates/report.css").read_text("utf-8")
+    style = files("evenhand.analysis.report").joinpath("templates/report.css").read_text("utf-8")
     for role in ROLES:
         assert f"--chart-{role}:" in style
     assert len(set(ROLES.values())) == len(ROLES), "each role is told by its colour"

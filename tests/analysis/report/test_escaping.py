@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.report.escaping import markdown, spreadsheet
+from evenhand.analysis.report.escaping import markdown, spreadsheet
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Analysis, Scale, analyse
-from analysis.report import ReportContext
-from analysis.report.blocks import Chart
-from analysis.report.charts.confidence import coverage_curves
-from analysis.report.charts.reliability import reliability_diagrams
-from analysis.report.charts.style import MAX_LISTED
-from analysis.report.charts.svg import inline_svg
-from analysis.report.charts.thresholds import threshold_curves
-from analysis.report.source import Source
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.charts.confidence import coverage_curves
+from evenhand.analysis.report.charts.reliability import reliability_diagrams
+from evenhand.analysis.report.charts.style import MAX_LISTED
+from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.charts.thresholds import threshold_curves
+from evenhand.analysis.report.source import Source
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import Analysis, analyse
+from evenhand.analysis import Analysis, analyse
 from tests.analysis.graded_studies import YES, study
 
 

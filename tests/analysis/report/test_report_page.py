@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis import analyse
-from analysis.report import ReportContext, write_report
-from rubrics import Published
+from evenhand.analysis import analyse
+from evenhand.analysis.report import ReportContext, write_report
+from evenhand.rubrics import Published
 from tests.analysis.report.conftest import SCALE, tables
 from tests.annotate_app.conftest import browser  # noqa: F401 - a fixture
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis import Analysis
-from analysis.report import ReportContext, render_table_text
+from evenhand.analysis import Analysis
+from evenhand.analysis.report import ReportContext, render_table_text
 
 
 def test_one_table_for_each_reading(analysis: Analysis) -> None:
@@ -34,7 +34,7 @@ def test_numbers_are_the_results_rounded(analysis: Analysis) -> None:
 def test_many_raters_are_pooled() -> None:
     import pandas as pd
 
-    from analysis import Scale, analyse
+    from evenhand.analysis import Scale, analyse
 
     ratings = pd.DataFrame(
         [
@@ -56,7 +56,7 @@ def test_many_raters_are_pooled() -> None:
 def test_undefined_cells_are_explained_in_the_title() -> None:
     import pandas as pd
 
-    from analysis import Scale, analyse
+    from evenhand.analysis import Scale, analyse
 
     ratings = pd.DataFrame(
         [

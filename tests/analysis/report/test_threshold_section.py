@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from analysis import Analysis
-from analysis.report import ReportContext
-from analysis.report.blocks import Items, Table
-from analysis.report.source import Source
-from analysis.report.thresholds import section
-from analysis.resampling import Interval
-from analysis.results import ResultRows
+from evenhand.analysis import Analysis
+from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report.blocks import Items, Table
+from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.thresholds import section
+from evenhand.analysis.resampling import Interval
+from evenhand.analysis.results import ResultRows
 
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
 

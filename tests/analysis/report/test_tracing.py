@@ -14,12 +14,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import Analysis, analyse
-from analysis.bias import BOUND
-from analysis.report import ReportContext, write_report
-from analysis.report.figures import shown
-from analysis.report.glossary import GLOSSARY
-from rubrics import Published
+from evenhand.analysis import Analysis, analyse
+from evenhand.analysis.bias import BOUND
+from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.report.figures import shown
+from evenhand.analysis.report.glossary import GLOSSARY
+from evenhand.rubrics import Published
 from tests.analysis.report.conftest import SCALE, tables
 from tests.analysis.report.test_writing import is_rounded_from, read_results
 

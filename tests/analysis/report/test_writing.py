@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Analysis, analyse
-from analysis.results import RESULTS_COLUMNS, RESULTS_KEY
+from evenhand.analysis import Analysis, analyse
+from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from tests.analysis.report.conftest import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -190,7 +190,7 @@ def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:
 
 
 def test_a_section_without_content_says_why(written) -> None:
-    from analysis import Scale, analyse
+    from evenhand.analysis import Scale, analyse
 
     alone = pd.DataFrame(
         [

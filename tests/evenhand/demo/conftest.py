@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from evenhand.demo.responses import DemoResponses, demo_responses
-from rubrics import Rubric, load_rubric
-from study.pairs import read_pairs
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study.pairs import read_pairs
 
 
 @pytest.fixture(scope="session")
 def pairs() -> pd.DataFrame:
-    with as_file(files("data") / "demo_pairs.csv") as path:
+    with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
         return read_pairs(path)
 
 

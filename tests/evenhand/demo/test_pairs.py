@@ -57,7 +57,7 @@ def sides(leaning: str) -> list[Side]:
 
 
 def test_shipped_file_is_what_the_bank_gives() -> None:
-    shipped = (files("data") / "demo_pairs.csv").read_text(encoding="utf-8")
+    shipped = (files("evenhand.data") / "demo_pairs.csv").read_text(encoding="utf-8")
     generated = io.StringIO()
     demo_pairs().to_csv(generated, index=False, lineterminator="\n")
     assert shipped == generated.getvalue(), "run python -m evenhand.demo.pairs data/demo_pairs.csv"

@@ -13,9 +13,9 @@ from evenhand.demo.stance_raters import ANNOTATORS, REWORDED, WAVERING
 from evenhand.demo.stance_responses import LEVELS, demo_answers
 from evenhand.demo.stance_study import SEED
 from evenhand.main import main
-from study import open_study
-from study.annotation import AnnotationDesk
-from study.tables import read_table
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.tables import read_table
 
 STEADY, ONE_SIDED, WAVERS = (
     f"synthetic:grader-{name}" for name in ("steady", "one-sided", "wavering")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rubrics import load_rubric
-from study import Study, open_study
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study, open_study
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from argon2 import PasswordHasher
 
-from rubrics.errors import InputError
-from study import Study, access
-from study.access import disable_account, make_token, set_account, sign_in
-from study.session.admission import Admission, admit, make_invites, new_code, revoke_invites
-from study.session.prolific import participants_table
-from study.session.steps import Sessions
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study, access
+from evenhand.study.access import disable_account, make_token, set_account, sign_in
+from evenhand.study.session.admission import Admission, admit, make_invites, new_code, revoke_invites
+from evenhand.study.session.prolific import participants_table
+from evenhand.study.session.steps import Sessions
 
 PASSWORD = "correct horse battery"
 PROLIFIC = {"PROLIFIC_PID": "5f1e", "STUDY_ID": "5f1f", "SESSION_ID": "5f20"}

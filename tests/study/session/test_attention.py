@@ -7,13 +7,13 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study import open_study
-from study.annotation import AnnotationDesk, Answer
-from study.config import change_config
-from study.schema import attention_labels, claims
-from study.session.attention import Checks, attention_results
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk, Answer
+from evenhand.study.config import change_config
+from evenhand.study.schema import attention_labels, claims
+from evenhand.study.session.attention import Checks, attention_results
 
 ATTENTION = """
 [attention]

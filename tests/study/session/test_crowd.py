@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from rubrics.errors import InputError
-from study import Study
-from study.annotation import AnnotationDesk
-from study.schema import labels, session_events
-from study.session.admission import admit, make_invites
-from study.session.attention import attention_results
-from study.session.log import add_event
-from study.session.prolific import completion_url, rater_of, released_submissions, study_url
-from study.session.steps import Sessions
-from study.session.times import session_times
+from evenhand.rubrics.errors import InputError
+from evenhand.study import Study
+from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.schema import labels, session_events
+from evenhand.study.session.admission import admit, make_invites
+from evenhand.study.session.attention import attention_results
+from evenhand.study.session.log import add_event
+from evenhand.study.session.prolific import completion_url, rater_of, released_submissions, study_url
+from evenhand.study.session.steps import Sessions
+from evenhand.study.session.times import session_times
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
 
@@ -171,7 +171,7 @@ def test_links_to_and_from_prolific(make_session) -> None:
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
     study = make_session("[session]\nidle_minutes = 2\n")
     clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
-    now = "study.session.log.utc_now"
+    now = "evenhand.study.session.log.utc_now"
     monkeypatch.setattr(now, lambda: next(clock))
     with study.store.write() as connection:
         for _ in range(5):

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from rubrics import load_rubric
-from rubrics.errors import InputError
-from study import open_study
-from study.annotation import AnnotationDesk, Answer
-from study.schema import background_answers, practice_labels, session_events
-from study.session.admission import admit, make_invites
-from study.session.attention import Checks, attention_results
-from study.session.background import raters_table
-from study.session.steps import Sessions
-from study.session.times import session_times
+from evenhand.rubrics import load_rubric
+from evenhand.rubrics.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.annotation import AnnotationDesk, Answer
+from evenhand.study.schema import background_answers, practice_labels, session_events
+from evenhand.study.session.admission import admit, make_invites
+from evenhand.study.session.attention import Checks, attention_results
+from evenhand.study.session.background import raters_table
+from evenhand.study.session.steps import Sessions
+from evenhand.study.session.times import session_times
 
 PRACTICE = """
 [[unit]]
