@@ -17,27 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand.analysis.alternative_annotator import (
-        AltTest,
+    from evenhand.analysis.agreement.dawid_skene import (
+        DawidSkene,
     )
-    from evenhand.analysis.bias import (
-        BiasSettings,
-    )
-    from evenhand.analysis.decision_rule import (
-        DecisionRule,
-    )
-    from evenhand.analysis.decisions import (
-        CeilingDifference,
-        ProbabilityScores,
-        TunedThreshold,
-        human_ceiling,
-        score_probabilities,
-        tune_threshold,
-    )
-    from evenhand.analysis.encoded import (
+    from evenhand.analysis.agreement.encoded import (
         Bootstrap,
     )
-    from evenhand.analysis.functions import (
+    from evenhand.analysis.agreement.plain import (
         Agreement,
         brennan_prediger,
         cohen_kappa,
@@ -50,56 +36,14 @@ if TYPE_CHECKING:
         scott_pi,
         specific_agreement,
     )
-    from evenhand.analysis.generalizability import (
-        d_study,
-        g_study,
-    )
-    from evenhand.analysis.latent_class import (
-        DawidSkene,
-    )
-    from evenhand.analysis.panel import (
+    from evenhand.analysis.all_rubrics import (
         Analysis,
         analyse,
     )
-    from evenhand.analysis.planning import (
-        Scenario,
-        half_width,
-        pass_chance,
-        units_needed,
+    from evenhand.analysis.bias import (
+        BiasSettings,
     )
-    from evenhand.analysis.procedures import (
-        IntraRater,
-        Majority,
-        alt_test,
-        dawid_skene,
-        intra_rater,
-        majority,
-    )
-    from evenhand.analysis.rate_functions import (
-        PredictionPowered,
-        RoganGladen,
-        ppi_plus_plus,
-        rogan_gladen,
-    )
-    from evenhand.analysis.results import (
-        RESULTS_COLUMNS,
-        RESULTS_KEY,
-    )
-    from evenhand.analysis.sample_growth import (
-        clusters_to_decide,
-    )
-    from evenhand.analysis.sample_size import (
-        KappaTest,
-        cantor,
-        donner_eliasziw,
-    )
-    from evenhand.analysis.scale import (
-        Scale,
-    )
-    from evenhand.analysis.selection import (
-        rank_graders,
-    )
-    from evenhand.analysis.significance import (
+    from evenhand.analysis.bootstrap.significance import (
         Homogeneity,
         benjamini_hochberg,
         holm,
@@ -107,8 +51,64 @@ if TYPE_CHECKING:
         mcnemar_mid_p,
         stuart_maxwell,
     )
-    from evenhand.analysis.verdicts import (
+    from evenhand.analysis.labels.scale import (
+        Scale,
+    )
+    from evenhand.analysis.people.alternative_annotator import (
+        AltTest,
+    )
+    from evenhand.analysis.people.procedures import (
+        IntraRater,
+        Majority,
+        alt_test,
+        dawid_skene,
+        intra_rater,
+        majority,
+    )
+    from evenhand.analysis.planning.g_study import (
+        d_study,
+        g_study,
+    )
+    from evenhand.analysis.planning.more_clusters import (
+        clusters_to_decide,
+    )
+    from evenhand.analysis.planning.sample_size import (
+        KappaTest,
+        cantor,
+        donner_eliasziw,
+    )
+    from evenhand.analysis.planning.scenarios import (
+        Scenario,
+        half_width,
+        pass_chance,
+        units_needed,
+    )
+    from evenhand.analysis.results import (
+        RESULTS_COLUMNS,
+        RESULTS_KEY,
+    )
+    from evenhand.analysis.subjects.plain import (
+        PredictionPowered,
+        RoganGladen,
+        ppi_plus_plus,
+        rogan_gladen,
+    )
+    from evenhand.analysis.thresholds.plain import (
+        CeilingDifference,
+        ProbabilityScores,
+        TunedThreshold,
+        human_ceiling,
+        score_probabilities,
+        tune_threshold,
+    )
+    from evenhand.analysis.verdicts.judge import (
         Verdict,
+    )
+    from evenhand.analysis.verdicts.ranking import (
+        rank_graders,
+    )
+    from evenhand.analysis.verdicts.rule import (
+        DecisionRule,
     )
 
 __all__ = [
@@ -172,65 +172,65 @@ __all__ = [
 _HOMES = {
     "RESULTS_COLUMNS": "evenhand.analysis.results",
     "RESULTS_KEY": "evenhand.analysis.results",
-    "Agreement": "evenhand.analysis.functions",
-    "AltTest": "evenhand.analysis.alternative_annotator",
-    "Analysis": "evenhand.analysis.panel",
+    "Agreement": "evenhand.analysis.agreement.plain",
+    "AltTest": "evenhand.analysis.people.alternative_annotator",
+    "Analysis": "evenhand.analysis.all_rubrics",
     "BiasSettings": "evenhand.analysis.bias",
-    "Bootstrap": "evenhand.analysis.encoded",
-    "CeilingDifference": "evenhand.analysis.decisions",
-    "DawidSkene": "evenhand.analysis.latent_class",
-    "DecisionRule": "evenhand.analysis.decision_rule",
-    "Homogeneity": "evenhand.analysis.significance",
-    "IntraRater": "evenhand.analysis.procedures",
-    "KappaTest": "evenhand.analysis.sample_size",
-    "Majority": "evenhand.analysis.procedures",
-    "ProbabilityScores": "evenhand.analysis.decisions",
-    "PredictionPowered": "evenhand.analysis.rate_functions",
-    "RoganGladen": "evenhand.analysis.rate_functions",
-    "Scale": "evenhand.analysis.scale",
-    "Scenario": "evenhand.analysis.planning",
-    "TunedThreshold": "evenhand.analysis.decisions",
-    "Verdict": "evenhand.analysis.verdicts",
-    "alt_test": "evenhand.analysis.procedures",
-    "analyse": "evenhand.analysis.panel",
-    "benjamini_hochberg": "evenhand.analysis.significance",
-    "brennan_prediger": "evenhand.analysis.functions",
-    "cantor": "evenhand.analysis.sample_size",
-    "clusters_to_decide": "evenhand.analysis.sample_growth",
-    "cohen_kappa": "evenhand.analysis.functions",
-    "confusion_matrix": "evenhand.analysis.functions",
-    "d_study": "evenhand.analysis.generalizability",
-    "dawid_skene": "evenhand.analysis.procedures",
-    "donner_eliasziw": "evenhand.analysis.sample_size",
-    "fleiss_kappa": "evenhand.analysis.functions",
-    "g_study": "evenhand.analysis.generalizability",
-    "gwet_ac1": "evenhand.analysis.functions",
-    "gwet_ac2": "evenhand.analysis.functions",
-    "half_width": "evenhand.analysis.planning",
-    "holm": "evenhand.analysis.significance",
-    "human_ceiling": "evenhand.analysis.decisions",
-    "intra_rater": "evenhand.analysis.procedures",
-    "krippendorff_alpha": "evenhand.analysis.functions",
-    "majority": "evenhand.analysis.procedures",
-    "mcnemar_exact": "evenhand.analysis.significance",
-    "mcnemar_mid_p": "evenhand.analysis.significance",
-    "observed_agreement": "evenhand.analysis.functions",
-    "pass_chance": "evenhand.analysis.planning",
-    "ppi_plus_plus": "evenhand.analysis.rate_functions",
-    "rank_graders": "evenhand.analysis.selection",
-    "score_probabilities": "evenhand.analysis.decisions",
-    "rogan_gladen": "evenhand.analysis.rate_functions",
-    "scott_pi": "evenhand.analysis.functions",
-    "specific_agreement": "evenhand.analysis.functions",
-    "stuart_maxwell": "evenhand.analysis.significance",
-    "tune_threshold": "evenhand.analysis.decisions",
-    "units_needed": "evenhand.analysis.planning",
+    "Bootstrap": "evenhand.analysis.agreement.encoded",
+    "CeilingDifference": "evenhand.analysis.thresholds.plain",
+    "DawidSkene": "evenhand.analysis.agreement.dawid_skene",
+    "DecisionRule": "evenhand.analysis.verdicts.rule",
+    "Homogeneity": "evenhand.analysis.bootstrap.significance",
+    "IntraRater": "evenhand.analysis.people.procedures",
+    "KappaTest": "evenhand.analysis.planning.sample_size",
+    "Majority": "evenhand.analysis.people.procedures",
+    "ProbabilityScores": "evenhand.analysis.thresholds.plain",
+    "PredictionPowered": "evenhand.analysis.subjects.plain",
+    "RoganGladen": "evenhand.analysis.subjects.plain",
+    "Scale": "evenhand.analysis.labels.scale",
+    "Scenario": "evenhand.analysis.planning.scenarios",
+    "TunedThreshold": "evenhand.analysis.thresholds.plain",
+    "Verdict": "evenhand.analysis.verdicts.judge",
+    "alt_test": "evenhand.analysis.people.procedures",
+    "analyse": "evenhand.analysis.all_rubrics",
+    "benjamini_hochberg": "evenhand.analysis.bootstrap.significance",
+    "brennan_prediger": "evenhand.analysis.agreement.plain",
+    "cantor": "evenhand.analysis.planning.sample_size",
+    "clusters_to_decide": "evenhand.analysis.planning.more_clusters",
+    "cohen_kappa": "evenhand.analysis.agreement.plain",
+    "confusion_matrix": "evenhand.analysis.agreement.plain",
+    "d_study": "evenhand.analysis.planning.g_study",
+    "dawid_skene": "evenhand.analysis.people.procedures",
+    "donner_eliasziw": "evenhand.analysis.planning.sample_size",
+    "fleiss_kappa": "evenhand.analysis.agreement.plain",
+    "g_study": "evenhand.analysis.planning.g_study",
+    "gwet_ac1": "evenhand.analysis.agreement.plain",
+    "gwet_ac2": "evenhand.analysis.agreement.plain",
+    "half_width": "evenhand.analysis.planning.scenarios",
+    "holm": "evenhand.analysis.bootstrap.significance",
+    "human_ceiling": "evenhand.analysis.thresholds.plain",
+    "intra_rater": "evenhand.analysis.people.procedures",
+    "krippendorff_alpha": "evenhand.analysis.agreement.plain",
+    "majority": "evenhand.analysis.people.procedures",
+    "mcnemar_exact": "evenhand.analysis.bootstrap.significance",
+    "mcnemar_mid_p": "evenhand.analysis.bootstrap.significance",
+    "observed_agreement": "evenhand.analysis.agreement.plain",
+    "pass_chance": "evenhand.analysis.planning.scenarios",
+    "ppi_plus_plus": "evenhand.analysis.subjects.plain",
+    "rank_graders": "evenhand.analysis.verdicts.ranking",
+    "score_probabilities": "evenhand.analysis.thresholds.plain",
+    "rogan_gladen": "evenhand.analysis.subjects.plain",
+    "scott_pi": "evenhand.analysis.agreement.plain",
+    "specific_agreement": "evenhand.analysis.agreement.plain",
+    "stuart_maxwell": "evenhand.analysis.bootstrap.significance",
+    "tune_threshold": "evenhand.analysis.thresholds.plain",
+    "units_needed": "evenhand.analysis.planning.scenarios",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'analysis' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)

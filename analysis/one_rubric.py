@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
+from evenhand.analysis.agreement.stability import add_rewording_rows, reworded
 from evenhand.analysis.bias import UnitFacts, add_bias_rows
-from evenhand.analysis.combine import Readings, combine_readings, methods_apart
-from evenhand.analysis.disagreements import Disagreement, add_disagreement_rows
-from evenhand.analysis.encoding import LabelMatrix, encode
-from evenhand.analysis.exclusions import add_all_raters_rows, without_excluded
-from evenhand.analysis.generalizability import VarianceComponents, components_of
-from evenhand.analysis.pairs import MAX_LISTED_RATERS
-from evenhand.analysis.raters import add_rater_rows
-from evenhand.analysis.repeats import add_repeat_rows, repeats_of
+from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
+from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.people.disagreements import Disagreement, add_disagreement_rows
+from evenhand.analysis.people.exclusions import add_all_raters_rows, without_excluded
+from evenhand.analysis.people.slices import add_main_rows
+from evenhand.analysis.planning.g_study import VarianceComponents, components_of
+from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.rubric_rows import rubric_rows, views_of
-from evenhand.analysis.scale import Scale
-from evenhand.analysis.selection import add_price_rows
-from evenhand.analysis.slices import add_main_rows
-from evenhand.analysis.stability import add_rewording_rows, reworded
 from evenhand.analysis.usage import add_usage_rows
-from evenhand.analysis.verdicts import Verdict, judge_graders
+from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.analysis.verdicts.ranking import add_price_rows
 from evenhand.analysis.verification import Verification, verify_estimates
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bias import BiasSettings
-from evenhand.analysis.confidence_filter import ConfidenceRule
-from evenhand.analysis.decision_rule import DecisionRule
-from evenhand.analysis.resampling import IntervalMethod, Resamples
-from evenhand.rubrics.errors import InputError
+from evenhand.analysis.bootstrap.resamples import IntervalMethod, Resamples
+from evenhand.analysis.thresholds.confidence import ConfidenceRule
+from evenhand.analysis.verdicts.rule import DecisionRule
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """The options of `evenhand.analysis.analyse`; `people` are the raters of every `column=value`."""
+    """The options of `analysis.analyse`; `people` are the raters of every `column=value`."""
 
     units: pd.DataFrame | None
     cluster: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from evenhand.analysis.resampling import Interval
+from evenhand.analysis.bootstrap.resamples import Interval
 
 if TYPE_CHECKING:
     import pandas as pd

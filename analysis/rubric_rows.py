@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.alternative_annotator import add_alt_test_rows
-from evenhand.analysis.categories import add_category_rows
-from evenhand.analysis.ceiling import (
+from evenhand.analysis.agreement.categories import add_category_rows
+from evenhand.analysis.agreement.consensus import add_consensus_rows
+from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
+from evenhand.analysis.agreement.pair_rows import add_humans_rows, add_pair_rows
+from evenhand.analysis.agreement.pairs import KappaMeans
+from evenhand.analysis.agreement.stability import add_stability_rows
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.pair_rule import pair_verdicts
+from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
+from evenhand.analysis.people.beside_members import add_ensemble_rows
+from evenhand.analysis.people.ceiling import (
     add_baseline_ceiling_rows,
     add_baseline_rows,
     add_ceiling_rows,
     baselines,
 )
-from evenhand.analysis.clarity import add_clarity_rows
-from evenhand.analysis.comparison import add_grader_comparison_rows, add_leniency_rows
-from evenhand.analysis.confidence_filter import add_confidence_rows
-from evenhand.analysis.consensus import add_consensus_rows
-from evenhand.analysis.corrected_rates import add_corrected_rate_rows
-from evenhand.analysis.coverage import add_coverage_rows, add_unscored_rows
-from evenhand.analysis.encoding import Coded, LabelMatrix
-from evenhand.analysis.ensemble_rows import add_ensemble_rows
-from evenhand.analysis.group_performance import add_group_performance_rows
-from evenhand.analysis.groups import add_group_rows, add_prevalence_rows
-from evenhand.analysis.overall import add_overall_rows
-from evenhand.analysis.pair_rows import add_humans_rows, add_pair_rows
-from evenhand.analysis.pair_rule import pair_verdicts
-from evenhand.analysis.pairs import KappaMeans
-from evenhand.analysis.probability_quality import add_probability_rows
+from evenhand.analysis.people.clarity import add_clarity_rows
+from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_leniency_rows
+from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
+from evenhand.analysis.people.group_gap import add_group_performance_rows
+from evenhand.analysis.people.slices import add_rater_slice_rows, add_slice_rows, check_values
 from evenhand.analysis.request import Request
-from evenhand.analysis.resampling import Resamples
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.slices import add_rater_slice_rows, add_slice_rows, check_values
-from evenhand.analysis.stability import add_stability_rows
-from evenhand.analysis.thresholds import add_threshold_rows
+from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
+from evenhand.analysis.subjects.scores import add_overall_rows
+from evenhand.analysis.thresholds.confidence import add_confidence_rows
+from evenhand.analysis.thresholds.probabilities import add_probability_rows
+from evenhand.analysis.thresholds.rows import add_threshold_rows
 
 __all__ = ["rubric_rows", "views_of"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.resampling import Interval
+from evenhand.analysis.bootstrap.resamples import Interval
 from evenhand.analysis.results import ResultRows
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.encoding import Coded
-from evenhand.analysis.groups import groups, label_counts
-from evenhand.analysis.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.agreement.groups import groups, label_counts
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.results import ResultRows
 
 __all__ = ["TOLERANCE", "Verification", "verify_estimates"]

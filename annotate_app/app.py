@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
-_HOME = str(Path(__file__).resolve().parents[1])
-if _HOME not in sys.path:  # run from a checkout that is not installed
-    sys.path.insert(0, _HOME)
+if find_spec("evenhand") is None:  # run from a checkout that is not installed
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evenhand.annotate_app.page import show_page  # noqa: E402
+from evenhand.annotate_app.page import show_page
 
 show_page(sys.argv[1:])

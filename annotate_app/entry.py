@@ -7,10 +7,10 @@ import streamlit as st
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.writing import show_complaint
-from evenhand.rubrics.errors import InputError
-from evenhand.study.access import accounts, sign_in
-from evenhand.study.annotation import AnnotationDesk
-from evenhand.study.session.admission import Admission, admit
+from evenhand.errors import InputError
+from evenhand.study.access.accounts import accounts, sign_in
+from evenhand.study.access.admission import Admission, admit
+from evenhand.study.desk.desk import AnnotationDesk
 
 __all__ = ["ask_for_entry", "current_rater"]
 

@@ -16,10 +16,10 @@ from streamlit.components.v2 import component
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.writing import show_complaint
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access import Role
-from evenhand.study.lead_access import LINK_PARAMETER, Visitor, log_in, open_link, visitor
+from evenhand.study.access.accounts import Role
+from evenhand.study.access.lead import LINK_PARAMETER, Visitor, log_in, open_link, visitor
 
 __all__ = ["forget_login", "is_asked_for", "require", "show_lead_entry"]
 

@@ -14,9 +14,9 @@ from evenhand.annotate_app.steps import show_step
 from evenhand.annotate_app.unit_page import show_practice, show_units
 from evenhand.annotate_app.watch import start_watch
 from evenhand.annotate_app.writing import block, show, show_complaint
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.annotation import AnnotationDesk
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.steps import Sessions
 
 __all__ = ["show_page"]

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.annotate_app import strings
-from evenhand.study.answers import CONFIDENCE_LEVELS, Answer, Flag
+from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Block, Option
     from evenhand.study import Study
-    from evenhand.study.annotation import Sheet, Task
-    from evenhand.study.answers import Receipt
+    from evenhand.study.desk.answers import Receipt
+    from evenhand.study.desk.desk import Sheet, Task
 
 __all__ = ["Desk", "Look", "Setting", "View", "page_data", "read_look", "read_sent"]
 

@@ -1,4 +1,4 @@
-"""The pages before the labelling and after it: thin, over `evenhand.study.session`."""
+"""The pages before the labelling and after it: thin, over `study.session`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 from evenhand.annotate_app import step_strings as words
 from evenhand.annotate_app.writing import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
-from evenhand.study.session.admission import Admission
+from evenhand.study.access.admission import Admission
 from evenhand.study.session.log import Standing
 from evenhand.study.session.prolific import completion_url
 from evenhand.study.session.steps import CHANCES, Sessions

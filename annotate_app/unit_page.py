@@ -15,8 +15,8 @@ from streamlit.components.v2 import component
 
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
-from evenhand.study.annotation import AnnotationDesk, Answer
-from evenhand.study.session.admission import Admission
+from evenhand.study.access.admission import Admission
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.session.prolific import completion_url
 from evenhand.study.session.steps import Sessions
 

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from evenhand.study import Study
-from evenhand.study.progress import data_version
+from evenhand.study.lead.progress import data_version
 
 __all__ = ["start_watch"]
 

@@ -22,8 +22,13 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from evenhand.analysis.encoded import Bootstrap, alpha_interval, fleiss_interval, kappa_interval
 from benchmarks.documents import library_versions
+from evenhand.analysis.agreement.encoded import (
+    Bootstrap,
+    alpha_interval,
+    fleiss_interval,
+    kappa_interval,
+)
 
 OUT = Path(__file__).parent.parent / "docs" / "performance.md"
 SEED = 20231206

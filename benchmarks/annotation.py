@@ -26,8 +26,8 @@ sys.path.insert(0, str(ROOT))
 
 from evenhand.demo.responses import demo_responses  # noqa: E402
 from evenhand.study import create_study, open_study  # noqa: E402
-from evenhand.study.annotation import AnnotationDesk  # noqa: E402
 from evenhand.study.creation import StudyPlan, usual_rubrics  # noqa: E402
+from evenhand.study.desk.desk import AnnotationDesk  # noqa: E402
 from tests.annotate_app.conftest import (  # noqa: E402
     CLOCK,
     IS_NEXT,

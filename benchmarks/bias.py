@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtri
 
+from benchmarks.documents import library_versions
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.resampling import Resamples
-from benchmarks.documents import library_versions
+from evenhand.analysis.bootstrap.resamples import Resamples
 
 OUT = Path(__file__).parent.parent / "docs" / "bias-audit.md"
 SEED = 20231206

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
-from evenhand.analysis.calibration import calibrate
-from evenhand.analysis.resampling import Resamples
-from evenhand.analysis.threshold_sweep import OBJECTIVES, Outcomes, sweep
 from benchmarks.documents import library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.thresholds.advice import calibrate
+from evenhand.analysis.thresholds.sweep import OBJECTIVES, Outcomes, sweep
 
 OUT = Path(__file__).parent.parent / "docs" / "calibration.md"
 SEED = 20231206

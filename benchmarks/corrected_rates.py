@@ -23,12 +23,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from evenhand.analysis.intervals import interval
-from evenhand.analysis.patterns import distinct_rows
-from evenhand.analysis.rate_formulas import RateSums, clipped, invert, rate_features
-from evenhand.analysis.resampling import Resamples
 from benchmarks.coverage import CLOSE_ENOUGH, SEED, Tally
 from benchmarks.documents import library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.intervals import interval
+from evenhand.analysis.bootstrap.patterns import distinct_rows
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
 
 OUT = Path(__file__).parent.parent / "docs" / "coverage-corrected.md"
 

@@ -24,14 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from evenhand.analysis import coefficients as c
-from evenhand.analysis.encoding import Coded
-from evenhand.analysis.groups import group_panel, label_counts
-from evenhand.analysis.intervals import interval
-from evenhand.analysis.pairs import KappaMeans, pair_tables
-from evenhand.analysis.patterns import distinct_rows
-from evenhand.analysis.resampling import Resamples
 from benchmarks.documents import library_versions, simulate_and_write
+from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement.groups import group_panel, label_counts
+from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
+from evenhand.analysis.bootstrap.intervals import interval
+from evenhand.analysis.bootstrap.patterns import distinct_rows
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import Coded
 
 OUT = Path(__file__).parent.parent / "docs" / "coverage.md"
 SEED = 20231206

@@ -29,7 +29,7 @@ from evenhand.demo.responses import demo_responses  # noqa: E402
 from evenhand.rubrics import load_rubric  # noqa: E402
 from evenhand.study import create_study, open_study  # noqa: E402
 from evenhand.study.creation import StudyPlan, usual_rubrics  # noqa: E402
-from evenhand.study.exchange import import_ratings  # noqa: E402
+from evenhand.study.lead.imports import import_ratings  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance-report.md"
 SEED = 7

@@ -1,4 +1,4 @@
-"""The command line: thin verbs, one file per family; the only place where all parts meet."""
+"""May an LLM grader stand in for people?"""
 
 from __future__ import annotations
 

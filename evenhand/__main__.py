@@ -1,5 +1,5 @@
 """`python -m evenhand` is `evenhand`."""
 
-from evenhand.main import main
+from evenhand.cli.main import main
 
 raise SystemExit(main())

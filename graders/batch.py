@@ -26,8 +26,8 @@ from evenhand.graders.outcome import Outcome, Reply
 from evenhand.graders.plan import Question
 from evenhand.graders.provenance import origin
 from evenhand.graders.scrub import Scrubber
-from evenhand.study.batches import BatchLedger, Chunk, Place
-from evenhand.study.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from evenhand.study.store.batches import BatchLedger, Chunk, Place
+from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 
 __all__ = ["BatchRun"]
 

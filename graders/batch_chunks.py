@@ -14,7 +14,7 @@ from evenhand.graders.batch_end import BatchLimits
 from evenhand.graders.jobs import GradeJob
 from evenhand.graders.money import Purse, Tariff
 from evenhand.graders.plan import Question
-from evenhand.study.batches import Chunk, Place
+from evenhand.study.store.batches import Chunk, Place
 
 __all__ = ["Chunker", "under_way"]
 

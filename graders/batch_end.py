@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from evenhand.study.batches import Chunk
+from evenhand.study.store.batches import Chunk
 
 __all__ = ["UNREADABLE", "BatchEnd", "BatchLimits", "BatchResult", "BatchState"]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from evenhand.errors import InputError
 from evenhand.graders.batch_end import BatchEnd
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.failures import failure_of, json_object
@@ -24,7 +25,6 @@ from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
 from evenhand.rubrics import PromptText, Rubric
-from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

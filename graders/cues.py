@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import NormalDist
 
+from evenhand.errors import InputError
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import LexicalCues, Rubric
-from evenhand.rubrics.errors import InputError
 
 __all__ = ["CueReader", "discretised_normal"]
 

@@ -10,7 +10,7 @@ from evenhand.graders.outcome import BeforeSending, Grader, Outcome, Reply
 from evenhand.graders.plan import Question, Work
 from evenhand.graders.provenance import failed_grade, grade_of, replied, sent
 from evenhand.rubrics import PromptText
-from evenhand.study.grades import GradeAttempt
+from evenhand.study.store.grades import GradeAttempt
 
 if TYPE_CHECKING:
     from evenhand.study import Study

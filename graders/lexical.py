@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
+from evenhand.errors import InputError
 from evenhand.graders.cues import CueReader
 from evenhand.graders.outcome import Outcome
 from evenhand.graders.polarity import PolarityReader
 from evenhand.rubrics import PolarityWords, Rubric
-from evenhand.rubrics.errors import InputError
 
 __all__ = ["LexicalGrader"]
 

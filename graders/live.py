@@ -22,7 +22,7 @@ from evenhand.graders.outcome import Reply
 from evenhand.graders.provenance import origin
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.throttle import Throttle
-from evenhand.study.grades import TRANSIENT_REASONS, utc_now
+from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 
 if TYPE_CHECKING:
     from evenhand.rubrics import PromptText

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 __all__ = ["only_runner"]
 

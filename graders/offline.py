@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evenhand.graders.lexical import LexicalGrader
 from evenhand.graders.plan import Question, Work
 from evenhand.graders.provenance import grade_of, tool_version
-from evenhand.study.grades import GradeAttempt
+from evenhand.study.store.grades import GradeAttempt
 
 if TYPE_CHECKING:
     from evenhand.study import Study

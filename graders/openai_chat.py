@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from evenhand.errors import InputError
 from evenhand.graders.batch_end import BatchEnd
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.extract import LOW_MASS, Position, read_options
@@ -26,7 +27,6 @@ from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
 from evenhand.rubrics import PromptText, Rubric
-from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

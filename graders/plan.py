@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.rubrics import Rubric
 
 if TYPE_CHECKING:
-    from evenhand.study.store import Store
+    from evenhand.study.store.store import Store
 
 __all__ = ["Question", "Work", "open_work"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evenhand.errors import InputError
 from evenhand.graders.plan import Work, open_work
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.settings import Settings, rater_id
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.study import Study

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from evenhand.errors import InputError
 from evenhand.graders.locking import only_runner
 from evenhand.graders.plan import Work
 from evenhand.graders.planning import Choice, GraderPlan, plan_grading
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.settings import Settings
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.graders.batch import BatchRun
@@ -175,7 +175,7 @@ class _Run:
     def _batch(self, job: GradeJob, spec: GraderSpec, live: Tariff | None) -> BatchRun:
         from evenhand.graders.batch import BatchRun
         from evenhand.graders.money import Tariff
-        from evenhand.study.batches import BatchLedger
+        from evenhand.study.store.batches import BatchLedger
 
         return BatchRun(
             job,

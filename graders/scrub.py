@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 __all__ = ["Scrubber", "key_from_environment"]
 

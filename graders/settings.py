@@ -6,8 +6,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
-from evenhand.rubrics.errors import InputError
 
 __all__ = ["METHODS", "Settings", "rater_id"]
 

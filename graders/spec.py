@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 __all__ = ["BASELINES", "GraderSpec", "parse_spec"]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from evenhand.errors import InputError
 from evenhand.graders.live import LiveRun, Pace, run_all
 from evenhand.graders.locking import only_runner
 from evenhand.graders.money import Purse
@@ -16,9 +17,8 @@ from evenhand.graders.scrub import Scrubber
 from evenhand.graders.settings import Settings
 from evenhand.graders.spec import parse_spec
 from evenhand.rubrics import PromptText
-from evenhand.rubrics.errors import InputError
-from evenhand.study.pairs import sides_of
-from evenhand.study.subjects import ResponseAttempt, ResponseLog
+from evenhand.study.prompts.pairs import sides_of
+from evenhand.study.store.responses import ResponseAttempt, ResponseLog
 
 if TYPE_CHECKING:
     from evenhand.study import Study

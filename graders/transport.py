@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import httpx2

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders

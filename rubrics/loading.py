@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.rubrics.model import Rubric
 
 if TYPE_CHECKING:

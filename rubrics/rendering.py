@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.rubrics.model import Option, Rubric

@@ -21,7 +21,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     # Resolved on first use: reading a table must not load the database.
     if name not in _HOMES:
-        raise AttributeError(f"module 'study' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.errors import InputError
-from evenhand.study.config import (
+from evenhand.study.prompts.pairs import read_pairs, read_responses, sides_of
+from evenhand.study.prompts.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
+from evenhand.study.prompts.sampling import DEFAULT_STRATA, draw_sample
+from evenhand.study.prompts.units import presented_values
+from evenhand.study.settings.study_toml import (
     FILE_NAME,
     AnalysisSettings,
     AnnotationSettings,
@@ -22,12 +26,8 @@ from evenhand.study.config import (
     change_config,
     new_config_text,
 )
-from evenhand.study.files import atomic_write
-from evenhand.study.pairs import read_pairs, read_responses, sides_of
-from evenhand.study.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
-from evenhand.study.sampling import DEFAULT_STRATA, draw_sample
-from evenhand.study.store import Store
-from evenhand.study.units import presented_values
+from evenhand.study.store.store import Store
+from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What a new study is made of: paired prompts, or propositions (see `evenhand.study.propositions`).
+    """What a new study is made of: paired prompts, or propositions (see
+    `study.prompts.propositions`).
 
     `stratify` None means the usual columns, as far as they exist; `sample` None means the usual
     250, or all pairs where there are fewer.

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.rubrics.errors import InputError
-from evenhand.study.config import StudyConfig, read_config
-from evenhand.study.lengths import with_response_words
-from evenhand.study.store import Store
-from evenhand.study.units import parse_unit_id, presented_values, units_table
+from evenhand.study.prompts.lengths import with_response_words
+from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
+from evenhand.study.settings.study_toml import StudyConfig, read_config
+from evenhand.study.store.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd

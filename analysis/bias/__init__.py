@@ -11,7 +11,7 @@ from __future__ import annotations
 from evenhand.analysis.bias.audit import add_bias_rows
 from evenhand.analysis.bias.findings import BOUND, Finding, findings, flagged, screening_sentence
 from evenhand.analysis.bias.settings import BiasSettings
-from evenhand.analysis.bias.unit_facts import UnitFacts
+from evenhand.analysis.labels.unit_facts import UnitFacts
 
 __all__ = [
     "BOUND",

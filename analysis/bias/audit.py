@@ -17,11 +17,11 @@ from evenhand.analysis.bias.rater_groups import add_rater_group_rows
 from evenhand.analysis.bias.settings import BiasSettings
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.bias.slices import add_slice_bias_rows
-from evenhand.analysis.bias.unit_facts import UnitFacts
-from evenhand.analysis.encoding import LabelMatrix
-from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.unit_facts import UnitFacts
+from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.unit_columns import UnitColumn
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.encoding import BINARY
-from evenhand.analysis.resampling import Interval, Resamples
+from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.results import ResultRows, join_notes
-from evenhand.analysis.significance import benjamini_hochberg, bootstrap_p, holm
 
 __all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "UNCORRECTED", "AuditRows"]
 

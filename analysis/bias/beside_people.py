@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.ratios import ratio
-from evenhand.analysis.resampling import Numbers, Resamples
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Numbers, Resamples
 
 __all__ = ["NOT_SCALED", "BesidePeople"]
 

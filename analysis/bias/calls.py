@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.encoding import BINARY, LabelMatrix
-from evenhand.analysis.pair_rule import units_of_both_sides
+from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.labels.pair_rule import units_of_both_sides
 
 __all__ = ["Calls", "directed_calls", "favour_signs", "verdict_calls"]
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
 from evenhand.analysis.bias.beside_people import NOT_SCALED
-from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 
 __all__ = ["BOUND", "Finding", "findings", "flagged", "screening_sentence"]

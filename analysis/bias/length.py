@@ -8,7 +8,7 @@ import numpy.typing as npt
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.unit_facts import UnitFacts
+from evenhand.analysis.labels.unit_facts import UnitFacts
 
 __all__ = ["LENGTH_COLUMNS", "PAIR_LENGTH_COLUMNS", "add_length_rows"]
 
@@ -22,7 +22,7 @@ def add_length_rows(
     audit: AuditRows, verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
 ) -> None:
     """`bias_length` of every grader: by how much its calls rise with every doubling of the length,
-    less what people's rise by, scaled (see `evenhand.analysis.bias.beside_people`).
+    less what people's rise by, scaled (see `analysis.bias.beside_people`).
 
     The verdict on a response against its length (column `response_words`); the side favoured in a
     pair against how much longer side a is than b (`response_a_words`, `response_b_words`).

@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import favour_signs
-from evenhand.analysis.combine import combine_readings
-from evenhand.analysis.encoding import LabelMatrix, encode
-from evenhand.analysis.ratios import ratio
-from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import join_notes
-from evenhand.analysis.scale import Scale
-from evenhand.analysis.significance import mcnemar_exact, mcnemar_mid_p
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evenhand.analysis.agreement.pairs import (
+    KappaMeans,
+    deciding_kappa,
+    eligible_pairs,
+    shared_units,
+)
 from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.encoding import Coded
-from evenhand.analysis.pairs import KappaMeans, deciding_kappa, eligible_pairs, shared_units
+from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.results import join_notes
 
 __all__ = ["add_rater_group_rows"]

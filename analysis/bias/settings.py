@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 __all__ = ["GROUP_COLUMNS", "BiasSettings"]
 

@@ -12,12 +12,12 @@ from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
-from evenhand.analysis.bias.unit_facts import UnitFacts
-from evenhand.analysis.ratios import ratio
-from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
+from evenhand.analysis.labels.unit_facts import UnitFacts
+from evenhand.analysis.people.slices import MAX_VALUES
 from evenhand.analysis.results import ResultRows, from_to, join_notes
-from evenhand.analysis.significance import mcnemar_exact, mcnemar_mid_p
-from evenhand.analysis.slices import MAX_VALUES
 
 __all__ = ["add_direction_rows", "add_side_rows"]
 

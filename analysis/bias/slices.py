@@ -9,7 +9,7 @@ import numpy as np
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.unit_columns import UnitColumn
+from evenhand.analysis.labels.units import UnitColumn
 
 __all__ = ["add_slice_bias_rows"]
 

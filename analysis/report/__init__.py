@@ -6,9 +6,9 @@ Every number in them is read off the `results` table; nothing is computed here b
 from __future__ import annotations
 
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.text import render_table_text
+from evenhand.analysis.report.files import prepare_drawing, write_report
+from evenhand.analysis.report.terminal_panel import render_table_text
 from evenhand.analysis.report.thresholds import render_thresholds_text
-from evenhand.analysis.report.writing import prepare_drawing, write_report
 
 __all__ = [
     "ReportContext",

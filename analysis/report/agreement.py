@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
 from evenhand.analysis.report.charts.slices import slice_plot
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.ensembles import ensemble_blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["ceiling_section", "pairs_section"]
 

@@ -7,12 +7,12 @@ from itertools import groupby
 
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
 from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED, UNCORRECTED
-from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import key_of
 
 __all__ = ["section"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
-from evenhand.analysis.encoding import COLLAPSED, UNCLEAR
+from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR
+from evenhand.analysis.people.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, Section
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.published import with_published
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["section"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
 from evenhand.analysis.report.blocks import Block, Paragraph, Section
 from evenhand.analysis.report.charts.confidence import coverage_curves
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
 
 __all__ = ["section"]
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from evenhand.analysis.corrected_rates import ERRORS_DIFFER, NOT_INFORMATIVE, NOTHING_UNLABELLED
-from evenhand.analysis.rate_order import CHANGED
 from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, explained
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
+from evenhand.analysis.subjects.corrected_rates import (
+    ERRORS_DIFFER,
+    NOT_INFORMATIVE,
+    NOTHING_UNLABELLED,
+)
+from evenhand.analysis.subjects.order import CHANGED
 
 __all__ = ["section"]
 

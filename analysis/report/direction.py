@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["section"]
 

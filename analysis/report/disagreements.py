@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from evenhand.analysis.disagreements import MOST_LISTED, Disagreement
+from evenhand.analysis.people.disagreements import MOST_LISTED, Disagreement
 from evenhand.analysis.report.blocks import Block, Case, Cases, Cell, Paragraph, Section
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source

@@ -25,7 +25,7 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.source import Source
 
 if TYPE_CHECKING:
-    from evenhand.analysis.panel import Analysis
+    from evenhand.analysis.all_rubrics import Analysis
 
 __all__ = ["SECTIONS", "sections_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evenhand.study.spreadsheets import guarded as spreadsheet
+from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 
 __all__ = ["markdown", "spreadsheet"]
 

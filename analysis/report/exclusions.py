@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.ceiling import CEILING
-from evenhand.analysis.encoding import BINARY
-from evenhand.analysis.exclusions import ALL_RATERS
+from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.exclusions import ALL_RATERS
 from evenhand.analysis.report.blocks import Block, Paragraph
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["exclusion_blocks"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.results import ResultRow, key_of
 
 __all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.encoding import BINARY
-from evenhand.analysis.group_performance import BALANCED, GAP
+from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.people.group_gap import BALANCED, GAP
 from evenhand.analysis.report.blocks import Block, Paragraph, Section
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["section"]
 

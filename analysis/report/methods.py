@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, Section
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.glossary import GLOSSARY, entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.report.verdict_cards import notes_of
 from evenhand.analysis.usage import USAGE
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, Row, Table
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.source import GROUPS, Source
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["beside_published", "with_published"]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.encoding import AFFIRMATIVE
+from evenhand.analysis.labels.matrix import AFFIRMATIVE
+from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.exclusions import exclusion_blocks
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["section"]
 

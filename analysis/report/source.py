@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.ceiling import BASELINES, CEILING
-from evenhand.analysis.ensembles import ensemble_title, is_ensemble
+from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
 from evenhand.analysis.report.blocks import Block, Heading
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Figures
 
 if TYPE_CHECKING:
-    from evenhand.analysis.panel import Analysis
+    from evenhand.analysis.all_rubrics import Analysis
 
 __all__ = ["GROUPS", "READINGS", "Source", "rater_title", "reference_title"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.encoding import BINARY
+from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.published import with_published
 from evenhand.analysis.report.source import Source, rater_title
-from evenhand.analysis.stability import REWORDED, SPREAD, STABILITY
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["section"]
 

@@ -12,15 +12,15 @@ from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Ta
 from evenhand.analysis.report.charts.reliability import reliability_diagrams
 from evenhand.analysis.report.charts.thresholds import threshold_curves
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title, reference_title
-from evenhand.analysis.threshold_sweep import OBJECTIVES
-from evenhand.analysis.thresholds import AT_THRESHOLD
+from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.thresholds.rows import AT_THRESHOLD
+from evenhand.analysis.thresholds.sweep import OBJECTIVES
 
 if TYPE_CHECKING:
-    from evenhand.analysis.panel import Analysis
+    from evenhand.analysis.all_rubrics import Analysis
 
 __all__ = ["render_thresholds_text", "section"]
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.analysis.ceiling import CEILING
-from evenhand.analysis.report.blocks import Block, Card, Cards, Cell, Items, Overview, Paragraph, Section
+from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.report.blocks import (
+    Block,
+    Card,
+    Cards,
+    Cell,
+    Items,
+    Overview,
+    Paragraph,
+    Section,
+)
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
-from evenhand.analysis.verdicts import CEILING_HELD_OUT, Verdict
+from evenhand.analysis.verdicts.judge import CEILING_HELD_OUT, Verdict
 
 __all__ = ["WORDS", "notes_of", "section"]
 

@@ -9,10 +9,10 @@ import streamlit as st
 
 from evenhand.annotate_app.lead_entry import require
 from evenhand.annotate_app.writing import block, show, show_complaint
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.errors import InputError
 from evenhand.study import Study
-from evenhand.study.adjudication import Disagreement, Rule, decide, disagreements
+from evenhand.study.lead.adjudication import Disagreement, Rule, decide, disagreements
 
 __all__ = ["show_adjudication"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.analysis.ceiling import CEILING
-from evenhand.analysis.enough import more_clusters
+from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.planning.enough import more_clusters
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import rater_title
 from evenhand.annotate_app.lead.figures import latest_figures

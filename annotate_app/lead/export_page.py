@@ -10,14 +10,14 @@ import streamlit as st
 from evenhand.annotate_app.lead.figures import latest_figures
 from evenhand.annotate_app.lead_entry import require
 from evenhand.study import Study
-from evenhand.study.formats import csv_bytes
-from evenhand.study.oversight import decisions_table
-from evenhand.study.progress import rater_progress
-from evenhand.study.remarks import remarks_table
-from evenhand.study.session.attention import attention_results
+from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.oversight import decisions_table
+from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.steps import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.store.remarks import remarks_table
+from evenhand.study.tables.formats import csv_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ import streamlit as st
 from evenhand.annotate_app.lead.live import Figures, LiveFigures
 from evenhand.annotate_app.writing import show_complaint
 from evenhand.study import Study
-from evenhand.study.progress import data_version
+from evenhand.study.lead.progress import data_version
 
 __all__ = ["latest_figures"]
 

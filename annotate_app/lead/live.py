@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.analysis.rater_quality import QUALITY_COLUMNS
+from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ _HOME = Path(__file__).resolve().parents[2]
 _RUN = (
     "import os, sys\n"
     "if hasattr(os, 'nice'): os.nice(10)\n"
-    "from evenhand.main import main\n"
+    "from evenhand.cli.main import main\n"
     "folder, out = sys.argv[1:]\n"
     "made = main(['quality', folder, '--out', f'{out}/quality.csv'])\n"
     "sys.exit(made or main(['report', folder, '--out', out]))\n"

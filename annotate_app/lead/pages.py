@@ -16,9 +16,9 @@ from evenhand.annotate_app.lead.raters_page import show_raters
 from evenhand.annotate_app.lead.sessions_page import show_sessions
 from evenhand.annotate_app.lead_entry import forget_login, require
 from evenhand.annotate_app.writing import show_complaint
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access import Role
+from evenhand.study.access.accounts import Role
 
 __all__ = ["PAGES", "show_pages"]
 

@@ -10,8 +10,8 @@ import streamlit as st
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_entry import require
 from evenhand.study import Study
-from evenhand.study.oversight import oversight
-from evenhand.study.progress import data_version, rater_progress, rubric_progress, time_left
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,10 +11,10 @@ from evenhand.annotate_app.lead.figures import latest_figures
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_entry import require
 from evenhand.annotate_app.writing import show_complaint
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.oversight import decisions_table, exclude, oversight, readmit
-from evenhand.study.progress import rater_progress
+from evenhand.study.desk.oversight import decisions_table, exclude, oversight, readmit
+from evenhand.study.lead.progress import rater_progress
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ import streamlit as st
 
 from evenhand.annotate_app.lead_entry import require
 from evenhand.annotate_app.writing import show_complaint
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.oversight import oversight, pause, resume
-from evenhand.study.session.admission import LONGEST_HOURS, Invite, make_invites, new_code
+from evenhand.study.access.admission import LONGEST_HOURS, Invite, make_invites, new_code
+from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
 
 __all__ = ["show_sessions"]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.demo.seeds import generator
-from evenhand.rubrics.errors import InputError
-from evenhand.study.tables import RATINGS_COLUMNS
+from evenhand.errors import InputError
+from evenhand.study.tables.ratings import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

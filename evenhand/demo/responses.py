@@ -15,9 +15,9 @@ from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
 from evenhand.demo.pairs import Task, demo_tasks
 from evenhand.demo.seeds import generator
 from evenhand.demo.writing import write_response
-from evenhand.rubrics.errors import InputError
-from evenhand.study.tables import FIRST_ROW
-from evenhand.study.units import unit_id
+from evenhand.errors import InputError
+from evenhand.study.prompts.units import unit_id
+from evenhand.study.tables.ratings import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,9 +50,9 @@ def demo_subjects() -> tuple[str, ...]:
 def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
     """Responses of all synthetic subjects to both prompts of every pair, and the latent truth.
 
-    `pairs` is the demo's pairs file as `evenhand.study.pairs.read_pairs` gives it, or some rows of it. What
-    a subject says to a pair depends on the seed, the pair and the subject, not on the other rows.
-    Raises InputError for a prompt that is not one of the demo's.
+    `pairs` is the demo's pairs file as `study.prompts.pairs.read_pairs` gives it, or some rows of
+    it. What a subject says to a pair depends on the seed, the pair and the subject, not on the
+    other rows. Raises InputError for a prompt that is not one of the demo's.
     """
     import pandas as pd
 

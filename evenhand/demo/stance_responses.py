@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from evenhand.demo.seeds import generator, pick
-from evenhand.study.units import unit_id
+from evenhand.study.prompts.units import unit_id
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.terminal import Report
+    from evenhand.cli.terminal import Report
     from evenhand.study import Study
 
 __all__ = ["make_stance_demo"]
@@ -24,8 +24,8 @@ def make_stance_demo(folder: Path, progress: Report) -> None:
     from evenhand.graders import grade
     from evenhand.rubrics import load_rubric
     from evenhand.study import create_study, open_study
-    from evenhand.study.config import change_config
     from evenhand.study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
+    from evenhand.study.settings.study_toml import change_config
 
     data = files("evenhand.data")
     with (
@@ -61,7 +61,7 @@ def make_stance_demo(folder: Path, progress: Report) -> None:
 def _respond_and_rate(study: Study) -> None:
     from evenhand.demo.stance_raters import stance_ratings
     from evenhand.demo.stance_responses import demo_answers
-    from evenhand.study.exchange import import_ratings
+    from evenhand.study.lead.imports import import_ratings
 
     responses, truth = demo_answers(study.store.pairs(), SEED)
     study.store.add_responses(responses)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.terminal import Report
+    from evenhand.cli.terminal import Report
 
 __all__ = ["DEMOS", "default_folder", "is_demo", "maker_of"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.terminal import Report
+    from evenhand.cli.terminal import Report
     from evenhand.study import Study
 
 __all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
@@ -25,8 +25,8 @@ def make_demo(folder: Path, progress: Report) -> None:
     from evenhand.demo.bank import leanings
     from evenhand.graders import grade
     from evenhand.study import create_study, open_study
-    from evenhand.study.config import change_config
     from evenhand.study.creation import StudyPlan, built_whole, new_folder, usual_rubrics
+    from evenhand.study.settings.study_toml import change_config
 
     rubrics = usual_rubrics(propositions=False)
     with (
@@ -69,7 +69,7 @@ def _respond(study: Study) -> pd.DataFrame:
 def _rate(study: Study, truth: pd.DataFrame) -> None:
     """Let the synthetic people rate the sample, and the graders everything."""
     from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
-    from evenhand.study.exchange import import_ratings
+    from evenhand.study.lead.imports import import_ratings
 
     sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
     for raters, units in ((ANNOTATORS, sampled), (GRADERS, truth)):

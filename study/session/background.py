@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from evenhand.study.schema import background_answers
+from evenhand.study.store.schema import background_answers
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric
-from evenhand.study.grades import utc_now
-from evenhand.study.places import Screen
-from evenhand.study.schema import session_events
+from evenhand.study.desk.places import Screen
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import session_events
 
 __all__ = ["Event", "Standing", "Step", "add_event", "events_of", "text_hash"]
 

@@ -13,15 +13,23 @@ from typing import Any
 import sqlalchemy as sa
 
 from evenhand.rubrics import Block
-from evenhand.study.annotation import Sheet, Task
-from evenhand.study.answers import Answer, Flag, Receipt, add_answer, is_possible, is_stored, take_flag
-from evenhand.study.claims import Claim
-from evenhand.study.grades import utc_now
-from evenhand.study.places import Place
-from evenhand.study.schema import practice_labels
+from evenhand.study.desk.answers import (
+    Answer,
+    Flag,
+    Receipt,
+    add_answer,
+    is_possible,
+    is_stored,
+    take_flag,
+)
+from evenhand.study.desk.claims import Claim
+from evenhand.study.desk.desk import Sheet, Task
+from evenhand.study.desk.known_units import KnownUnits
+from evenhand.study.desk.places import Place
 from evenhand.study.seeding import digest
-from evenhand.study.session.known_units import KnownUnits
 from evenhand.study.session.log import Event, Standing, events_of
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import practice_labels
 from evenhand.study.workspace import Study
 
 __all__ = ["Feedback", "PracticeDesk", "Told"]

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 
-from evenhand.rubrics.errors import InputError
-from evenhand.study.formats import read_table, row_number
-from evenhand.study.schema import participant_entries
+from evenhand.errors import InputError
+from evenhand.study.store.schema import participant_entries
+from evenhand.study.tables.formats import read_table, row_number
 
 if TYPE_CHECKING:
     import pandas as pd

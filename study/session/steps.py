@@ -12,11 +12,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric
-from evenhand.study.claims import last_version
-from evenhand.study.grades import utc_now
-from evenhand.study.schema import attention_labels, background_answers, claims, labels
+from evenhand.study.desk.claims import last_version
 from evenhand.study.session.log import Event, Kind, Standing, Step, add_event, events_of, text_hash
 from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
 from evenhand.study.workspace import Study
 
 __all__ = ["CHANCES", "RELEASE_REASONS", "Sessions"]

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from evenhand.study.schema import attention_labels, claims, labels, practice_labels, session_events
+from evenhand.study.store.schema import (
+    attention_labels,
+    claims,
+    labels,
+    practice_labels,
+    session_events,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

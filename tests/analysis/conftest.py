@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis.combine import combine_readings
-from evenhand.analysis.encoding import LabelMatrix, encode
-from evenhand.analysis.scale import Scale
-from evenhand.study.tables import validate_ratings
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
+from evenhand.study.tables.ratings import validate_ratings
 
 MakeRatings = Callable[..., pd.DataFrame]
 MakeMatrix = Callable[..., LabelMatrix]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis.scale import Scale
+from evenhand.analysis.labels.scale import Scale
 
 SCALES = {
     "level": Scale("level", tuple("12345"), "ordinal", frozenset("45")),

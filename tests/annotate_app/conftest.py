@@ -22,8 +22,8 @@ import pytest
 
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import create_study, open_study
-from evenhand.study.config import change_config
 from evenhand.study.creation import StudyPlan
+from evenhand.study.settings.study_toml import change_config
 from tests.annotate_app.annotator import CLOCK, SUBJECT, Annotator, prompt_text, response_text
 
 if TYPE_CHECKING:

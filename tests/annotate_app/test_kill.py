@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.study import open_study
-from evenhand.study.schema import labels
+from evenhand.study.store.schema import labels
 
 websockets = pytest.importorskip("websockets")
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evenhand.main import main
+from evenhand.cli.main import main
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.remarks import remarks_table
-from evenhand.study.tables import read_table
+from evenhand.study.store.remarks import remarks_table
+from evenhand.study.tables.ratings import read_table
 
 pytestmark = pytest.mark.browser
 

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from evenhand.lead_verbs import lead_link
-from evenhand.study import lead_access, open_study
-from evenhand.study.access import disable_account, set_account
-from evenhand.study.exchange import import_ratings
-from evenhand.study.lead_access import LINK_PARAMETER
-from evenhand.study.tables import validate_ratings
+from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.access import lead as lead_access
+from evenhand.study.access.accounts import disable_account, set_account
+from evenhand.study.access.lead import LINK_PARAMETER
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.ratings import validate_ratings
 from tests.annotate_app.annotator import SUBJECT, Annotator
 from tests.annotate_app.conftest import Served
 

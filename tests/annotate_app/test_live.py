@@ -13,9 +13,9 @@ from evenhand.annotate_app.lead.agreement_page import enough, main_rows
 from evenhand.annotate_app.lead.live import Figures, LiveFigures
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.study import open_study
-from evenhand.study.exchange import import_ratings
-from evenhand.study.progress import data_version
-from evenhand.study.tables import validate_ratings
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.lead.progress import data_version
+from evenhand.study.tables.ratings import validate_ratings
 
 
 def made(live: LiveFigures, version: str) -> Figures:

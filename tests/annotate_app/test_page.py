@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from evenhand.study import open_study
-from evenhand.study.annotation import AnnotationDesk, Answer
-from evenhand.study.grades import GradeAttempt
+from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.store.grades import GradeAttempt
 
 pytestmark = pytest.mark.browser
 

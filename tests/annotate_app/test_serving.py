@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from evenhand.lead_verbs import lead_link
+from evenhand.cli.lead import lead_link
 from tests.annotate_app.annotator import Annotator
 from tests.annotate_app.conftest import ROOT, Served, launched_chromium
 

@@ -8,9 +8,9 @@ import pandas as pd
 
 from evenhand.annotate_app.watch import start_watch
 from evenhand.study import open_study
-from evenhand.study.annotation import AnnotationDesk
-from evenhand.study.exchange import import_ratings
-from evenhand.study.tables import validate_ratings
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.ratings import validate_ratings
 
 
 def labels(rater: str, seconds: float) -> pd.DataFrame:

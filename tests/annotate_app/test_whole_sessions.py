@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from evenhand.study import open_study
-from evenhand.study.access import make_token, set_account
-from evenhand.study.session.admission import make_invites
-from evenhand.study.session.attention import attention_results
+from evenhand.study.access.accounts import make_token, set_account
+from evenhand.study.access.admission import make_invites
+from evenhand.study.desk.attention import attention_results
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.steps import Sessions

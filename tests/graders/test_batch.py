@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from evenhand.graders import RunSummary, grade
 from evenhand.graders.claude_batch import ClaudeBatches
 from evenhand.study import Study
-from evenhand.study.batches import BatchLedger
-from evenhand.study.schema import batch_events, grades
+from evenhand.study.store.batches import BatchLedger
+from evenhand.study.store.schema import batch_events, grades
 from tests.graders.conftest import MarkedStudy, with_edited_rubric
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, answer, error

@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.graders import grade
 from evenhand.graders.cues import discretised_normal
 from evenhand.graders.lexical import LexicalGrader
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
 
 PLAIN = "Cities should close their centres to cars. Streets become safer and shops gain."

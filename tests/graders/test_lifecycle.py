@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.main import main
+from evenhand.cli.main import main
 from evenhand.graders import grade
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.spec import parse_spec

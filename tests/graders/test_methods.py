@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.graders import grade
 from evenhand.graders.draws import draw_counts
-from evenhand.rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, completion, labelled, message

@@ -9,11 +9,11 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from evenhand.main import main
+from evenhand.cli.main import main
+from evenhand.errors import InputError
 from evenhand.graders import Choice, forecast, grade
 from evenhand.graders.money import OverBudget, Purse, Tariff, Tokens
 from evenhand.graders.spec import parse_spec
-from evenhand.rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import DROPPED, Call, Reply, answer, error

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.graders import grade
 from evenhand.graders.openai_chat import Shape, build_request, learn, parse_reply
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import load_rubric
-from evenhand.rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, answer, completion, error

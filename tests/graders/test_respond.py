@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.graders import respond
 from evenhand.graders.locking import only_runner
-from evenhand.rubrics.errors import InputError
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, completion, error, message

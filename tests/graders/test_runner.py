@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
 from evenhand.graders import Choice, forecast, grade
 from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.live import FAILURES_IN_A_ROW
 from evenhand.rubrics import load_rubric
-from evenhand.rubrics.errors import InputError
 from evenhand.study import Study
-from evenhand.study.schema import grades
+from evenhand.study.store.schema import grades
 from tests.graders.conftest import MarkedStudy, with_edited_rubric
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import DROPPED, Call, Reply, answer, completion, error, labelled

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.graders import GraderSpec, parse_spec
-from evenhand.rubrics.errors import InputError
 
 
 @pytest.mark.parametrize(

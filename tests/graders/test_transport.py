@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
 from evenhand.graders import grade
-from evenhand.rubrics.errors import InputError
-from evenhand.study.store import Store
+from evenhand.study.store.store import Store
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, answer

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from evenhand.main import main
+from evenhand.cli.main import main
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.rubrics.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.config import change_config
-from evenhand.study.tables import read_table
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.tables.ratings import read_table
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import Call, Reply, completion

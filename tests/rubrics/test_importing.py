@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.main import main
+from evenhand.cli.main import main
+from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from evenhand.rubrics.errors import InputError
 from evenhand.rubrics.importing import import_prompts, write_rubrics
 
 PROMPTS = '''

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric, shipped_rubrics
-from evenhand.rubrics.errors import InputError
 
 VALUES = {
     "prompt": "P",

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from evenhand.rubrics.errors import InputError
 from evenhand.study import create_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.pairs import read_pairs, read_responses
-from evenhand.study.tables import read_ratings, read_table, write_table
+from evenhand.study.prompts.pairs import read_pairs, read_responses
+from evenhand.study.tables.ratings import read_ratings, read_table, write_table
 
 HEADER = "prompt_a,prompt_b\n"
 

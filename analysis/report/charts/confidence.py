@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.confidence_filter import AGREEMENT, CHOSEN, COVERAGE, DECLARED
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
@@ -19,6 +18,7 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, DECLARED
 
 __all__ = ["coverage_curves"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.ceiling import BASELINES
+from evenhand.analysis.people.ceiling import BASELINES
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     INK,

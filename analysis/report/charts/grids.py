@@ -13,10 +13,10 @@ from evenhand.analysis.report.charts.style import (
     left_out,
     short,
 )
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
 
 __all__ = ["confusions", "heat_map"]

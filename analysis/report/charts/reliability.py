@@ -15,10 +15,10 @@ from evenhand.analysis.report.charts.style import (
     panel_for_each_grader,
     short,
 )
-from evenhand.analysis.report.drafting import TableDraft
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
+from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["reliability_diagrams"]
 

@@ -11,11 +11,11 @@ import pytest
 
 from evenhand.analysis import Scale
 from evenhand.analysis.bias import BiasSettings, UnitFacts, add_bias_rows
-from evenhand.analysis.combine import combine_readings
-from evenhand.analysis.encoding import encode
-from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.matrix import encode
 from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.study.tables import validate_ratings
+from evenhand.study.tables.ratings import validate_ratings
 
 PAIR = Scale(
     "pair", ("A", "B", "C"), affirmative=frozenset({"C"}), unit="pair", favours={"A": "a", "B": "b"}

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.analysis.bias.beside_people import NOT_SCALED, BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.resampling import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples
 
 
 def _calls(values: np.ndarray) -> Calls:

@@ -12,7 +12,7 @@ import pytest
 from evenhand.analysis import Scale
 from evenhand.analysis.bias import BiasSettings, findings
 from evenhand.analysis.bias.settings import GROUP_COLUMNS
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 
 RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
 SEES_C = 0.8 * 0.65 + 0.2 / 3

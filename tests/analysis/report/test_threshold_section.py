@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from evenhand.analysis import Analysis
+from evenhand.analysis.bootstrap.resamples import Interval
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, Table
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.thresholds import section
-from evenhand.analysis.resampling import Interval
 from evenhand.analysis.results import ResultRows
 
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}

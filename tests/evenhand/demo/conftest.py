@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.demo.responses import DemoResponses, demo_responses
 from evenhand.rubrics import Rubric, load_rubric
-from evenhand.study.pairs import read_pairs
+from evenhand.study.prompts.pairs import read_pairs
 
 
 @pytest.fixture(scope="session")

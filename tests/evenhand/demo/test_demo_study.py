@@ -9,13 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from evenhand.cli.main import main
 from evenhand.demo.expected import expected_agreement, truth_distribution
 from evenhand.demo.raters import ANNOTATORS, GRADERS
 from evenhand.demo.responses import demo_responses
 from evenhand.demo.study import DEMO_SEED
-from evenhand.main import main
 from evenhand.study import open_study
-from evenhand.study.tables import read_table
+from evenhand.study.tables.ratings import read_table
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def read_table_of_ratings(demo: Path) -> pd.DataFrame:
 
 
 def test_a_visitor_finds_units_to_label(demo: Path) -> None:
-    from evenhand.study.annotation import AnnotationDesk
+    from evenhand.study.desk.desk import AnnotationDesk
 
     with open_study(demo) as study:
         sheet = AnnotationDesk(study).next_sheet("visitor")

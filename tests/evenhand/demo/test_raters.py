@@ -13,9 +13,9 @@ import pytest
 from evenhand.demo.expected import expected_agreement, truth_distribution
 from evenhand.demo.raters import ANNOTATORS, GRADERS, SimulatedRater, simulate_ratings
 from evenhand.demo.responses import DemoResponses, demo_responses
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.errors import InputError
-from evenhand.study.tables import RATINGS_COLUMNS, validate_ratings
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 RATERS = (*ANNOTATORS, *GRADERS)
 STRONG, SHIFTED = (grader.rater_id for grader in GRADERS)

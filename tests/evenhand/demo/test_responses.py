@@ -10,9 +10,9 @@ import pytest
 
 from evenhand.demo.bank import Side, stance_pairs
 from evenhand.demo.responses import DemoResponses, demo_responses, demo_subjects
+from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.errors import InputError
-from evenhand.study.units import unit_id
+from evenhand.study.prompts.units import unit_id
 
 EVEN, HEDGING, REFUSING, LEFT, RIGHT = demo_subjects()
 SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.a, pair.b)}

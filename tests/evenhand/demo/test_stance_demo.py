@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evenhand.cli.main import main
 from evenhand.demo.stance_raters import ANNOTATORS, REWORDED, WAVERING
 from evenhand.demo.stance_responses import LEVELS, demo_answers
 from evenhand.demo.stance_study import SEED
-from evenhand.main import main
 from evenhand.study import open_study
-from evenhand.study.annotation import AnnotationDesk
-from evenhand.study.tables import read_table
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.tables.ratings import read_table
 
 STEADY, ONE_SIDED, WAVERS = (
     f"synthetic:grader-{name}" for name in ("steady", "one-sided", "wavering")

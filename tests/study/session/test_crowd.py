@@ -7,16 +7,21 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evenhand.rubrics.errors import InputError
+from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.annotation import AnnotationDesk
-from evenhand.study.schema import labels, session_events
-from evenhand.study.session.admission import admit, make_invites
-from evenhand.study.session.attention import attention_results
+from evenhand.study.access.admission import admit, make_invites
+from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.log import add_event
-from evenhand.study.session.prolific import completion_url, rater_of, released_submissions, study_url
+from evenhand.study.session.prolific import (
+    completion_url,
+    rater_of,
+    released_submissions,
+    study_url,
+)
 from evenhand.study.session.steps import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.store.schema import labels, session_events
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
 

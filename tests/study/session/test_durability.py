@@ -12,16 +12,23 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from evenhand.study import open_study
-from evenhand.study.access import accounts, disable_account, set_account
-from evenhand.study.adjudication import adjudicator_id, decide
-from evenhand.study.annotation import AnnotationDesk, Answer, Flag
-from evenhand.study.oversight import decisions_table, exclude, oversight, pause, readmit, resume
-from evenhand.study.remarks import remarks_table
-from evenhand.study.schema import metadata
-from evenhand.study.session.admission import admit, make_invites, revoke_invites
+from evenhand.study.access.accounts import accounts, disable_account, set_account
+from evenhand.study.access.admission import admit, make_invites, revoke_invites
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
+from evenhand.study.desk.oversight import (
+    decisions_table,
+    exclude,
+    oversight,
+    pause,
+    readmit,
+    resume,
+)
+from evenhand.study.lead.adjudication import adjudicator_id, decide
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.steps import Sessions
+from evenhand.study.store.remarks import remarks_table
+from evenhand.study.store.schema import metadata
 from tests.study.session.test_steps import EVERYTHING, PRACTICE, RIGHT, practise, to_practice
 
 ROOT = Path(__file__).resolve().parents[3]

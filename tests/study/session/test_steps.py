@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from evenhand.rubrics.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.annotation import AnnotationDesk, Answer
-from evenhand.study.schema import background_answers, practice_labels, session_events
-from evenhand.study.session.admission import admit, make_invites
-from evenhand.study.session.attention import Checks, attention_results
+from evenhand.study.access.admission import admit, make_invites
+from evenhand.study.desk.attention import Checks, attention_results
+from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.steps import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.store.schema import background_answers, practice_labels, session_events
 
 PRACTICE = """
 [[unit]]

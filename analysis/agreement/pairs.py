@@ -1,0 +1,256 @@
+"""Agreement of two raters as replicates, and its mean over many pairs of raters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.results import join_notes
+
+__all__ = [
+    "MAX_LISTED_RATERS",
+    "MEANS_OVER_PAIRS",
+    "MIN_SHARED_UNITS",
+    "KappaMeans",
+    "MeanOverPairs",
+    "PairStatistic",
+    "RunningMean",
+    "alpha_levels",
+    "data_table",
+    "deciding_kappa",
+    "eligible_pairs",
+    "mean_over_pairs",
+    "pair_statistics",
+    "pair_tables",
+    "shared_units",
+    "table_chunks",
+]
+
+Array = npt.NDArray[np.float64]
+PairStatistic = Callable[[Array], Array]
+Pairs = Sequence[tuple[int, int]]
+
+MAX_LISTED_RATERS = 12
+"""Above this many raters, pairs of raters appear pooled only."""
+MEANS_OVER_PAIRS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic", "scott_pi")
+"""Statistics of two raters that a group has as a mean over its pairs."""
+MIN_SHARED_UNITS = 30
+"""Pairs of raters that share fewer units stay out of means over pairs."""
+
+_CHUNK_CELLS = 1_000_000
+
+
+def pair_statistics(coded: Coded) -> dict[str, PairStatistic]:
+    """The panel for one pair of raters, by name: functions of tables (..., q, q)."""
+    linear, quadratic = (c.agreement_weights(coded.q, kind) for kind in ("linear", "quadratic"))
+    panel: dict[str, PairStatistic] = {
+        "observed_agreement": c.observed_agreement,
+        "cohen_kappa": c.cohen_kappa,
+    }
+    if coded.level != "nominal":
+        panel["weighted_kappa_linear"] = lambda tables: c.cohen_kappa(tables, linear)
+        panel["weighted_kappa_quadratic"] = lambda tables: c.cohen_kappa(tables, quadratic)
+    panel |= {"scott_pi": c.scott_pi, "gwet_ac1": c.gwet_ac}
+    if coded.level != "nominal":
+        panel["gwet_ac2"] = lambda tables: c.gwet_ac(tables, quadratic)
+    panel["brennan_prediger"] = c.brennan_prediger
+    panel |= {
+        f"krippendorff_alpha_{level}": _alpha_of_two(level, coded.values)
+        for level in alpha_levels(coded)
+    }
+    if coded.is_binary:
+        panel |= {"prevalence_index": c.prevalence_index, "bias_index": c.bias_index}
+    return panel
+
+
+def alpha_levels(coded: Coded) -> tuple[str, ...]:
+    """Levels at which alpha is given: nominal always; the metric ones where there is an order.
+
+    On an ordinal scale the interval metric takes equal steps for granted, as quadratic weights do.
+    """
+    return ("nominal",) if coded.level == "nominal" else ("nominal", "ordinal", "interval")
+
+
+def deciding_kappa(coded: Coded) -> str:
+    """The kappa that decides: unweighted on nominal data, quadratic where there is an order."""
+    return "cohen_kappa" if coded.level == "nominal" else "weighted_kappa_quadratic"
+
+
+def pair_tables(
+    coded: Coded,
+    pairs: Pairs,
+    resamples: Resamples,
+    within: npt.NDArray[np.bool_] | None = None,
+) -> Array:
+    """Contingency tables (rows, pairs, q, q) of the pairs' shared units in every resample.
+
+    `within` (units,) restricts the units. Callers keep `pairs` short enough for memory.
+    """
+    q, n_types = coded.q, resamples.n_types
+    # Pairs last in memory: sums over a table's cells then run along whole stretches of pairs.
+    features = np.empty((n_types, q * q, len(pairs)), dtype=np.float32)
+    labelled = coded.labelled if within is None else coded.labelled & within[:, None]
+    for k, (a, b) in enumerate(pairs):
+        both = labelled[:, a] & labelled[:, b]
+        first, second = (coded.codes[both, rater].astype(np.intp) for rater in (a, b))
+        cell = coded.clusters[both] * (q * q) + first * q + second
+        features[:, :, k] = np.bincount(cell, minlength=n_types * q * q).reshape(n_types, q * q)
+    totals = resamples.totals(features).reshape(len(resamples), q, q, len(pairs))
+    return np.moveaxis(totals, -1, 1)
+
+
+def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
+    """The contingency table (q, q) of two raters in the data alone."""
+    both = coded.labelled[:, a] & coded.labelled[:, b]
+    cell = coded.codes[both, a].astype(np.intp) * coded.q + coded.codes[both, b]
+    weights = resamples.frequency[coded.clusters[both]]
+    counts = np.bincount(cell, weights, minlength=coded.q**2).astype(float)
+    return counts.reshape(coded.q, coded.q)
+
+
+def shared_units(
+    coded: Coded, resamples: Resamples, within: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.int64]:
+    """How many units each two raters share, (raters, raters)."""
+    held = coded.labelled if within is None else coded.labelled & within[:, None]
+    held = held.astype(np.float64)
+    shared = held.T @ (held * resamples.frequency[coded.clusters][:, None])
+    return shared.astype(np.int64)
+
+
+def eligible_pairs(pairs: Pairs, shared: npt.NDArray[np.int64]) -> tuple[Pairs, str]:
+    """The pairs that share at least 30 units, else all that share any; and what to say of it."""
+    enough = [pair for pair in pairs if shared[pair] >= MIN_SHARED_UNITS]
+    if enough:
+        left_out = sum(1 for pair in pairs if 0 < shared[pair] < MIN_SHARED_UNITS)
+        note = f"{left_out} left out: under {MIN_SHARED_UNITS} shared units" if left_out else ""
+        return enough, note
+    some = [pair for pair in pairs if shared[pair] > 0]
+    return some, f"no pair of raters shares {MIN_SHARED_UNITS} units" if some else ""
+
+
+@dataclass(frozen=True)
+class MeanOverPairs:
+    """A statistic's plain mean over pairs of raters: replicates (rows,) and how it came about.
+
+    Pairs undefined in the data are left out; `undefined` is the share of the other pairs' resampled
+    values that were undefined and so missing from a resample's mean.
+    """
+
+    values: Array
+    undefined: float
+    n_pairs: int
+    n_undefined_pairs: int
+
+    @property
+    def over(self) -> str:
+        """What the mean is over, in words."""
+        if self.n_pairs > 1:
+            return f"mean over {self.n_pairs} pairs of raters"
+        return "1 pair of raters" if self.n_pairs else ""
+
+    @property
+    def note(self) -> str:
+        """What the mean is over, and how many pairs could not take part."""
+        lost = ""
+        if self.n_undefined_pairs:
+            lost = f"undefined for {self.n_undefined_pairs} of "
+            lost += f"{self.n_pairs + self.n_undefined_pairs} pairs of raters"
+        return join_notes(self.over, lost)
+
+
+def mean_over_pairs(
+    coded: Coded,
+    pairs: Pairs,
+    resamples: Resamples,
+    statistics: Mapping[str, PairStatistic],
+    within: npt.NDArray[np.bool_] | None = None,
+) -> dict[str, MeanOverPairs]:
+    """The mean of each statistic over the pairs, in every resample."""
+    means = {name: RunningMean(len(resamples)) for name in statistics}
+    for _, tables in table_chunks(coded, pairs, resamples, within):
+        for name, statistic in statistics.items():
+            means[name].add(statistic(tables))
+    return {name: mean.result() for name, mean in means.items()}
+
+
+class RunningMean:
+    """Gathers replicates (rows, pairs) of one statistic, chunk by chunk, into their mean."""
+
+    def __init__(self, rows: int) -> None:
+        self._total, self._defined = np.zeros(rows), np.zeros(rows)
+        self._undefined_pairs = 0
+
+    def add(self, values: Array) -> None:
+        """Take in more pairs; those undefined in the data (row 0) are counted and left out."""
+        defined = values[:, ~np.isnan(values[0])]
+        self._undefined_pairs += values.shape[1] - defined.shape[1]
+        held = ~np.isnan(defined)
+        self._total += np.where(held, defined, 0.0).sum(axis=1)
+        self._defined += held.sum(axis=1)
+
+    def result(self) -> MeanOverPairs:
+        """The mean over everything taken in."""
+        held = self._defined
+        wanted = held[0] * (len(held) - 1)
+        return MeanOverPairs(
+            values=np.divide(self._total, held, out=np.full(len(held), np.nan), where=held > 0),
+            undefined=1.0 - float(held[1:].sum() / wanted) if wanted else 0.0,
+            n_pairs=int(held[0]),
+            n_undefined_pairs=self._undefined_pairs,
+        )
+
+
+class KappaMeans:
+    """Mean kappas over pairs of raters, computed once for each set of pairs and units.
+
+    What people reach among themselves is asked for by their own rows and by every grader's ceiling,
+    mostly on the same units; with many raters it is the dearest thing there is.
+    """
+
+    def __init__(
+        self, coded: Coded, resamples: Resamples, names: Sequence[str] = MEANS_OVER_PAIRS
+    ) -> None:
+        self.coded, self.resamples = coded, resamples
+        panel = pair_statistics(coded)
+        self._statistics = {name: panel[name] for name in names if name in panel}
+        self._known: dict[tuple[Pairs, bytes], dict[str, MeanOverPairs]] = {}
+
+    def over(
+        self, pairs: Pairs, within: npt.NDArray[np.bool_] | None = None
+    ) -> dict[str, MeanOverPairs]:
+        """`mean_over_pairs` of the kappas, by name."""
+        raters = sorted({rater for pair in pairs for rater in pair})
+        pairable = self.coded.labelled[:, raters].sum(axis=1) >= 2
+        units = pairable if within is None else pairable & within
+        key = (tuple(pairs), units.tobytes())
+        if key not in self._known:
+            self._known[key] = mean_over_pairs(
+                self.coded, pairs, self.resamples, self._statistics, units
+            )
+        return self._known[key]
+
+
+def table_chunks(
+    coded: Coded,
+    pairs: Pairs,
+    resamples: Resamples,
+    within: npt.NDArray[np.bool_] | None = None,
+) -> Iterator[tuple[Pairs, Array]]:
+    """`pair_tables` of some pairs at a time, so that memory stays bounded."""
+    cells = coded.q**2 * max(len(resamples), resamples.n_types)
+    step = max(1, _CHUNK_CELLS // cells)
+    for start in range(0, len(pairs), step):
+        chunk = pairs[start : start + step]
+        yield chunk, pair_tables(coded, chunk, resamples, within)
+
+
+def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
+    """Alpha of two raters: every shared unit adds its two labels once in each order."""
+    return lambda tables: c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)

@@ -1,0 +1,102 @@
+"""Does a rater agree with themselves? From repeats: several draws of one unit in one order.
+
+Everything else in the analysis folds a rater's draws into one label first
+(`analysis.labels.combine`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.pairs import deciding_kappa, mean_over_pairs, pair_statistics
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import look_up
+from evenhand.analysis.results import ResultRows, join_notes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["add_repeat_rows", "repeats_of"]
+
+_BETWEEN = "\x1f"
+"""Between a unit's id and its order: no id holds it."""
+
+
+def repeats_of(
+    ratings: pd.DataFrame, scale: Scale, units: pd.DataFrame | None = None, cluster: str = "pair"
+) -> dict[str, LabelMatrix]:
+    """Each repeating rater's draws, laid out as if every draw were a rater of its own.
+
+    `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
+    the rater was put more than once; it lies in the unit's cluster.
+    """
+    draws = ratings.groupby(["rater_id", "unit_id", "order"], sort=False)["draw"]
+    again = ratings[draws.transform("size") > 1]
+    found = {}
+    for rater, own in again.groupby("rater_id", sort=True):
+        name = str(rater)
+        reading = own["unit_id"] + _BETWEEN + own["order"]
+        as_raters = own.assign(rater_id=own["draw"].astype(str), unit_id=reading, order="")
+        about = look_up(own["unit_id"].tolist(), units, cluster)
+        clusters = dict(zip(reading, about.cluster, strict=True))
+        own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
+        found[name] = encode(combine_readings(as_raters, own_scale), own_scale, _table(clusters))
+    return found
+
+
+def add_repeat_rows(
+    rows: ResultRows,
+    matrices: Mapping[str, LabelMatrix],
+    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+) -> None:
+    """`intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
+
+    Both are plain means over the pairs of a rater's draws. `resampled` makes resamples of clusters
+    from how often each stands in the data.
+    """
+    for name, matrix in matrices.items():
+        folded, frequency = matrix.folded()
+        shared = resampled(frequency)
+        _add_rater(rows, name, folded.on_categories(), shared)
+        if folded.has_verdicts:
+            _add_rater(rows, name, folded.on_verdicts(), shared)
+
+
+def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) -> None:
+    panel, kappa = pair_statistics(draws), deciding_kappa(draws)
+    pairs = list(combinations(range(len(draws.raters)), 2))
+    repeated = draws.labelled.sum(axis=1) >= 2
+    numbers = resamples.count(draws.clusters, repeated)
+    wanted = {each: panel[each] for each in ("observed_agreement", kappa)}
+    means = mean_over_pairs(draws, pairs, resamples, wanted)
+    unweighted = kappa == "cohen_kappa"
+    for statistic, of, note in (
+        ("intra_rater_agreement", "observed_agreement", ""),
+        ("intra_rater_kappa", kappa, "unweighted kappa" if unweighted else "quadratic kappa"),
+    ):
+        mean = means[of]
+        over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
+        reason = "no_variation" if repeated.any() else "no_pairable_units"
+        rows.add(
+            statistic,
+            resamples.interval(mean.values, numbers[1], undefined=mean.undefined, reason=reason),
+            numbers,
+            rater_a=name,
+            subset=draws.subset,
+            note=join_notes(note, over),
+        )
+
+
+def _table(clusters: Mapping[str, str]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({"unit_id": list(clusters), "cluster_id": list(clusters.values())})

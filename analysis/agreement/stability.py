@@ -1,0 +1,209 @@
+"""How stable labels are when a question is put differently.
+
+The same question reaches a subject under several wordings, as several paraphrases, or several
+times; and a grader may be asked under several wordings of a rubric. Variants of one question are
+taken as raters of one unit: stability is Fleiss' kappa across them, with the mean standard
+deviation beside it (Feng, Park, Liu & Tsvetkov 2023, appendix D). Intervals come from resampling
+the clusters, which are to hold all variants of a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.consensus import majority_codes
+from evenhand.analysis.agreement.groups import group_panel, label_counts
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.results import ResultRows
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["REWORDED", "STABILITY", "add_rewording_rows", "add_stability_rows", "reworded"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+STABILITY = "stability_fleiss_kappa"
+SPREAD = "stability_sd"
+REWORDED = "rubric"
+"""The `at` of a grader's stability under several wordings of one rubric."""
+HUMANS = "humans"
+
+
+def add_stability_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, columns: Sequence[UnitColumn]
+) -> None:
+    """How far subjects' answers stay the same from variant to variant, as each rater reads them.
+
+    `stability_fleiss_kappa` and, on scales with an order, `stability_sd`: `rater_a` is the grader,
+    or "humans" for the majority of people; `at` is the column that varies, while all other
+    `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
+    "subject=NAME".
+    """
+    for coded in _readings(labels):
+        for reader, codes in _read_by(coded):
+            for column in columns:
+                fixed = [other for other in columns if other.name != column.name]
+                wide, clusters, subject = _by_variant(labels, codes, column, fixed)
+                one = replace(
+                    coded,
+                    raters=column.values,
+                    kinds=("variant",) * len(column.values),
+                    codes=wide,
+                    clusters=clusters,
+                )
+                _add_rows(rows, one, labels.scale, resamples, reader, column.name)
+                for code, name in enumerate(labels.subjects if len(labels.subjects) > 1 else ()):
+                    own = replace(
+                        one,
+                        codes=wide[subject == code],
+                        clusters=clusters[subject == code],
+                        subset=_subset(f"subject={name}", coded),
+                    )
+                    _add_rows(rows, own, labels.scale, resamples, reader, column.name)
+
+
+def reworded(
+    ratings: pd.DataFrame,
+    family: Sequence[Scale],
+    units: pd.DataFrame | None = None,
+    cluster: str = "pair",
+) -> dict[str, LabelMatrix]:
+    """Each rater's labels under the wordings of one rubric, every wording as a rater of its own.
+
+    `family` is the rubric and its variants, `ratings` those given under them; raters who labelled
+    under one of them only are left out. Raises InputError where a variant has other categories.
+    """
+    base, *others = family
+    for other in others:
+        if other.categories != base.categories:
+            raise InputError(
+                f"rubric {other.name!r} is a variant of {base.name!r} but has other categories; "
+                "give both the same option keys"
+            )
+    found = {}
+    for rater, given in ratings.groupby("rater_id", sort=True):
+        if given["rubric"].nunique() < 2:
+            continue
+        name = str(rater)
+        scale = replace(base, threshold=base.threshold_for(name), thresholds={})
+        as_raters = given.assign(rater_id=given["rubric"])
+        found[name] = encode(combine_readings(as_raters, scale), scale, units, cluster)
+    return found
+
+
+def add_rewording_rows(
+    rows: ResultRows,
+    matrices: dict[str, LabelMatrix],
+    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+) -> None:
+    """A rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
+    for name, matrix in matrices.items():
+        folded, frequency = matrix.folded()
+        shared = resampled(frequency)
+        for coded in _readings(folded):
+            _add_rows(rows, coded, folded.scale, shared, name, REWORDED)
+
+
+def _readings(labels: LabelMatrix) -> list[Coded]:
+    return [labels.on_categories(), *([labels.on_verdicts()] if labels.has_verdicts else [])]
+
+
+def _read_by(coded: Coded) -> list[tuple[str, npt.NDArray[np.int8]]]:
+    """The readers of the answers: people by their majority, and every grader."""
+    found = []
+    if humans := coded.members("human"):
+        majority = majority_codes(label_counts(coded, humans)).astype(np.int8)
+        found.append((HUMANS, majority))
+    found += [(coded.raters[model], coded.codes[:, model]) for model in coded.members("model")]
+    return found
+
+
+def _by_variant(
+    labels: LabelMatrix,
+    codes: npt.NDArray[np.int8],
+    column: UnitColumn,
+    fixed: Sequence[UnitColumn],
+) -> tuple[npt.NDArray[np.int8], Codes, Codes]:
+    """Labels (questions, variants) of one reader, with each question's cluster and subject.
+
+    A question is a cluster's, to one subject, on one side, with the other columns fixed. Where
+    several units are the same variant of one question, the first one counts.
+    """
+    known = np.flatnonzero((column.codes >= 0) & (codes >= 0))
+    question = np.column_stack(
+        [labels.clusters, labels.subject, labels.side, *(other.codes for other in fixed)]
+    )[known]
+    distinct, at = np.unique(question, axis=0, return_inverse=True)
+    wide = np.full((len(distinct), len(column.values)), -1, dtype=np.int8)
+    backwards = np.arange(len(known))[::-1]
+    wide[at.reshape(-1)[backwards], column.codes[known][backwards]] = codes[known][backwards]
+    return wide, distinct[:, 0].astype(np.intp), distinct[:, 1].astype(np.intp)
+
+
+def _add_rows(
+    rows: ResultRows, coded: Coded, scale: Scale, resamples: Resamples, reader: str, at: str
+) -> None:
+    everyone = range(len(coded.raters))
+    counts = label_counts(coded, everyone)
+    several = counts.sum(axis=1) >= 2
+    if not several.any():
+        return
+    numbers = resamples.count(coded.clusters, several)
+    counts = counts * several[:, None]
+    kappa = group_panel(counts, coded, resamples)["fleiss_kappa"]
+    variants = int((coded.labelled & several[:, None]).any(axis=0).sum())
+    rows.add(
+        STABILITY,
+        resamples.interval(kappa, numbers[1]),
+        numbers,
+        rater_a=reader,
+        subset=coded.subset,
+        at=at,
+        note=f"across {variants} variants",
+    )
+    if coded.is_binary or _has_order(scale):
+        rows.add(
+            SPREAD,
+            resamples.interval(_mean_spread(coded, scale, resamples), numbers[1]),
+            numbers,
+            rater_a=reader,
+            subset=coded.subset,
+            at=at,
+        )
+
+
+def _has_order(scale: Scale) -> bool:
+    """Whether the categories, but for unclear ones, have an order to be spread over."""
+    return scale.level != "nominal" or bool(scale.unclear)
+
+
+def _mean_spread(coded: Coded, scale: Scale, resamples: Resamples) -> Array:
+    """Mean over questions of the standard deviation of the labels' values (n - 1 below)."""
+    values = np.array([*coded.values, np.nan])
+    if not coded.is_binary:
+        values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
+    each = values[coded.codes]
+    n = (~np.isnan(each)).sum(axis=1)
+    mean = np.nansum(each, axis=1) / np.maximum(n, 1)
+    squares = np.nansum((each - mean[:, None]) ** 2, axis=1)
+    spread = np.sqrt(squares / np.maximum(n - 1, 1))
+    features = np.column_stack([np.where(n >= 2, spread, 0.0), n >= 2])
+    sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
+    return ratio(*sums.T)
+
+
+def _subset(name: str, coded: Coded) -> str:
+    return name + BINARY if coded.is_binary else name

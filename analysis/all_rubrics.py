@@ -1,0 +1,256 @@
+"""From two tables to results, verdicts and notes: the one entry into the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from evenhand.analysis.bias import BiasSettings
+from evenhand.analysis.bootstrap.resamples import IntervalMethod
+from evenhand.analysis.labels.counted import one_version
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
+from evenhand.analysis.people.alternative_annotator import EPSILON
+from evenhand.analysis.people.disagreements import Disagreement
+from evenhand.analysis.people.ensembles import check_ensembles
+from evenhand.analysis.people.slices import members_of
+from evenhand.analysis.planning.g_study import VarianceComponents
+from evenhand.analysis.request import Request
+from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.thresholds.confidence import ConfidenceRule
+from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.rule import DecisionRule
+from evenhand.analysis.verification import Verification
+from evenhand.errors import InputError
+from evenhand.study.tables.ratings import row_number, validate_ratings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Analysis", "analyse"]
+
+RESAMPLES = 2000
+SEED = 20231206
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What an analysis found: the `results` table, a verdict per rubric and grader, notes, and the
+    units where graders and people differ most."""
+
+    results: pd.DataFrame
+    verdicts: list[Verdict] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    verification: Verification | None = None
+    rule: DecisionRule = field(default_factory=DecisionRule)
+    components: dict[str, VarianceComponents] = field(default_factory=dict)
+    """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+    @cached_property
+    def rows(self) -> list[ResultRow]:
+        """The results row by row."""
+        return cast("list[ResultRow]", self.results.to_dict("records"))
+
+
+def analyse(
+    ratings: pd.DataFrame,
+    units: pd.DataFrame | None,
+    scales: Mapping[str, Scale] | Iterable[Scale],
+    *,
+    rule: DecisionRule | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    cluster: str = "pair",
+    interval_method: IntervalMethod = "percentile",
+    epsilon: float = EPSILON,
+    slices: Sequence[str] = (),
+    variants: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    confidence: ConfidenceRule | None = None,
+    raters: pd.DataFrame | None = None,
+    rater_slices: Sequence[str] = (),
+    sensitivity_cluster: str = "",
+    ensembles: Sequence[Sequence[str]] = (),
+    prices: Mapping[tuple[str, str], float] | None = None,
+    bias: BiasSettings | None = None,
+    rubric_hashes: Mapping[str, Collection[str]] | None = None,
+    excluded: Mapping[str, str] | None = None,
+    usage: pd.DataFrame | None = None,
+    source: str = "ratings",
+    verify: bool = False,
+    why: bool = False,
+    pool: Executor | None = None,
+) -> Analysis:
+    """Everything that can be said of how the raters in `ratings` agree.
+
+    `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
+    cluster and there are no subjects. `scales` declares each rubric's categories. `rule` says when
+    a grader may stand in for people (see `analysis.verdicts.judge`). Intervals come from
+    `resamples` bootstrap draws of clusters: prompt pairs, the units column named by `cluster`, or
+    with "unit" single units; `interval_method` is "percentile" or "bca" (see
+    `analysis.bootstrap.intervals`). `epsilon` is the handicap of the alternative annotator test.
+
+    On request the main figures (people's agreement, each grader's with them, the ceiling
+    differences) are repeated: for every value of the units columns `slices`; for the humans of
+    every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
+    at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
+    The slices and groups of people are audited for bias too; `bias` says what the audit has to know
+    of groups and models (see `analysis.bias`).
+
+    `variants` are units columns that tell variants of one question apart: how stable are labels
+    from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
+    another one shows how stable raters are under that one, and nothing else unless people labelled
+    under it. `groups` are units columns that say whom a unit is about: does a grader fail one group
+    (see `analysis.people.group_gap`)? `confidence` says which labels of a grader that gives
+    probabilities to keep (see `analysis.thresholds.confidence`).
+
+    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
+    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
+    there is one of all graders.
+
+    `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
+    rubric, the versions whose ratings count; `usage` says what graders did and cost (see
+    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
+    are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
+    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
+    differ by unit, by rater, or otherwise? With a `pool` of processes rubrics are analysed side by
+    side there; they share nothing.
+
+    Raises InputError where the tables do not hold together, a label lies outside its scale, a
+    rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
+    slice by is not there or has more than 50 values.
+
+    >>> import pandas as pd
+    >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
+    >>> ratings = pd.DataFrame(
+    ...     [
+    ...         {"unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
+    ...         for who, given in labels.items()
+    ...         for n, label in enumerate(given)
+    ...     ]
+    ... )
+    >>> found = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200)
+    >>> pair = found.results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
+    >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
+    [0.875, 0.75]
+    """
+    request = Request(
+        units=units,
+        cluster=cluster,
+        sensitivity_cluster=sensitivity_cluster,
+        slices=tuple(dict.fromkeys(slices)),
+        variants=tuple(dict.fromkeys(variants)),
+        groups=tuple(dict.fromkeys(groups)),
+        people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
+        excluded=excluded or {},
+        ensembles=ensembles,
+        prices=prices or {},
+        usage=usage,
+        rule=rule or DecisionRule(),
+        bias=bias or BiasSettings(),
+        epsilon=epsilon,
+        confidence=confidence or ConfidenceRule(),
+        resamples=resamples,
+        seed=seed,
+        method=interval_method,
+        source=source,
+        why=why,
+    )
+    declared = _by_name(scales)
+    ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
+    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
+    counted, notes = _versions(ratings, declared, rubric_hashes)
+
+    tasks = [
+        RubricTask(
+            scale,
+            counted[name],
+            [(other, counted[other.name]) for other in _wordings(scale, declared)],
+            request,
+            judge=not _is_wording(scale, declared),
+            verify=verify,
+        )
+        for name, scale in declared.items()
+        if not _is_wording(scale, declared) or _has_people(counted[name])
+    ]
+    found = list((pool.map if pool else map)(analyse_rubric, tasks))
+    return _together(found, notes, request, verify=verify)
+
+
+def _together(
+    found: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool
+) -> Analysis:
+    """The rubrics' analyses as one."""
+    verification = sum((each.verification for each in found), Verification())
+    return Analysis(
+        results=ResultRows.frame([each.rows for each in found]),
+        verdicts=[verdict for each in found for verdict in each.verdicts],
+        notes=[*notes, *(note for each in found for note in each.notes)],
+        verification=verification if verify else None,
+        rule=request.rule,
+        components={each.rows.rubric: each.components for each in found if each.components},
+        disagreements=[one for each in found for one in each.disagreements],
+    )
+
+
+def _versions(
+    ratings: pd.DataFrame,
+    declared: Iterable[str],
+    accepted: Mapping[str, Collection[str]] | None,
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Every rubric's ratings that count, and notes on those set aside."""
+    counted: dict[str, pd.DataFrame] = {}
+    notes: list[str] = []
+    for name in declared:
+        own = ratings[ratings["rubric"] == name]
+        counted[name], about = one_version(
+            own, name, None if accepted is None else accepted.get(name)
+        )
+        notes += about
+    return counted, notes
+
+
+def _wordings(scale: Scale, declared: Mapping[str, Scale]) -> list[Scale]:
+    """The other wordings of a rubric among those declared."""
+    return [each for each in declared.values() if scale.name and each.variant_of == scale.name]
+
+
+def _is_wording(scale: Scale, declared: Mapping[str, Scale]) -> bool:
+    """Whether a scale words another of those declared differently."""
+    return bool(scale.variant_of) and scale.variant_of in declared
+
+
+def _has_people(ratings: pd.DataFrame) -> bool:
+    """Without people's labels another wording only shows how stable graders are."""
+    return bool(ratings["rater_kind"].eq("human").any())
+
+
+def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:
+    each = scales.values() if isinstance(scales, Mapping) else scales
+    named: dict[str, Scale] = {}
+    for scale in each:
+        if scale.name in named:
+            raise InputError(f"two scales are called {scale.name!r}; give each rubric one")
+        named[scale.name] = scale
+    return named
+
+
+def _with_rubrics(
+    ratings: pd.DataFrame, declared: Mapping[str, Scale], source: str
+) -> pd.DataFrame:
+    """Ratings that name no rubric belong to the one there is; each named one needs a scale."""
+    if len(declared) == 1:
+        only = next(iter(declared))
+        ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", only))
+    unknown = ~ratings["rubric"].isin(list(declared))
+    if unknown.any():
+        at = int(unknown.to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {row_number(ratings, at)}: no scale is declared for the rubric "
+            f"{ratings['rubric'].iloc[at]!r}; declare its categories or leave its rows out"
+        )
+    return ratings

@@ -1,0 +1,1 @@
+"""Resampling clusters: draws, intervals, folds, and tests of significance."""

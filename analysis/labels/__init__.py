@@ -1,0 +1,1 @@
+"""What raters said, as arrays: scales, one label per rater and unit, facts about units."""

@@ -1,0 +1,275 @@
+"""One label and one probability per rater and unit, from repeated draws and both orders.
+
+Draws combine within an order, then the orders combine: probabilities by their mean, hard labels by
+majority, and hard labels that differ between the two orders leave the unit unscored
+(`order_disagreement`). A majority that is tied is none (`draw_tie`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.labels.scale import Scale
+from evenhand.errors import InputError
+from evenhand.study.tables.ratings import FIRST_ROW
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Readings", "combine_readings", "methods_apart"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+
+_NO_LABEL = "no_label"
+
+
+@dataclass(frozen=True)
+class Readings:
+    """One row per (unit, rater), sorted by rater, then unit.
+
+    `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
+    the probability of the affirmative categories or NaN, `confidence` that of the likeliest
+    category or NaN, `reason` why there is neither label nor probability, else "". `methods` says
+    how each rater's probabilities came about, "" where unknown; `draws` is each rater's usual
+    number of draws a unit and order, 0 where probabilities are no shares of draws.
+    """
+
+    units: tuple[str, ...]
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    unit: Codes
+    rater: Codes
+    code: npt.NDArray[np.int8]
+    positive: Array
+    confidence: Array
+    reason: npt.NDArray[np.object_]
+    methods: tuple[str, ...]
+    draws: tuple[int, ...]
+
+
+def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, list[str]]:
+    """One rubric's ratings, with each grader whose probabilities came about in several ways parted
+    into one grader a way, NAME (logprobs) and NAME (draws) for instance; and a note on each.
+
+    A token probability, a share of draws and a stated number are three measurements; their mean is
+    none. Rows without a method keep the plain name.
+    """
+    known = ratings[ratings["prob_method"] != ""]
+    ways = known.groupby("rater_id")["prob_method"].unique()
+    mixed = ways[ways.map(len) > 1]
+    if mixed.empty:
+        return ratings, []
+    parted = ratings["rater_id"].isin(list(mixed.index)) & (ratings["prob_method"] != "")
+    names = ratings["rater_id"] + " (" + ratings["prob_method"] + ")"
+    place = f"{rubric}: " if rubric else ""
+    notes = [
+        f"{place}{rater} gave probabilities by {' and '.join(sorted(methods))}, "
+        "which are kept apart"
+        for rater, methods in mixed.items()
+    ]
+    return ratings.assign(rater_id=ratings["rater_id"].where(~parted, names)), notes
+
+
+def _methods_and_draws(ratings: pd.DataFrame) -> dict[str, tuple[str, int]]:
+    """How each rater's probabilities came about, and the usual number of draws behind one."""
+    known = ratings[ratings["prob_method"] != ""]
+    methods = known.groupby("rater_id")["prob_method"].first().to_dict()
+    drawn = known[known["prob_method"] == "draws"]
+    counts = drawn.groupby(["rater_id", "unit_id", "order"], sort=False).size()
+    usual = counts.groupby("rater_id").median().astype(int).to_dict()
+    return {str(rater): (str(way), int(usual.get(rater, 0))) for rater, way in methods.items()}
+
+
+def _first_readings(ratings: pd.DataFrame) -> pd.DataFrame:
+    """Without people's hidden repeats: those are for intra-rater agreement, the first reading is
+    what the person said. A grader's draws are draws from one distribution, and combine.
+    """
+    repeated = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
+    if not repeated.any():
+        return ratings
+    first = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
+    return ratings[~repeated | (ratings["draw"] == first)]
+
+
+def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings") -> Readings:
+    """Combine the rows of one rubric (a validated `ratings` table with its original index).
+
+    Raises InputError naming the row whose label or probabilities lie outside the scale.
+    """
+    import pandas as pd
+
+    ratings = _first_readings(ratings)
+    units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
+    raters, rater_names = pd.factorize(ratings["rater_id"], sort=True)
+    orders, _ = pd.factorize(ratings["order"], sort=True)
+    labels = _label_codes(ratings, scale, source)
+    probabilities = _probabilities(ratings, scale, source)
+    reasons = ratings["unscored_reason"].to_numpy(dtype=object)
+    usable = (labels >= 0) | (reasons == "")
+    positive = _positive(ratings, probabilities, scale)
+    positive[~usable] = np.nan
+    probabilities[~usable] = np.nan
+
+    cell = raters * len(unit_names) + units
+    cells, cell = np.unique(cell, return_inverse=True)
+    readings, reading = np.unique(cell * (orders.max(initial=0) + 1) + orders, return_inverse=True)
+    first_row = _first_rows(reading, len(readings))
+    cell_of_reading = cell[first_row]
+
+    label, tied = _majority(labels, reading, len(readings), len(scale.categories))
+    low, high = _range_of_labels(label, cell_of_reading, len(cells))
+    code = np.where(low == high, low, -1)
+    mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
+    mean_each = _nested_mean(probabilities, reading, cell_of_reading, len(cells))
+    repeated = np.bincount(cell, minlength=len(cells)) > 1
+    code = _code_from_probabilities(code, mean_each, mean_positive, repeated, scale)
+
+    unscored = (code < 0) & np.isnan(mean_positive)
+    reason = np.full(len(cells), "", dtype=object)
+    reason[unscored] = _first_reason(reasons, cell, len(cells))[unscored]
+    reason[unscored & _any(tied, cell_of_reading, len(cells))] = "draw_tie"
+    reason[unscored & (low != high)] = "order_disagreement"
+    kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
+    measured = _methods_and_draws(ratings)
+    return Readings(
+        units=tuple(unit_names),
+        raters=tuple(rater_names),
+        kinds=tuple(kinds[rater] for rater in rater_names),
+        unit=cells % len(unit_names),
+        rater=cells // len(unit_names),
+        code=code.astype(np.int8),
+        positive=mean_positive,
+        confidence=_confidence(mean_each, mean_positive),
+        reason=reason,
+        methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
+        draws=tuple(measured.get(rater, ("", 0))[1] for rater in rater_names),
+    )
+
+
+def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
+    codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
+    known = ratings["label"].map(codes)
+    if known.isna().any():
+        at = known.index[known.isna()][0]
+        raise InputError(
+            f"{source}, row {at + FIRST_ROW}: the label {ratings.loc[at, 'label']!r} of rater "
+            f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
+            f"{scale.name!r} ({', '.join(scale.categories)}); correct the label or declare it"
+        )
+    return np.asarray(known.to_numpy(), dtype=np.intp)
+
+
+def _probabilities(ratings: pd.DataFrame, scale: Scale, source: str) -> Array:
+    """The rows' distributions (rows, q); NaN rows where there is none."""
+    out = np.full((len(ratings), len(scale.categories)), np.nan)
+    texts = ratings["probabilities"].to_numpy(dtype=object)
+    position = {category: code for code, category in enumerate(scale.categories)}
+    for row in np.flatnonzero(texts != ""):
+        shares = json.loads(texts[row])
+        out[row] = 0.0
+        for category, share in shares.items():
+            if category not in position or not _is_share(share):
+                number = int(ratings.index.to_numpy()[row]) + FIRST_ROW
+                raise InputError(
+                    f"{source}, row {number}: probabilities holds "
+                    f"{category!r}: {share!r}; it must give each of "
+                    f"{', '.join(scale.categories)} a number between 0 and 1"
+                )
+            out[row, position[category]] = share
+    return out
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _positive(ratings: pd.DataFrame, probabilities: Array, scale: Scale) -> Array:
+    given = ratings["p_positive"].to_numpy(dtype=float, copy=True)
+    if scale.affirmative:
+        summed = probabilities[:, list(scale.affirmative_codes)].sum(axis=1)
+        given = np.where(np.isnan(given), np.clip(summed, 0.0, 1.0), given)
+    return given
+
+
+def _majority(
+    labels: Codes, group: Codes, n_groups: int, q: int
+) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """The most frequent label of each group, -1 where there is none or it is tied; and the ties."""
+    labelled = labels >= 0
+    counts = np.bincount(group[labelled] * q + labels[labelled], minlength=n_groups * q)
+    counts = counts.reshape(n_groups, q)
+    most = counts.max(axis=1, initial=0)
+    tied = ((counts == most[:, None]).sum(axis=1) > 1) & (most > 0)
+    return np.where((most > 0) & ~tied, counts.argmax(axis=1), -1), tied
+
+
+def _range_of_labels(label: Codes, cell: Codes, n_cells: int) -> tuple[Codes, Codes]:
+    """Lowest and highest label of each cell's orders; both -1 where no order has one."""
+    labelled = label >= 0
+    low = np.full(n_cells, np.iinfo(np.intp).max)
+    high = np.full(n_cells, -1)
+    np.minimum.at(low, cell[labelled], label[labelled])
+    np.maximum.at(high, cell[labelled], label[labelled])
+    return np.where(high < 0, -1, low), high
+
+
+def _nested_mean(values: Array, reading: Codes, cell: Codes, n_cells: int) -> Array:
+    """Mean over draws within an order, then over the orders, so that both orders weigh alike."""
+    return _group_mean(_group_mean(values, reading, len(cell)), cell, n_cells)
+
+
+def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
+    out = np.empty((n_groups, values.shape[1]))
+    for column, each in enumerate(values.T):
+        held = ~np.isnan(each)
+        count = np.bincount(group[held], minlength=n_groups).astype(float)
+        total = np.bincount(group[held], weights=each[held], minlength=n_groups)
+        out[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)
+    return out
+
+
+def _code_from_probabilities(
+    code: Codes, each: Array, positive: Array, repeated: npt.NDArray[np.bool_], scale: Scale
+) -> Codes:
+    """Where rows were averaged, or no label stands, the most probable category is the label."""
+    known = ~np.isnan(each.sum(axis=1))
+    best = np.where(known[:, None], each, 0.0).argmax(axis=1)
+    code = np.where(known & (repeated | (code < 0)), best, code)
+    if len(scale.categories) == 2 and len(scale.affirmative) == 1:
+        affirmative = scale.affirmative_codes[0]
+        likelier = np.where(positive >= 0.5, affirmative, 1 - affirmative)
+        code = np.where((code < 0) & ~np.isnan(positive), likelier, code)
+    return code
+
+
+def _confidence(each: Array, positive: Array) -> Array:
+    """The probability of the likeliest category, or else of the likelier verdict."""
+    known = ~np.isnan(each.sum(axis=1))
+    likeliest = np.where(known[:, None], each, 0.0).max(axis=1)
+    return np.where(known, likeliest, np.maximum(positive, 1.0 - positive))
+
+
+def _first_reason(
+    reasons: npt.NDArray[np.object_], cell: Codes, n_cells: int
+) -> npt.NDArray[np.object_]:
+    out = np.full(n_cells, _NO_LABEL, dtype=object)
+    given = np.flatnonzero(reasons != "")[::-1]
+    out[cell[given]] = reasons[given]
+    return out
+
+
+def _any(flags: npt.NDArray[np.bool_], group: Codes, n_groups: int) -> npt.NDArray[np.bool_]:
+    return np.bincount(group[flags], minlength=n_groups) > 0
+
+
+def _first_rows(group: Codes, n_groups: int) -> Codes:
+    first = np.empty(n_groups, dtype=np.intp)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first

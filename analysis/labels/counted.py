@@ -1,0 +1,40 @@
+"""Ratings given under different wordings of a rubric are different measurements: never pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["one_version"]
+
+
+def one_version(
+    ratings: pd.DataFrame, rubric: str, accepted: Collection[str] | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """The ratings of one rubric that count, and notes on those set aside.
+
+    Ratings without a hash (imported ones) always count. Raises InputError where several versions
+    are present and nobody has said which is meant.
+    """
+    hashes = ratings["rubric_hash"]
+    counts = hashes[hashes != ""].value_counts().sort_index()
+    listed = ", ".join(f"{version} ({count} ratings)" for version, count in counts.items())
+    if accepted is None:
+        if len(counts) > 1:
+            raise InputError(
+                f"rubric {rubric!r} has ratings of {len(counts)} versions, rubric_hash {listed}; "
+                "keep the rows of one of them, or say which versions count"
+            )
+        return ratings, []
+    counted = hashes.isin(["", *accepted])
+    others = hashes[~counted].value_counts().sort_index()
+    notes = [
+        f"{rubric}: {count} ratings under another version of the rubric ({version}) set aside"
+        for version, count in others.items()
+    ]
+    return ratings[counted], notes

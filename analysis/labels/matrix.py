@@ -1,0 +1,281 @@
+"""Labels as arrays: what every statistic is computed from.
+
+`LabelMatrix` holds all that raters said of one rubric; `Coded` is one reading of it (the rubric's
+own categories, or the binary verdict) in the form that coefficients take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.labels.combine import Readings
+from evenhand.analysis.labels.scale import Level, Scale
+from evenhand.analysis.labels.units import UnitColumn, look_up
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AFFIRMATIVE", "BINARY", "COLLAPSED", "UNCLEAR", "Coded", "LabelMatrix", "encode"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+BINARY = "|binary"
+"""What `subset` ends in on the binary verdict."""
+COLLAPSED = "|collapsed"
+"""What `subset` ends in on a rubric's coarser categories."""
+AFFIRMATIVE = "affirmative"
+UNCLEAR = "unclear"
+_KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
+
+
+@dataclass(frozen=True)
+class Coded:
+    """One reading of the labels: codes (units, raters), -1 missing, and what the codes mean.
+
+    `clusters` (units,) indexes the resampling clusters. On the binary verdict code 0 is
+    affirmative, so that tables have the affirmative verdict first.
+    """
+
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    codes: npt.NDArray[np.int8]
+    clusters: Codes
+    categories: tuple[str, ...]
+    values: tuple[float, ...]
+    level: Level
+    subset: str
+
+    @property
+    def q(self) -> int:
+        """Number of categories."""
+        return len(self.categories)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether this is the binary verdict."""
+        return self.subset.endswith(BINARY)
+
+    @property
+    def labelled(self) -> npt.NDArray[np.bool_]:
+        """Who has a label where, (units, raters)."""
+        return self.codes >= 0
+
+    def labelled_by_any(self, raters: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Which units at least one of the raters labelled, (units,)."""
+        return np.asarray(self.labelled[:, list(raters)].any(axis=1))
+
+    def members(self, kind: str) -> tuple[int, ...]:
+        """Positions of the raters of one kind."""
+        return tuple(at for at, of in enumerate(self.kinds) if of == kind)
+
+
+@dataclass(frozen=True)
+class LabelMatrix:
+    """Everything raters said of one rubric, one row per unit and one column per rater.
+
+    Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
+    unit was put to; `positive` (units, raters) are probabilities of the affirmative categories and
+    `confidence` (units, raters) those of the likeliest category, NaN where unknown; `subject`,
+    `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices` are the
+    units columns that were asked for. `methods` and `draws` say how each rater's probabilities came
+    about (see `analysis.labels.combine.Readings`).
+    """
+
+    scale: Scale
+    raters: tuple[str, ...]
+    kinds: tuple[str, ...]
+    codes: npt.NDArray[np.int8]
+    positive: Array
+    confidence: Array
+    asked: npt.NDArray[np.bool_]
+    reasons: tuple[Counter[str], ...]
+    clusters: Codes
+    n_clusters: int
+    subjects: tuple[str, ...]
+    subject: Codes
+    pair: Codes
+    side: Codes
+    slices: tuple[UnitColumn, ...] = ()
+    methods: tuple[str, ...] = ()
+    draws: tuple[int, ...] = ()
+
+    @property
+    def verdicts(self) -> npt.NDArray[np.int8]:
+        """Binary verdicts (units, raters): 1 affirmative, 0 not, -1 missing."""
+        affirmative = np.zeros(len(self.scale.categories) + 1, dtype=np.int8)
+        affirmative[list(self.scale.affirmative_codes)] = 1
+        affirmative[-1] = -1
+        thresholds = np.array([self.scale.threshold_for(rater) for rater in self.raters])
+        by_label = affirmative[self.codes]
+        return np.where(np.isnan(self.positive), by_label, self.positive >= thresholds).astype(
+            np.int8
+        )
+
+    @property
+    def scored(self) -> npt.NDArray[np.bool_]:
+        """Where a rater gave a usable label or probability, (units, raters)."""
+        return (self.codes >= 0) | ~np.isnan(self.positive)
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether the scale says which categories are affirmative."""
+        return bool(self.scale.affirmative)
+
+    def columns(self, names: Iterable[str]) -> list[UnitColumn]:
+        """The units columns with these names."""
+        known = {column.name: column for column in self.slices}
+        return [known[name] for name in names]
+
+    @property
+    def humans(self) -> tuple[int, ...]:
+        """Columns of the human raters."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "human")
+
+    @property
+    def models(self) -> tuple[int, ...]:
+        """Columns of the model graders."""
+        return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+
+    def on_categories(self, subset: str = "all") -> Coded:
+        """The labels on the rubric's own categories."""
+        return self._coded(
+            self.codes, self.scale.categories, self.scale.values, self.scale.level, subset
+        )
+
+    def on_verdicts(self, subset: str = "all") -> Coded:
+        """The binary verdicts, affirmative first."""
+        verdicts = self.verdicts
+        codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)
+        return self._coded(codes, (AFFIRMATIVE, "other"), (1.0, 0.0), "nominal", subset + BINARY)
+
+    def on_collapsed(self, subset: str = "all") -> Coded:
+        """The labels on the rubric's coarser categories; unclear ones are missing."""
+        coarser = np.array([*self.scale.collapsed_codes, -1], dtype=np.int8)
+        names = tuple(self.scale.collapse)
+        values = tuple(float(rank) for rank in range(1, len(names) + 1))
+        return self._coded(coarser[self.codes], names, values, "nominal", subset + COLLAPSED)
+
+    def on_sorted(self, subset: str = "all") -> Coded:
+        """The labels on the coarser categories with unclear as one more, the last.
+
+        Where the rubric has no coarser categories, the labels on its own.
+        """
+        if not self.scale.collapse:
+            return self.on_categories(subset)
+        coded = self.on_collapsed(subset)
+        if not self.scale.unclear:
+            return coded
+        codes = np.where((self.codes >= 0) & (coded.codes < 0), coded.q, coded.codes)
+        return replace(
+            coded,
+            codes=codes.astype(np.int8),
+            categories=(*coded.categories, UNCLEAR),
+            values=(*coded.values, float(coded.q + 1)),
+        )
+
+    def _coded(
+        self,
+        codes: npt.NDArray[np.int8],
+        categories: tuple[str, ...],
+        values: tuple[float, ...],
+        level: Level,
+        subset: str,
+    ) -> Coded:
+        return Coded(
+            self.raters, self.kinds, codes, self.clusters, categories, values, level, subset
+        )
+
+    def folded(self) -> tuple[LabelMatrix, npt.NDArray[np.int64]]:
+        """Identical units kept once, with their frequency, where every unit is its own cluster and
+        no rater gives probabilities (those hardly repeat).
+
+        A resample of units depends only on how often each distinct row of labels comes up, so a
+        million labels cost what their few hundred patterns cost. Elsewhere the matrix itself.
+        """
+        n = len(self.codes)
+        alone = np.ones(self.n_clusters, dtype=np.int64)
+        gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
+        if n != self.n_clusters or gives_p or self.side.max(initial=-1) >= 0:
+            return self, alone
+        sliced = [column.codes for column in self.slices]
+        row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
+        keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
+        _, kept, counts = np.unique(keys, return_index=True, return_counts=True)
+        if len(kept) > n // 2:
+            return self, alone
+        return replace(
+            self,
+            codes=self.codes[kept],
+            positive=self.positive[kept],
+            confidence=self.confidence[kept],
+            asked=self.asked[kept],
+            clusters=np.arange(len(kept)),
+            n_clusters=len(kept),
+            subject=self.subject[kept],
+            pair=self.pair[kept],
+            side=self.side[kept],
+            slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
+        ), counts.astype(np.int64)
+
+
+def encode(
+    readings: Readings,
+    scale: Scale,
+    units: pd.DataFrame | None = None,
+    cluster: str = "pair",
+    slices: Sequence[str] = (),
+) -> LabelMatrix:
+    """Lay readings out as arrays and find each unit's cluster.
+
+    `units` is the `units` table; `cluster` is "pair" (its `cluster_id`) or the name of one of its
+    columns, `slices` are names of its columns. Without `units` every unit is its own cluster.
+    Raises InputError where a rated unit is not in `units`, a column is not there, or the cluster
+    column is empty.
+    """
+    order = sorted(
+        range(len(readings.raters)),
+        key=lambda at: (_KIND_ORDER[readings.kinds[at]], readings.raters[at]),
+    )
+    column = np.empty(len(order), dtype=np.intp)
+    column[order] = np.arange(len(order))
+    at = (readings.unit, column[readings.rater])
+    shape = (len(readings.units), len(order))
+    codes = np.full(shape, -1, dtype=np.int8)
+    positive, confidence = np.full(shape, np.nan), np.full(shape, np.nan)
+    asked = np.zeros(shape, dtype=bool)
+    codes[at], positive[at], asked[at] = readings.code, readings.positive, True
+    confidence[at] = readings.confidence
+    reasons = [Counter[str]() for _ in order]
+    for row in np.flatnonzero(readings.reason != ""):
+        reasons[at[1][row]][readings.reason[row]] += 1
+
+    about = look_up(readings.units, units, cluster, slices)
+    clusters, subject, pair, side = (
+        UnitColumn.of("", cells) for cells in (about.cluster, about.subject, about.pair, about.side)
+    )
+    return LabelMatrix(
+        scale=scale,
+        raters=tuple(readings.raters[each] for each in order),
+        kinds=tuple(readings.kinds[each] for each in order),
+        codes=codes,
+        positive=positive,
+        confidence=confidence,
+        asked=asked,
+        reasons=tuple(reasons),
+        clusters=clusters.codes,
+        n_clusters=len(clusters.values),
+        subjects=subject.values,
+        subject=subject.codes,
+        pair=pair.codes,
+        side=side.codes,
+        slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
+        methods=tuple(readings.methods[each] for each in order),
+        draws=tuple(readings.draws[each] for each in order),
+    )

@@ -1,0 +1,132 @@
+"""Plain arrays of labels as codes: the way into the functions that take no tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.scale import Level
+from evenhand.errors import InputError
+
+__all__ = [
+    "category_values",
+    "cluster_codes",
+    "coded_raters",
+    "count_labels",
+    "encode_column",
+    "encode_labels",
+    "same_length",
+]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int8]
+
+
+def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Codes:
+    """Codes (units, raters) of labels (units, raters), -1 where missing.
+
+    `labels` is anything that numpy makes a table of: nested lists, an array, a DataFrame; one
+    sequence is one rater. None, NaN and "" (unless it is a category) are missing. Raises InputError
+    where a label is none of `categories` or the rows have different lengths.
+
+    >>> encode_labels([["yes", "no"], ["no", None]], ["yes", "no"]).tolist()
+    [[0, 1], [1, -1]]
+    """
+    import pandas as pd
+
+    if len(categories) < 1 or len(set(categories)) < len(categories):
+        raise InputError(f"the categories must all be different, not {list(categories)}")
+    table = _table(labels)
+    cells, seen = pd.factorize(table.ravel())
+    position: dict[Hashable, int] = {"": -1} | {each: k for k, each in enumerate(categories)}
+    lookup = np.array([position.get(each, -2) for each in seen] + [-1], dtype=np.int64)
+    codes = lookup[cells].reshape(table.shape)
+    if (codes == -2).any():
+        row, column = np.argwhere(codes == -2)[0]
+        raise InputError(
+            f"labels, row {row}, column {column} (from 0): {table[row, column]!r} is none of the "
+            f"categories {list(categories)}; declare it or correct the label"
+        )
+    return codes.astype(np.int8)
+
+
+def coded_raters(
+    humans: Codes, graders: Codes, categories: Sequence[Hashable], level: Level
+) -> Coded:
+    """Humans' and graders' codes (units, raters) as the statistics take them, unit by unit."""
+    codes = np.hstack([humans, graders])
+    return Coded(
+        raters=tuple(str(column) for column in range(codes.shape[1])),
+        kinds=("human",) * humans.shape[1] + ("model",) * graders.shape[1],
+        codes=codes,
+        clusters=np.arange(len(codes)),
+        categories=tuple(str(category) for category in categories),
+        values=category_values(categories, level),
+        level=level,
+        subset="all",
+    )
+
+
+def category_values(categories: Sequence[Hashable], level: Level) -> tuple[float, ...]:
+    """The categories as numbers, which the interval level needs; else numbers or ranks."""
+    try:
+        return tuple(float(str(category)) for category in categories)
+    except ValueError:
+        if level == "interval":
+            raise InputError(
+                f"the interval level needs categories that are numbers, not {list(categories)}"
+            ) from None
+        return tuple(float(rank) for rank in range(1, len(categories) + 1))
+
+
+def count_labels(codes: Codes, q: int) -> Array:
+    """How many raters chose each category, (units, q)."""
+    return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
+
+
+def _table(labels: Any) -> npt.NDArray[np.object_]:
+    try:
+        table = np.asarray(labels, dtype=object)
+    except ValueError:
+        table = np.empty(0, dtype=object)
+    if table.ndim == 1 and not any(isinstance(cell, (list, tuple)) for cell in table):
+        table = table[:, None]
+    if table.ndim != 2 or table.size == 0:
+        raise InputError(
+            "labels must be a table with one row per unit and one column per rater, "
+            "with None for a missing label"
+        )
+    return table
+
+
+def encode_column(labels: Any, categories: Sequence[Hashable]) -> Codes:
+    """Codes (units,) of a grader's labels."""
+    codes = encode_labels(labels, categories)
+    if codes.shape[1] != 1:
+        raise InputError(f"the grader must have one label per unit, not {codes.shape[1]}")
+    return codes[:, 0]
+
+
+def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
+    """Refuse two sides that cannot be of the same units."""
+    if len(first) != len(second):
+        raise InputError(
+            f"the two sides have {len(first)} and {len(second)} units; give the same units, with "
+            "None where there is no label"
+        )
+
+
+def cluster_codes(clusters: Sequence[Hashable] | None, n: int) -> npt.NDArray[np.intp]:
+    """Which cluster each of n units is in, (units,); without `clusters` each is its own."""
+    import pandas as pd
+
+    if clusters is None:
+        return np.arange(n)
+    codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
+    if len(codes) != n or (codes < 0).any():
+        raise InputError(f"clusters must name a cluster for each of the {n} units")
+    return np.asarray(codes, dtype=np.intp)

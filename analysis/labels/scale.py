@@ -1,0 +1,127 @@
+"""What the analysis has to know of a rubric: its declared categories and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    from evenhand.rubrics import Rubric
+
+__all__ = ["Level", "Scale"]
+
+Level = Literal["nominal", "ordinal", "interval"]
+
+MAX_CATEGORIES = 100
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A declared scale. Nothing of it is ever inferred from the labels.
+
+    `categories` stand in their order; `affirmative` are those that count as a positive verdict
+    (none: there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds`
+    holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known; `favours`
+    says which categories favour side "a" or "b" of a pair. `unclear` categories say that nothing
+    can be told, `collapse` are coarser categories of the others, and `variant_of` names the rubric
+    that this one words differently.
+
+    >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
+    (2,)
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    level: Level = "nominal"
+    affirmative: frozenset[str] = frozenset()
+    threshold: float = 0.5
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    unit: Literal["pair", "response", ""] = ""
+    favours: Mapping[str, str] = field(default_factory=dict)
+    unclear: frozenset[str] = frozenset()
+    collapse: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variant_of: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.categories or len(set(self.categories)) < len(self.categories):
+            raise InputError(
+                f"{self._title}: the categories must be at least one and all different, "
+                f"not {list(self.categories)}"
+            )
+        if len(self.categories) > MAX_CATEGORIES:
+            raise InputError(
+                f"{self._title}: {len(self.categories)} categories, more than {MAX_CATEGORIES}: "
+                "labels that differ from unit to unit are no categories of a scale"
+            )
+        if self.level not in get_args(Level):
+            raise InputError(
+                f"{self._title}: the level is {self.level!r}; "
+                f"it must be one of {', '.join(get_args(Level))}"
+            )
+        if unknown := self.affirmative - set(self.categories):
+            raise InputError(
+                f"{self._title}: affirmative names {sorted(unknown)[0]!r}, "
+                f"which is none of the categories {', '.join(self.categories)}"
+            )
+        for category, side in self.favours.items():
+            if category not in self.categories or side not in ("a", "b"):
+                raise InputError(
+                    f"{self._title}: {category!r} is said to favour side {side!r}; it must be one "
+                    f"of {', '.join(self.categories)}, and the side a or b"
+                )
+        for grader, threshold in {"": self.threshold, **self.thresholds}.items():
+            if not 0 <= threshold <= 1:
+                of_whom = f" of {grader}" if grader else ""
+                raise InputError(
+                    f"{self._title}: the threshold{of_whom} is {threshold}; "
+                    "it must lie between 0 and 1"
+                )
+
+    @classmethod
+    def from_rubric(cls, rubric: Rubric, thresholds: Mapping[str, float] | None = None) -> Scale:
+        """The scale of a rubric; `thresholds` are the study's own, by grader."""
+        return cls(
+            name=rubric.name,
+            categories=rubric.categories,
+            level=rubric.level,
+            affirmative=frozenset(rubric.affirmative),
+            threshold=rubric.threshold,
+            thresholds=dict(thresholds or {}),
+            unit=rubric.unit,
+            favours={option.key: option.favours for option in rubric.options if option.favours},
+            unclear=frozenset(rubric.unclear),
+            collapse={each.name: each.options for each in rubric.collapse},
+            variant_of=rubric.variant_of,
+        )
+
+    @property
+    def affirmative_codes(self) -> tuple[int, ...]:
+        """Positions of the affirmative categories."""
+        return tuple(
+            code for code, category in enumerate(self.categories) if category in self.affirmative
+        )
+
+    @property
+    def collapsed_codes(self) -> tuple[int, ...]:
+        """For every category the position of its coarser one; -1 for an unclear one."""
+        coarser = {key: at for at, keys in enumerate(self.collapse.values()) for key in keys}
+        return tuple(coarser.get(category, -1) for category in self.categories)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The categories as numbers where they are numbers, else their ranks 1, 2, ..."""
+        try:
+            return tuple(float(category) for category in self.categories)
+        except ValueError:
+            return tuple(float(rank) for rank in range(1, len(self.categories) + 1))
+
+    def threshold_for(self, rater: str) -> float:
+        """The probability from which this rater's verdict is affirmative."""
+        return self.thresholds.get(rater, self.threshold)
+
+    @property
+    def _title(self) -> str:
+        return f"scale {self.name!r}" if self.name else "the scale"

@@ -1,0 +1,239 @@
+"""The alternative annotator test: would a grader be as good a choice as one of the humans?
+
+Calderon, Reichart & Dror (2025), "The alternative annotator test for LLM-as-a-judge". A pass is not
+non-inferiority, and a constant can pass: no verdict rests on it, and the baselines stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
+from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.results import ResultRows, join_notes
+
+__all__ = ["EPSILON", "AltTest", "add_alt_test_rows", "alt_test_codes"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+
+EPSILON = 0.2
+"""The cost-benefit handicap that the authors advise where the humans are experts."""
+FALSE_DISCOVERY_RATE = 0.05
+PASSING_RATE = 0.5
+NO_ELIGIBLE = "no_eligible_annotator"
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class AltTest:
+    """Result of the test; the arrays have one entry per eligible annotator.
+
+    `annotators` are columns of the humans' labels; `advantage` is how often the grader is at least
+    as near to the other humans as the annotator is; `p` is one-sided; `rejected` after
+    Benjamini-Yekutieli; `zero_variance` marks annotators whose differences are all the same.
+    """
+
+    annotators: tuple[int, ...]
+    n: npt.NDArray[np.int64]
+    advantage: Array
+    p: Array
+    rejected: npt.NDArray[np.bool_]
+    zero_variance: npt.NDArray[np.bool_]
+    epsilon: float
+
+    @property
+    def winning_rate(self) -> float:
+        """Share of the annotators that the grader may replace; NaN where none is eligible."""
+        return float(self.rejected.mean()) if len(self.rejected) else np.nan
+
+    @property
+    def advantage_probability(self) -> float:
+        """Mean over the annotators; NaN where none is eligible."""
+        return float(self.advantage.mean()) if len(self.advantage) else np.nan
+
+    @property
+    def passed(self) -> bool:
+        """Whether the winning rate reaches one half. Never a verdict by itself."""
+        return bool(self.winning_rate >= PASSING_RATE)
+
+
+@dataclass(frozen=True)
+class _Comparisons:
+    """Grader against each human where both can be scored, expected over the grader's labels.
+
+    Arrays (units, humans): `held`, `wins` (grader at least as near to the others), `difference`
+    (human's win less grader's) and `squared`, its square.
+    """
+
+    held: npt.NDArray[np.bool_]
+    wins: Array
+    difference: Array
+    squared: Array
+
+    def of(self, humans: Sequence[int]) -> _Comparisons:
+        """Those with some of the humans."""
+        some = list(humans)
+        return _Comparisons(
+            self.held[:, some],
+            self.wins[:, some],
+            self.difference[:, some],
+            self.squared[:, some],
+        )
+
+
+def alt_test_codes(
+    humans: Codes,
+    grader: Array,
+    values: Array | None = None,
+    *,
+    epsilon: float = EPSILON,
+    min_units: int = MIN_SHARED_UNITS,
+    frequency: npt.NDArray[np.integer] | None = None,
+) -> AltTest:
+    """The test on encoded labels; `analysis.alt_test` takes labels as they are.
+
+    `humans` (units, humans) are category codes, -1 missing; `grader` (units, q) is how likely the
+    grader gives each category, a row of zeros where it gave none; `values` (q,) are the categories'
+    values where the scale has an order, else exact matches count. `frequency` (units,) says how
+    often a row stands in the data. Units need two humans, annotators `min_units` units.
+    """
+    count = np.ones(len(humans)) if frequency is None else np.asarray(frequency, dtype=float)
+    return _tested(_compare(humans, grader, values), count, epsilon, min_units)
+
+
+def add_alt_test_rows(
+    rows: ResultRows,
+    coded: Coded,
+    resamples: Resamples,
+    baselines: dict[str, Array],
+    epsilon: float = EPSILON,
+) -> None:
+    """`alt_test_winning_rate` and `alt_test_advantage` of every grader and baseline.
+
+    `baselines` are shares of the categories (q,) by name; their labels do not depend on the unit,
+    so that expected comparisons stand for random labels. The advantage has a bootstrap interval;
+    the winning rate counts rejections of a test that takes units as independent, so it has none.
+    """
+    members = list(coded.members("human"))
+    if not members:
+        return
+    humans = coded.codes[:, members]
+    one_hot = np.vstack([np.eye(coded.q), np.zeros(coded.q)])
+    graders = {coded.raters[g]: one_hot[coded.codes[:, g]] for g in coded.members("model")}
+    graders |= {name: np.tile(share, (len(humans), 1)) for name, share in baselines.items()}
+    values = None if coded.level == "nominal" else np.asarray(coded.values)
+    frequency = resamples.frequency[coded.clusters].astype(float)
+    for name, labels in graders.items():
+        compared = _compare(humans, labels, values)
+        found = _tested(compared, frequency, epsilon, MIN_SHARED_UNITS)
+        compared = compared.of(found.annotators)
+        numbers = resamples.count(coded.clusters, np.asarray(compared.held.any(axis=1)))
+        flat = int(found.zero_variance.sum())
+        common = join_notes(
+            f"zero_variance ({flat} of {len(found.annotators)} annotators)" if flat else "",
+            f"epsilon {epsilon:g}",
+            _annotators(len(found.annotators), len(members)),
+        )
+        rate = found.winning_rate
+        rows.add(
+            "alt_test_winning_rate",
+            Interval(rate, np.nan, np.nan, NO_ELIGIBLE if np.isnan(rate) else ""),
+            numbers,
+            rater_a="humans",
+            rater_b=name,
+            subset=coded.subset,
+            note=join_notes(common, "" if np.isnan(rate) else _outcome(found)),
+        )
+        rows.add(
+            "alt_test_advantage",
+            resamples.interval(
+                _advantages(compared, coded, resamples), numbers[1], reason=NO_ELIGIBLE
+            ),
+            numbers,
+            rater_a="humans",
+            rater_b=name,
+            subset=coded.subset,
+            note=common,
+        )
+
+
+def _tested(found: _Comparisons, count: Array, epsilon: float, min_units: int) -> AltTest:
+    n = (found.held * count[:, None]).sum(axis=0)
+    eligible = np.flatnonzero(n >= max(min_units, 2))
+    n = n[eligible]
+    advantage, mean, square = (
+        (each[:, eligible] * count[:, None]).sum(axis=0) / n
+        for each in (found.wins, found.difference, found.squared)
+    )
+    variance = np.maximum(square - mean**2, 0.0) * n / (n - 1.0)
+    flat = variance < _ROUNDING
+    p = _one_sided_p(mean - epsilon, variance, n)
+    return AltTest(
+        annotators=tuple(int(each) for each in eligible),
+        n=n.astype(np.int64),
+        advantage=advantage,
+        p=p,
+        rejected=benjamini_yekutieli(p) <= FALSE_DISCOVERY_RATE,
+        zero_variance=flat,
+        epsilon=epsilon,
+    )
+
+
+def _compare(humans: Codes, grader: Array, values: Array | None) -> _Comparisons:
+    """Set the grader beside each human, both scored against the other humans."""
+    q = grader.shape[1]
+    counts = np.stack([(humans == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
+    own = np.maximum(humans, 0)
+    usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
+    held = (humans >= 0) & usable[:, None]
+    # How far each category lies from all labels of a unit; the annotator's own is taken off below.
+    distance = 1.0 - np.eye(q) if values is None else np.subtract.outer(values, values) ** 2
+    total = counts @ distance
+    human_loss = np.take_along_axis(total, own, axis=1)
+    wins, difference, squared = (np.zeros(humans.shape) for _ in range(3))
+    for code in range(q):
+        loss = total[:, [code]] - distance[code][own]
+        won, lost = loss <= human_loss + _ROUNDING, human_loss <= loss + _ROUNDING
+        likely = grader[:, [code]] * held
+        gap = lost.astype(float) - won
+        wins += likely * won
+        difference += likely * gap
+        squared += likely * gap**2
+    return _Comparisons(held, wins, difference, squared)
+
+
+def _advantages(compared: _Comparisons, coded: Coded, resamples: Resamples) -> Array:
+    """The mean over annotators of how often the grader wins, (rows,)."""
+    if compared.held.shape[1] == 0:
+        return np.full(len(resamples), np.nan)
+    features = np.hstack([compared.wins, compared.held])
+    sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
+    won, held = np.split(sums, 2, axis=1)
+    shares: Array = np.divide(won, held, out=np.full(won.shape, np.nan), where=held > 0)
+    return np.asarray(shares.mean(axis=1))
+
+
+def _one_sided_p(mean: Array, variance: Array, n: Array) -> Array:
+    """p of a mean below 0 by the t test; without variance 0 or 1, by the sign."""
+    from scipy.special import stdtr
+
+    varies = variance >= _ROUNDING
+    t = mean / np.sqrt(np.where(varies, variance, 1.0) / n)
+    certain = np.where(mean < -_ROUNDING, 0.0, 1.0)
+    return np.asarray(np.where(varies, stdtr(n - 1.0, t), certain))
+
+
+def _annotators(eligible: int, humans: int) -> str:
+    return f"{eligible} of {humans} humans with {MIN_SHARED_UNITS} units"
+
+
+def _outcome(found: AltTest) -> str:
+    word = "passes" if found.passed else "does not pass"
+    return f"{word} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"

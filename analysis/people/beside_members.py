@@ -1,0 +1,208 @@
+"""Ensembles beside their members: the average single grader, the best one, and the ensemble.
+
+The comparison of Feng et al. (2023, Table 6). The best single grader is chosen on other clusters
+than those that it is judged on, by its kappa with people's majority; else it would look better than
+it is, and the ensemble worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement.consensus import majority_codes
+from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.agreement.pair_rows import add_humans_rows
+from evenhand.analysis.agreement.pairs import (
+    MIN_SHARED_UNITS,
+    KappaMeans,
+    PairStatistic,
+    RunningMean,
+    deciding_kappa,
+    pair_statistics,
+)
+from evenhand.analysis.bootstrap.folds import fold_shares
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.people.ceiling import add_ceiling_rows
+from evenhand.analysis.people.ensembles import ENSEMBLE, Ensemble, with_ensembles
+from evenhand.analysis.results import ResultRows, join_notes
+
+__all__ = ["AVERAGE", "BEST", "DIFFERENCE", "TOGETHER", "add_ensemble_rows"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+AVERAGE, BEST, TOGETHER = "average_single", "best_single", "ensemble"
+DIFFERENCE = f"{TOGETHER}-{BEST}"
+
+_CHUNK_CELLS = 1_000_000
+"""Cells of tables held at a time."""
+
+
+def add_ensemble_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    coded: Coded,
+    resamples: Resamples,
+    wanted: Sequence[Sequence[str]] = (),
+) -> None:
+    """Every ensemble (`rater_b`) beside its members, on the units that all of them labelled.
+
+    `ensemble_agreement`, `ensemble_kappa` and `ensemble_balanced_accuracy` are with people's
+    majority, `ensemble_mean_kappa` is the mean over people; `at` is `average_single`,
+    `best_single` (chosen on other folds), `ensemble`, or `ensemble-best_single`, the difference in
+    the same resamples. Ensembles also have agreement and kappa with people and their
+    `human_ceiling_difference`, on all units that they have a label for.
+    """
+    if not coded.members("human"):
+        return
+    extended, found = with_ensembles(labels, coded, wanted)
+    if not found:
+        return
+    names = tuple(dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)]))
+    kappas = KappaMeans(extended, resamples, [deciding_kappa(coded)])
+    add_humans_rows(rows, extended, resamples, names=names, kind=ENSEMBLE)
+    add_ceiling_rows(rows, kappas, kind=ENSEMBLE)
+    for ensemble in found:
+        _add_beside_members(rows, extended, resamples, ensemble)
+
+
+def _add_beside_members(
+    rows: ResultRows, coded: Coded, resamples: Resamples, ensemble: Ensemble
+) -> None:
+    people = majority_codes(label_counts(coded, coded.members("human")))
+    everyone = coded.labelled[:, list(ensemble.members)].all(axis=1)
+    judged = np.flatnonzero(everyone & (ensemble.codes >= 0) & (people >= 0))
+    compared = _Compared(coded, resamples, ensemble, judged, people[judged])
+    numbers = resamples.count(coded.clusters[judged], np.ones(len(judged), dtype=np.bool_))
+    choice, chosen = compared.best_on_other_folds()
+    tied, _ = resamples.count(coded.clusters, ensemble.tied & everyone & (people >= 0))
+    about = join_notes(
+        f"{len(ensemble.members)} graders", f"{tied} tied units left out" if tied else ""
+    )
+    notes = {AVERAGE: about, BEST: chosen, TOGETHER: about, DIFFERENCE: "held out"}
+    reason = "no_variation" if numbers[0] else "no_pairable_units"
+    for statistic, values in compared.statistics(choice).items():
+        single, best, together = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
+        shown = {AVERAGE: single, BEST: best, TOGETHER: together, DIFFERENCE: together - best}
+        for at, replicates in shown.items():
+            rows.add(
+                statistic,
+                resamples.interval(replicates, numbers[1], reason=reason),
+                numbers,
+                rater_a="humans",
+                rater_b=ensemble.name,
+                subset=coded.subset,
+                at=at,
+                note=notes[at],
+            )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """An ensemble and its members on the units (positions) that are judged, where `people`, their
+    majority (judged,), all members and the ensemble have a label."""
+
+    coded: Coded
+    resamples: Resamples
+    ensemble: Ensemble
+    judged: Codes
+    people: Codes
+
+    def statistics(self, choice: Array) -> dict[str, Array]:
+        """Replicates (rows, members + 2): the members, the best of them by `choice` (judged,
+        members), which is the share of a unit's copies that each is chosen for, and the ensemble.
+        """
+        kappa = pair_statistics(self.coded)[deciding_kappa(self.coded)]
+        functions = {
+            "ensemble_agreement": c.observed_agreement,
+            "ensemble_kappa": kappa,
+            "ensemble_balanced_accuracy": c.balanced_accuracy,
+        }
+        found = self._measured(self.people, choice, functions)
+        held = self.coded.labelled[self.judged]
+        frequency = self.resamples.frequency[self.coded.clusters[self.judged]]
+        shared = {human: int(frequency @ held[:, human]) for human in self.coded.members("human")}
+        enough = [human for human, units in shared.items() if units >= MIN_SHARED_UNITS]
+        means = [RunningMean(len(self.resamples)) for _ in range(len(self.ensemble.members) + 2)]
+        for human in enough or [human for human, units in shared.items() if units]:
+            labels = self.coded.codes[self.judged, human]
+            values = self._measured(labels, choice, {"kappa": kappa})["kappa"]
+            for voter, mean in enumerate(means):
+                mean.add(values[:, [voter]])
+        found["ensemble_mean_kappa"] = np.column_stack([mean.result().values for mean in means])
+        return found
+
+    def best_on_other_folds(self) -> tuple[Array, str]:
+        """Which member is best on the other folds than a unit's own, as `statistics` takes it; and
+        how often each was chosen."""
+        members = self.ensemble.members
+        share = fold_shares(self.coded.clusters[self.judged], self.resamples.frequency)
+        if share.shape[1] < 2:
+            return np.zeros((len(self.judged), len(members))), "too few clusters to choose on"
+        q, kappa = self.coded.q, pair_statistics(self.coded)[deciding_kappa(self.coded)]
+        copies = self.resamples.frequency[self.coded.clusters[self.judged]]
+        kappas = np.empty((share.shape[1], len(members)))
+        for at, member in enumerate(members):
+            cell = self.people * q + self.coded.codes[self.judged, member]
+            for fold, own in enumerate(share.T):
+                others = np.bincount(cell, (1.0 - own) * copies, minlength=q * q)
+                kappas[fold, at] = kappa(others.astype(float).reshape(q, q))
+        best = np.where(np.isnan(kappas), -np.inf, kappas).argmax(axis=1)
+        times = np.bincount(best, minlength=len(members))
+        listed = ", ".join(
+            f"{self.coded.raters[members[at]]} {times[at]}"
+            for at in np.argsort(-times, kind="stable")
+            if times[at]
+        )
+        chosen = f"chosen on other folds, of {share.shape[1]}: {listed}"
+        return share @ np.eye(len(members))[best], chosen
+
+    def _measured(
+        self,
+        reference: npt.NDArray[np.integer],
+        choice: Array,
+        functions: Mapping[str, PairStatistic],
+    ) -> dict[str, Array]:
+        """Functions of everybody's tables with a reference (judged,), each (rows, members + 2)."""
+        rows, voters = len(self.resamples), len(self.ensemble.members) + 2
+        found = {name: np.empty((rows, voters)) for name in functions}
+        step = max(1, _CHUNK_CELLS // (self.coded.q**2 * max(rows, self.resamples.n_types)))
+        for start in range(0, voters, step):
+            chunk = range(start, min(start + step, voters))
+            tables = self._tables(reference, choice, chunk)
+            for name, function in functions.items():
+                found[name][:, chunk.start : chunk.stop] = function(tables)
+        return found
+
+    def _tables(
+        self, reference: npt.NDArray[np.integer], choice: Array, voters: Sequence[int]
+    ) -> Array:
+        """Tables (rows, voters, q, q) of the reference with some of the members + 2; the choice of
+        the best is held fixed in the resamples."""
+        q, n_types, members = self.coded.q, self.resamples.n_types, self.ensemble.members
+        known = reference >= 0
+        clusters = self.coded.clusters[self.judged][known]
+
+        def counted(codes: npt.NDArray[np.int8], weights: Array | None = None) -> Array:
+            cell = (clusters * q + reference[known]) * q + codes[self.judged][known]
+            counts = np.bincount(cell, weights, minlength=n_types * q * q)
+            return counts.astype(float).reshape(n_types, q * q)
+
+        features = np.zeros((n_types, q * q, len(voters)))
+        for at, voter in enumerate(voters):
+            if voter < len(members):
+                features[:, :, at] = counted(self.coded.codes[:, members[voter]])
+            elif voter > len(members):
+                features[:, :, at] = counted(self.ensemble.codes)
+            else:
+                for place, member in enumerate(members):
+                    weights = choice[known, place]
+                    features[:, :, at] += counted(self.coded.codes[:, member], weights)
+        totals = self.resamples.totals(features).reshape(len(self.resamples), q, q, -1)
+        return np.moveaxis(totals, -1, 1)

@@ -1,0 +1,220 @@
+"""The human ceiling: does a grader agree with people as well as people agree with each other?
+
+And the two baselines that any grader has to beat: always the humans' most frequent category, and
+random labels at the humans' prevalence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.groups import category_shares, label_counts
+from evenhand.analysis.agreement.pairs import (
+    MIN_SHARED_UNITS,
+    KappaMeans,
+    MeanOverPairs,
+    RunningMean,
+    deciding_kappa,
+    pair_statistics,
+    shared_units,
+)
+from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.results import ResultRows, join_notes
+
+__all__ = [
+    "BASELINES",
+    "CEILING",
+    "TOO_FEW_HUMANS",
+    "TOO_FEW_UNITS",
+    "add_baseline_ceiling_rows",
+    "add_baseline_rows",
+    "add_ceiling_rows",
+    "baselines",
+    "with_and_among_humans",
+]
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+CEILING = "human_ceiling_difference"
+BASELINES = ("baseline:constant", "baseline:random")
+TOO_FEW_HUMANS = f"no two humans share {MIN_SHARED_UNITS} units that the grader labelled"
+TOO_FEW_UNITS = f"the grader shares fewer than {MIN_SHARED_UNITS} units with every human"
+
+
+def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") -> None:
+    """`human_ceiling_difference` of every grader, or of the raters of another kind.
+
+    The difference is the grader's mean kappa with humans minus the humans' mean kappa among
+    themselves, both on the units that the grader labelled and in the same resamples; means over
+    pairs of raters that share at least 30 of those units.
+    """
+    coded, resamples = kappas.coded, kappas.resamples
+    for grader in coded.members(kind):
+        within = coded.labelled[:, grader]
+        mean = _with_humans(kappas, grader)
+        people = _among_humans(kappas, within)
+        _add_difference(rows, coded, resamples, coded.raters[grader], within, mean, people)
+
+
+def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
+    """`human_ceiling_difference` of the baselines, on all units."""
+    coded, resamples = kappas.coded, kappas.resamples
+    kind = deciding_kappa(coded)
+    everywhere = np.ones(len(coded.codes), dtype=bool)
+    steady = _steady_humans(coded, resamples)
+    for name, share in baselines(coded, resamples).items():
+        mean = None
+        if steady:
+            tables = _baseline_tables(coded, resamples, steady, share)
+            mean = _plain_mean(pair_statistics(coded)[kind](tables))
+        people = _among_humans(kappas, everywhere)
+        _add_difference(rows, coded, resamples, name, everywhere, mean, people)
+
+
+def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+    """Both baselines beside the humans: observed agreement and kappa.
+
+    A baseline's labels do not depend on the unit, so that its table with a human is the product of
+    the human's counts and the baseline's shares: expected values, with no random labels drawn.
+    """
+    humans = _steady_humans(coded, resamples) or coded.members("human")
+    numbers = resamples.count(coded.clusters, coded.labelled_by_any(humans))
+    names = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
+    panel = pair_statistics(coded)
+    for name, share in baselines(coded, resamples).items():
+        tables = _baseline_tables(coded, resamples, humans, share)
+        for statistic in names:
+            mean = _plain_mean(panel[statistic](tables))
+            constant = name == BASELINES[0] and "kappa" in statistic
+            rows.add(
+                statistic,
+                resamples.interval(mean.values, numbers[1], undefined=mean.undefined),
+                numbers,
+                rater_a="humans",
+                rater_b=name,
+                subset=coded.subset,
+                note=join_notes(
+                    "constant_rater" if constant else "",
+                    _description(coded, share),
+                    "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans",
+                ),
+            )
+
+
+def with_and_among_humans(
+    kappas: KappaMeans, retuned: Coded, grader: int
+) -> tuple[MeanOverPairs | None, MeanOverPairs | None]:
+    """Both sides of the ceiling difference where a grader's verdicts are other than in `kappas`.
+
+    `retuned` differs in that grader's codes only, and labels the same units: people's side is taken
+    from `kappas`, which may know it already. None where too few units are shared.
+    """
+    kind = deciding_kappa(retuned)
+    mean = _with_humans(KappaMeans(retuned, kappas.resamples, [kind]), grader)
+    return mean, _among_humans(kappas, retuned.labelled[:, grader])
+
+
+def _with_humans(kappas: KappaMeans, grader: int) -> MeanOverPairs | None:
+    coded, within = kappas.coded, kappas.coded.labelled[:, grader]
+    shared = shared_units(coded, kappas.resamples, within)
+    pairs = [
+        (human, grader)
+        for human in coded.members("human")
+        if shared[human, grader] >= MIN_SHARED_UNITS
+    ]
+    return kappas.over(pairs, within)[deciding_kappa(coded)] if pairs else None
+
+
+def _among_humans(kappas: KappaMeans, within: Mask) -> MeanOverPairs | None:
+    shared = shared_units(kappas.coded, kappas.resamples, within)
+    humans = kappas.coded.members("human")
+    pairs = [pair for pair in combinations(humans, 2) if shared[pair] >= MIN_SHARED_UNITS]
+    return kappas.over(pairs, within)[deciding_kappa(kappas.coded)] if pairs else None
+
+
+def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
+    """Each baseline's shares of the categories (q,), read off the humans' labels."""
+    humans = coded.members("human")
+    if not coded.labelled_by_any(humans).any():
+        return {}
+    prevalence = category_shares(label_counts(coded, humans), coded, resamples)[0]
+    constant = np.zeros(coded.q)
+    constant[prevalence.argmax()] = 1.0
+    return dict(zip(BASELINES, (constant, prevalence), strict=True))
+
+
+def _baseline_tables(
+    coded: Coded, resamples: Resamples, humans: Sequence[int], share: Array
+) -> Array:
+    """Expected tables (rows, humans, q, q) of each human with the baseline."""
+    chosen = (coded.codes[:, list(humans), None] == np.arange(coded.q)).astype(float)
+    units = chosen.reshape(len(chosen), -1)
+    totals = resamples.totals(resamples.cluster_sums(coded.clusters, units))
+    tables: Array = totals.reshape(-1, len(humans), coded.q)[..., None] * share
+    return tables
+
+
+def _steady_humans(coded: Coded, resamples: Resamples) -> tuple[int, ...]:
+    """Humans with enough units to count in a mean over raters."""
+    labels = shared_units(coded, resamples).diagonal()
+    return tuple(human for human in coded.members("human") if labels[human] >= MIN_SHARED_UNITS)
+
+
+def _add_difference(
+    rows: ResultRows,
+    coded: Coded,
+    resamples: Resamples,
+    grader: str,
+    within: Mask,
+    mean: MeanOverPairs | None,
+    people: MeanOverPairs | None,
+) -> None:
+    humans = coded.members("human")
+    if not humans:
+        return
+    numbers = resamples.count(coded.clusters, within & coded.labelled_by_any(humans))
+    if mean is None or people is None:
+        few = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
+        found = Interval(np.nan, np.nan, np.nan, few)
+        note = ""
+    else:
+        found = resamples.interval(
+            mean.values - people.values,
+            numbers[1],
+            undefined=max(mean.undefined, people.undefined),
+        )
+        kind = "unweighted" if coded.level == "nominal" else "quadratic"
+        note = (
+            f"{kind} kappa: with humans {mean.values[0]:.4g}, {mean.over}; "
+            f"between humans {people.values[0]:.4g}, {people.over}"
+        )
+    rows.add(
+        CEILING,
+        found,
+        numbers,
+        rater_a="humans",
+        rater_b=grader,
+        subset=coded.subset,
+        note=note,
+    )
+
+
+def _plain_mean(values: Array) -> MeanOverPairs:
+    mean = RunningMean(len(values))
+    mean.add(values)
+    return mean.result()
+
+
+def _description(coded: Coded, share: Array) -> str:
+    if share.max() == 1.0:
+        return f"always {coded.categories[int(share.argmax())]}"
+    drawn = ", ".join(
+        f"{category} {part:.3f}" for category, part in zip(coded.categories, share, strict=True)
+    )
+    return f"expected value at {drawn}"

@@ -1,0 +1,127 @@
+"""Several graders taken as one rater.
+
+Two ways of taking them together: the majority of their labels (a tie is no label), and on the
+binary verdict the mean of their probabilities held against the threshold, a hard label counting 1
+or 0. An ensemble needs two members' labels on a unit. It is no grader: it takes no part in the
+statistics of groups, and its kind of rater is "ensemble".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.consensus import majority_codes
+from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.errors import InputError
+
+__all__ = [
+    "ENSEMBLE",
+    "MAJORITY",
+    "MEAN_PROBABILITY",
+    "Ensemble",
+    "check_ensembles",
+    "ensemble_title",
+    "is_ensemble",
+    "with_ensembles",
+]
+
+ENSEMBLE = "ensemble"
+"""The kind of rater that an ensemble is, and what its name begins with."""
+MAJORITY, MEAN_PROBABILITY = f"{ENSEMBLE}:majority", f"{ENSEMBLE}:mean_probability"
+_MIN_VOTES = 2
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """An ensemble's labels on one reading: codes (units,), -1 for none; `members` are columns."""
+
+    name: str
+    members: tuple[int, ...]
+    codes: npt.NDArray[np.int8]
+    tied: npt.NDArray[np.bool_]
+
+
+def is_ensemble(rater: str) -> bool:
+    """Whether a rater's name is that of an ensemble."""
+    return rater.startswith(f"{ENSEMBLE}:")
+
+
+def ensemble_title(rater: str) -> str:
+    """How an ensemble is called.
+
+    >>> ensemble_title("ensemble:mean_probability"), ensemble_title("ensemble:majority(g1, g2)")
+    ('Ensemble: mean probability', 'Ensemble: majority of g1, g2')
+    """
+    way, _, members = rater.removeprefix(f"{ENSEMBLE}:").partition("(")
+    of = f" of {members.removesuffix(')')}" if members else ""
+    return f"Ensemble: {way.replace('_', ' ')}{of}"
+
+
+def check_ensembles(wanted: Sequence[Sequence[str]], graders: Collection[str]) -> None:
+    """Raises InputError where an ensemble names no grader that there is, or fewer than two; or
+    where a grader has the name of an ensemble."""
+    for name in sorted(graders):
+        if is_ensemble(name):
+            raise InputError(f"the grader {name!r} has the name of an ensemble; rename it")
+    for members in wanted:
+        for name in members:
+            if name not in graders:
+                known = ", ".join(sorted(graders)) or "none"
+                raise InputError(
+                    f"an ensemble names {name!r}, which is no grader here; there are: {known}"
+                )
+        if len(set(members)) < 2:
+            raise InputError(f"an ensemble needs at least two graders, not {list(members)}")
+
+
+def with_ensembles(
+    labels: LabelMatrix, coded: Coded, wanted: Sequence[Sequence[str]] = ()
+) -> tuple[Coded, list[Ensemble]]:
+    """The reading with ensembles as further raters, and what they are.
+
+    `wanted` names the members of each; without, there is one of all graders. One whose members have
+    not all rated this rubric is left out.
+    """
+    found: list[Ensemble] = []
+    everybody = frozenset(labels.raters[model] for model in labels.models)
+    for names in dict.fromkeys(frozenset(each) for each in wanted or (everybody,)):
+        members = tuple(at for at in labels.models if labels.raters[at] in names)
+        if len(members) < max(_MIN_VOTES, len(names)):
+            continue
+        which = f"({', '.join(labels.raters[at] for at in members)})" if wanted else ""
+        found.append(_majority(coded, members, MAJORITY + which))
+        if coded.is_binary and not np.isnan(labels.positive[:, list(members)]).all():
+            found.append(_mean_probability(labels, members, MEAN_PROBABILITY + which))
+    codes = np.column_stack([coded.codes, *(each.codes for each in found)])
+    extended = replace(
+        coded,
+        raters=(*coded.raters, *(each.name for each in found)),
+        kinds=(*coded.kinds, *([ENSEMBLE] * len(found))),
+        codes=codes,
+    )
+    return extended, found
+
+
+def _majority(coded: Coded, members: tuple[int, ...], name: str) -> Ensemble:
+    counts = label_counts(coded, members)
+    voted = counts.sum(axis=1) >= _MIN_VOTES
+    codes = np.where(voted, majority_codes(counts), -1).astype(np.int8)
+    return Ensemble(name, members, codes, voted & (codes < 0))
+
+
+def _mean_probability(labels: LabelMatrix, members: tuple[int, ...], name: str) -> Ensemble:
+    """Code 0 is affirmative, as on the binary verdict."""
+    own = list(members)
+    verdicts, positive = labels.verdicts[:, own], labels.positive[:, own]
+    single = np.where(np.isnan(positive), verdicts.astype(float), positive)
+    held = verdicts >= 0
+    votes = held.sum(axis=1)
+    mean = np.where(held, single, 0.0).sum(axis=1) / np.maximum(votes, 1)
+    other = mean < labels.scale.threshold_for(name)
+    codes = np.where(votes >= _MIN_VOTES, other, -1).astype(np.int8)
+    return Ensemble(name, members, codes, np.zeros(len(codes), dtype=np.bool_))

@@ -1,0 +1,1 @@
+"""How many pairs and people a study needs, before it is paid for and after."""

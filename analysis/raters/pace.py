@@ -1,0 +1,219 @@
+"""How raters work: time per label, and whether speed or agreement changes as they go on.
+
+Times are what the ratings say (`seconds`, `created_at`); a rater's session on a rubric is all of
+their labels in the order in which they were given. These rows speak of one rater at a time, so
+their intervals are not bootstrapped with the others but taken from the rater's labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS
+from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.labels.combine import Readings
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.results import ResultRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["IDLE_SECONDS", "PARTS", "add_rater_rows", "median_interval", "ratio_of_times"]
+
+Array = npt.NDArray[np.float64]
+
+IDLE_SECONDS = 900.0
+"""A label that took longer had a pause in it: its time is left out, and counted."""
+PARTS = 5
+"""A session is drawn in so many parts of equally many labels."""
+FEW_LABELS = 20
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class _Session:
+    """A rater's labels in the order given: their rows of the matrix, and seconds (or NaN)."""
+
+    rater: int
+    rows: npt.NDArray[np.intp]
+    seconds: Array
+    idle: int
+    ordered: bool
+
+
+def add_rater_rows(
+    rows: ResultRows, ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix
+) -> None:
+    """`rater_agreement` of every human, `rater_seconds_median` of every rater with times; of humans
+    whose labels are in a known order `rater_seconds_drift` and `rater_agreement_drift`, and by part
+    of the session (at = 1, 2, ...) `rater_seconds_part` and `rater_agreement_part`. Nothing where
+    there are too many raters to list.
+
+    `labels` are the readings, not folded. Agreement is the share of pairs of labels, the rater's
+    and another human's on one unit, that are alike.
+    """
+    if len(labels.raters) > MAX_LISTED_RATERS:
+        return
+    if len(labels.humans) > 1:
+        for human in labels.humans:
+            own = np.flatnonzero(labels.codes[:, human] >= 0)
+            whole = _Agreement.of(labels, human, own)
+            _add(rows, labels, human, own, {"rater_agreement": whole.share(np.arange(len(own)))})
+    for session in _sessions(ratings, readings, labels):
+        timed = session.seconds[~np.isnan(session.seconds)]
+        if len(timed):
+            pauses = f"left out, over {IDLE_SECONDS:g} s: {session.idle}"
+            median = {"rater_seconds_median": median_interval(timed)}
+            _add(rows, labels, session.rater, session.rows, median, pauses if session.idle else "")
+        is_human = labels.kinds[session.rater] == "human"
+        if is_human and session.ordered and len(session.rows) >= FEW_LABELS:
+            _add_drift(rows, labels, session)
+
+
+def _add_drift(rows: ResultRows, labels: LabelMatrix, session: _Session) -> None:
+    agreement = _Agreement.of(labels, session.rater, session.rows)
+    halves = np.array_split(np.arange(len(session.rows)), 2)
+    drift = {
+        "rater_seconds_drift": ratio_of_times(*(session.seconds[half] for half in halves)),
+        "rater_agreement_drift": agreement.change(*halves),
+    }
+    _add(rows, labels, session.rater, session.rows, drift)
+    for number, part in enumerate(np.array_split(np.arange(len(session.rows)), PARTS), start=1):
+        timed = session.seconds[part]
+        each = {
+            "rater_seconds_part": median_interval(timed[~np.isnan(timed)]),
+            "rater_agreement_part": agreement.share(part),
+        }
+        _add(rows, labels, session.rater, session.rows[part], each, at=str(number))
+
+
+def _add(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    rater: int,
+    units: npt.NDArray[np.intp],
+    found: dict[str, Interval],
+    note: str = "",
+    at: str = "",
+) -> None:
+    counts = (len(units), len(np.unique(labels.clusters[units])))
+    name = labels.raters[rater]
+    for statistic, each in found.items():
+        rows.add(statistic, each, counts, rater_a=name, subset="all", at=at, note=note)
+
+
+def _sessions(ratings: pd.DataFrame, readings: Readings, labels: LabelMatrix) -> Iterator[_Session]:
+    """The sessions of the raters whose ratings say when they were given or how long they took."""
+    import pandas as pd
+
+    known = (ratings["created_at"] != "") | ratings["seconds"].notna()
+    first = ratings[known & (ratings["label"] != "")].sort_values("created_at", kind="stable")
+    first = first.drop_duplicates(["rater_id", "unit_id"])
+    place = pd.Index(readings.units).get_indexer(pd.Index(first["unit_id"]))
+    for column, rater in enumerate(labels.raters):
+        own = (first["rater_id"] == rater).to_numpy()
+        if own.any():
+            seconds = first["seconds"].to_numpy(dtype=float)[own]
+            idle = seconds > IDLE_SECONDS
+            ordered = bool((first["created_at"].to_numpy()[own] != "").all())
+            yield _Session(
+                column, place[own], np.where(idle, np.nan, seconds), int(idle.sum()), ordered
+            )
+
+
+def median_interval(values: Array) -> Interval:
+    """The median with the order statistics that hold it with at least 95% (Conover 1999, 3.2).
+
+    >>> median_interval(np.arange(1.0, 16.0))
+    Interval(estimate=8.0, low=4.0, high=12.0, note='')
+    """
+    from scipy.special import bdtr
+
+    ordered, n = np.sort(values), len(values)
+    below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan, "no times")
+    if below < 1:  # up to 5 values
+        return Interval(float(np.median(ordered)), np.nan, np.nan, "too few labels for an interval")
+    return Interval(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[n - below]))
+
+
+def ratio_of_times(first: Array, second: Array) -> Interval:
+    """Typical (geometric mean) time of the second over the first, with Welch's interval (1947) of
+    the logarithms: times are skewed, their logarithms are not.
+
+    >>> found = ratio_of_times(np.array([30.0, 40.0, 50.0]), np.array([15.0, 20.0, 25.0]))
+    >>> round(found.estimate, 3), found.low < 0.5 < found.high
+    (0.5, True)
+    """
+    from scipy.special import stdtrit
+
+    logs = [np.log(np.maximum(each[~np.isnan(each)], 0.1)) for each in (first, second)]
+    if min(len(each) for each in logs) < 2:
+        return Interval(np.nan, np.nan, np.nan, "too few labels")
+    change = logs[1].mean() - logs[0].mean()
+    variances = [each.var(ddof=1) / len(each) for each in logs]
+    total = sum(variances)
+    if total == 0:
+        return Interval(float(np.exp(change)), np.nan, np.nan, "no_variation")
+    pooled = sum(v**2 / (len(each) - 1) for v, each in zip(variances, logs, strict=True))
+    reach = stdtrit(total**2 / pooled, 0.975) * np.sqrt(total)
+    low, high = np.exp([change - reach, change + reach]).tolist()
+    return Interval(float(np.exp(change)), low, high)
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """Of each label of a session: how many other humans' labels it meets, and how many alike."""
+
+    alike: Array
+    met: Array
+    clusters: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, labels: LabelMatrix, rater: int, units: npt.NDArray[np.intp]) -> _Agreement:
+        others = [human for human in labels.humans if human != rater]
+        own = labels.codes[units, rater][:, None]
+        theirs = labels.codes[units][:, others]
+        met = (theirs >= 0) & (own >= 0)
+        alike = met & (theirs == own)
+        return cls(
+            alike.sum(axis=1).astype(float),
+            met.sum(axis=1).astype(float),
+            labels.clusters[units],
+        )
+
+    def share(self, part: npt.NDArray[np.intp]) -> Interval:
+        """The share alike in a part of the session."""
+        found = self._interval([(part, 1.0)])
+        low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
+        return Interval(found.estimate, low, high, found.note)
+
+    def change(self, first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> Interval:
+        """The share alike in the second part less that in the first."""
+        return self._interval([(second, 1.0), (first, -1.0)])
+
+    def _interval(self, parts: list[tuple[npt.NDArray[np.intp], float]]) -> Interval:
+        """A signed sum of ratio estimates; its variance by linearisation, between clusters
+        (Cochran 1977, section 6.3; Kish & Frankel 1974)."""
+        estimate, residual = 0.0, np.zeros(len(self.met))
+        for part, sign in parts:
+            met = self.met[part].sum()
+            if met == 0:
+                return Interval(np.nan, np.nan, np.nan, "no_pairable_units")
+            share = self.alike[part].sum() / met
+            estimate += sign * share
+            residual[part] += sign * (self.alike[part] - share * self.met[part]) / met
+        _, cluster = np.unique(self.clusters, return_inverse=True)
+        by_cluster = np.bincount(cluster, weights=residual)
+        n = len(by_cluster)
+        if n < MIN_CLUSTERS:
+            return Interval(float(estimate), np.nan, np.nan, "too_few_clusters")
+        reach = _Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
+        return Interval(float(estimate), float(estimate) - reach, float(estimate) + reach)

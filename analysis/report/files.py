@@ -1,0 +1,144 @@
+"""Writing the four files, each whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.analysis.report.charts.style import chart_spec
+from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.escaping import markdown, spreadsheet
+from evenhand.analysis.results import RESULTS_COLUMNS, join_notes
+from evenhand.study.tables.atomic import atomic_write
+
+if TYPE_CHECKING:
+    import jinja2
+    from markupsafe import Markup
+
+    from evenhand.analysis.all_rubrics import Analysis
+    from evenhand.analysis.report.blocks import Chart, Section
+
+__all__ = ["SCHEMA", "prepare_drawing", "write_report"]
+
+SCHEMA = 1
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def prepare_drawing() -> None:
+    """Wake the drawing library, which takes half a second: where nothing else is to be done."""
+    inline_svg(chart_spec([], {"mark": "point"}), "")
+
+
+def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
+    """Write report.html, report.md, report.json and results.csv into a folder, made if need be.
+
+    A synthetic study is marked in all four: `study.synthetic` in the JSON, and the word at the end
+    of each row's note in the JSON and the CSV, whose columns are fixed.
+    """
+    rows = _rows(analysis, synthetic=context.synthetic)
+    sections = sections_of(analysis, context)
+    out.mkdir(parents=True, exist_ok=True)
+    contents = {
+        "results.csv": _csv(rows),
+        "report.json": _json(analysis, context, rows),
+        "report.md": _markdown_page(context, sections),
+        "report.html": _html_page(context, sections),
+    }
+    for name, content in contents.items():
+        atomic_write(out / name, content.encode())
+
+
+def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
+    """The results as plain rows; None where a number is undefined."""
+    rows: list[dict[str, Any]] = []
+    for found in analysis.rows:
+        row = {name: _plain(value) for name, value in found.items()}
+        note = join_notes(found["note"], "synthetic" if synthetic else "")
+        rows.append(row | {"note": note})
+    return rows
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    file = io.StringIO(newline="")
+    # RFC 4180 line ends: with them the writer quotes a lone carriage return within a cell, too.
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow(RESULTS_COLUMNS)
+    for row in rows:
+        writer.writerow(spreadsheet(v) if isinstance(v, str) else v for v in row.values())
+    return file.getvalue()
+
+
+def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]) -> str:
+    study = {
+        "name": context.name,
+        "synthetic": context.synthetic,
+        "facts": dict(context.facts),
+        "notes": [*context.notes, *analysis.notes],
+        "rubric_titles": dict(context.rubric_titles),
+        "thresholds": {rubric: dict(each) for rubric, each in context.thresholds.items()},
+    }
+    content = {
+        "schema": SCHEMA,
+        "study": study,
+        "verdicts": analysis.verdicts,
+        "results": rows,
+    }
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _html_page(context: ReportContext, sections: list[Section]) -> str:
+    style = _html().get_template("report.css").render()
+    # The page may use this very style sheet and nothing else: no script, no image, no request.
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = _html().get_template("report.html.j2")
+    return page.render(context=context, sections=sections, style_digest=digest)
+
+
+def _markdown_page(context: ReportContext, sections: list[Section]) -> str:
+    return _markdown().get_template("report.md.j2").render(context=context, sections=sections)
+
+
+@cache
+def _html() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals["draw"] = _draw
+    return environment
+
+
+def _draw(chart: Chart) -> Markup:
+    """The picture: safe as it is, see `analysis.report.charts.svg`."""
+    from markupsafe import Markup
+
+    return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
+
+
+@cache
+def _markdown() -> jinja2.Environment:
+    """As for HTML, with every expression escaped for Markdown instead."""
+    return _html().overlay(autoescape=False, finalize=_markdown_cell)
+
+
+def _markdown_cell(value: object) -> str:
+    return markdown(str(value))

@@ -1,0 +1,78 @@
+"""The compact panel that a terminal shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.report.blocks import Cell, Table
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.figures import DASH
+from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
+from evenhand.analysis.report.table_draft import TableDraft
+
+if TYPE_CHECKING:
+    from evenhand.analysis.all_rubrics import Analysis
+
+__all__ = ["render_table_text"]
+
+TextTable = tuple[str, list[str], list[list[str]]]
+
+
+def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
+    """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
+    people, ensembles, baselines. Cells are text, the first column says who. Verdicts are sentences
+    of their own, in `analysis.verdicts.judge`. Undefined cells hold a dash, and the title says
+    why."""
+    source = Source.of(analysis, context)
+    return [
+        table
+        for rubric in source.figures.rubrics
+        for subset in READINGS
+        for table in _panel(source, rubric, subset)
+    ]
+
+
+def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
+    kappa = source.kappa(rubric, subset)
+    statistics = ["observed_agreement", kappa, source.alphas(rubric, subset)[0], CEILING]
+    draft = TableDraft(
+        source.caption(rubric, READINGS[subset]),
+        "Who",
+        [entry_for(name).label for name in statistics],
+        asides=True,
+    )
+    graders = source.graders(rubric, subset)
+    who = [((name, ""), GROUPS[name]) for name in source.groups(rubric, subset) if name != "all"]
+    who += [
+        (pair, f"{pair[0]} · {pair[1]}")
+        for pair in source.pairs(rubric, "observed_agreement", subset)
+    ]
+    who += [(("humans", grader), f"People · {grader}") for grader in graders]
+    others = (*source.ensembles(rubric, subset), *BASELINES)
+    who += [(("humans", name), f"People · {rater_title(name)}") for name in others]
+    for raters, title in who:
+        draft.add(title, source.row(rubric, statistics, raters, subset))
+    return [
+        (
+            _title(table),
+            [table.stub, *table.columns],
+            [
+                [row.heading, row.cells[0].text, *(_short(cell) for cell in row.cells[1:])]
+                for row in table.rows
+            ],
+        )
+        for table in draft.finish()
+    ]
+
+
+def _title(table: Table) -> str:
+    """The caption, and why cells are undefined: there is no room for that in a cell."""
+    cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
+    reasons = "; ".join(dict.fromkeys(cell.aside.split("; ")[0] for cell in cells))
+    return f"{table.caption}\n({DASH} undefined: {reasons})" if reasons else table.caption
+
+
+def _short(cell: Cell) -> str:
+    return f"{cell.text} {cell.interval}".strip()

@@ -1,0 +1,264 @@
+"""Each subject's rate of affirmative verdicts: as a grader counts it, and as people would.
+
+The grader's verdicts on everything that it graded are corrected with the part that people labelled,
+in two ways (see `analysis.subjects.formulas`). Rogan-Gladen takes its error rates from all subjects
+together: by subject they rest on a handful of units of the rarer verdict. That is wrong where a
+grader errs differently from subject to subject, so it is tested. PPI++ is computed by subject and
+takes nothing of the kind for granted.
+
+The reference is people's majority; a tied unit counts half on either side, since leaving out what
+people part over would make the labelled units easier than the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
+from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
+from evenhand.analysis.subjects.order import add_order_rows
+
+__all__ = ["NOTHING_UNLABELLED", "NOT_INFORMATIVE", "add_corrected_rate_rows", "people_verdicts"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+NOT_INFORMATIVE = "grader_not_informative"
+"""Rogan-Gladen divides by sensitivity + specificity - 1, which may be 0 for all that is known."""
+NOTHING_UNLABELLED = "no_unlabelled_units"
+"""The grader graded only what people labelled: their own rate is the answer."""
+IMPOSSIBLE = "outside_zero_one"
+"""The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
+ERRORS_DIFFER = "errors differ by subject"
+
+_SUBSET = "all" + BINARY
+_ALPHA = 0.05
+
+
+def people_verdicts(labels: LabelMatrix) -> Array:
+    """The majority of people's verdicts (units,), 0.5 where tied and NaN for none."""
+    verdicts = labels.verdicts[:, list(labels.humans)]
+    yes, no = ((verdicts == value).sum(axis=1) for value in (1, 0))
+    return np.where(yes + no > 0, np.where(yes == no, 0.5, yes > no), np.nan)
+
+
+def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+    """Rates by subject (at): people's own, and each grader's before and after correction.
+
+    `labels` has one row per unit that counts towards a rate. `rate_human` is people's on what they
+    labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` speak of all
+    units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
+    labelled too. `rogan_gladen_bias` is by how much that correction misses people's own rate among
+    these. Where the units table names no subject, all units are one. For the order of the subjects
+    see `analysis.subjects.order`. Without people or without graders there is no row.
+    """
+    if not labels.humans or not labels.models:
+        return
+    reference, groups = people_verdicts(labels), _Groups.of(labels)
+    _add_people_rows(rows, labels, resamples, reference, groups)
+    verdicts = labels.verdicts.astype(float)
+    verdicts[verdicts < 0] = np.nan
+    for model in labels.models:
+        grades = verdicts[:, model]
+        if np.isnan(grades).all():
+            continue
+        graded = ~np.isnan(grades)
+        sums = groups.sums(rate_features(reference, grades), labels, resamples)
+        case = _Case(rows, resamples, labels, groups, labels.raters[model], graded, reference, sums)
+        case.add_rows()
+
+
+def _add_people_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, reference: Array, groups: _Groups
+) -> None:
+    labelled = ~np.isnan(reference)
+    features = rate_features(reference, np.where(labelled, 0.0, np.nan))
+    people = groups.sums(features, labels, resamples).people
+    for at, name, member in groups:
+        if not (labelled & member).any():
+            continue
+        numbers = resamples.count(labels.clusters, labelled & member)
+        tied, _ = resamples.count(labels.clusters, (reference == 0.5) & member)
+        rows.add(
+            "rate_human",
+            resamples.interval(people[:, at], numbers[1]),
+            numbers,
+            rater_a="humans",
+            subset=_SUBSET,
+            at=name,
+            note=f"{tied} tied units count half" if tied else "",
+        )
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Whose rate is asked for: the subjects, or one nameless group of everything."""
+
+    names: tuple[str, ...]
+    codes: Codes
+
+    @classmethod
+    def of(cls, labels: LabelMatrix) -> _Groups:
+        if labels.subjects:
+            return cls(labels.subjects, labels.subject)
+        return cls(("",), np.zeros(len(labels.codes), dtype=np.intp))
+
+    def __iter__(self) -> Iterator[tuple[int, str, Mask]]:
+        """Place, name and which units (units,) are its own."""
+        for at, name in enumerate(self.names):
+            yield at, name, self.codes == at
+
+    def sums(self, features: Array, labels: LabelMatrix, resamples: Resamples) -> RateSums:
+        """The features (units, 6) summed by group in every resample: each (rows, groups)."""
+        own, count = self.codes >= 0, len(self.names)
+        cell = labels.clusters[own] * count + self.codes[own]
+        size = resamples.n_types * count
+        cells = [np.bincount(cell, weights=column[own], minlength=size) for column in features.T]
+        shaped = np.stack(cells, axis=1).reshape(resamples.n_types, count, len(cells))
+        return RateSums(*np.moveaxis(resamples.totals(shaped), -1, 0))
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One grader's rates. `reference` and `graded` are by unit, `sums` by row and group."""
+
+    rows: ResultRows
+    resamples: Resamples
+    labels: LabelMatrix
+    groups: _Groups
+    grader: str
+    graded: Mask
+    reference: Array
+    sums: RateSums
+
+    def add_rows(self) -> None:
+        """All rows of this grader."""
+        pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
+        useless = self._add_error_rates(pooled)
+        differ = set() if useless else self._add_subject_bias(pooled)
+        inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
+        weight = self.sums.ppi_weight
+        powered = self.sums.ppi(weight)
+        labelled = ~np.isnan(self.reference)
+        for at, name, member in self.groups:
+            mine = self.graded & member
+            if not mine.any():
+                continue
+            needless = "" if (mine & ~labelled).any() else NOTHING_UNLABELLED
+            alone = "" if (mine & labelled).any() else "no_pairable_units"
+            about = ERRORS_DIFFER if name in differ else ""
+            self._add("rate_raw", self.sums.raw[:, at], name, mine)
+            self._add_corrected(
+                "rate_rogan_gladen", inverted[:, at], name, mine, needless or useless, about
+            )
+            self._add_corrected("rate_ppi", powered[:, at], name, mine, needless or alone)
+            if not (needless or alone):
+                self._add("rate_ppi_lambda", weight[:, at], name, mine)
+        names, corrected = self.groups.names, clipped(powered)
+        add_order_rows(self.rows, self.resamples, self.grader, names, self.sums.raw, corrected)
+
+    def _add_error_rates(self, pooled: RateSums) -> str:
+        """Sensitivity and specificity of all and by group; returns why they are of no use, if so.
+
+        J of one group is not given: with few units of the rarer verdict it says little.
+        """
+        both = self.graded & ~np.isnan(self.reference)
+        affirmed, refused = (both & (self.reference > 0)), (both & (self.reference < 1))
+        for name, values, units in (
+            ("sensitivity", pooled.sensitivity, affirmed),
+            ("specificity", pooled.specificity, refused),
+            ("youden_j", pooled.youden_j, both),
+        ):
+            self._add(name, values[:, 0], "", units)
+        if len(self.groups.names) > 1:
+            for at, name, member in self.groups:
+                if (both & member).any():
+                    self._add("sensitivity", self.sums.sensitivity[:, at], name, affirmed & member)
+                    self._add("specificity", self.sums.specificity[:, at], name, refused & member)
+        j = self.rows.get("youden_j", "humans", self.grader, _SUBSET)
+        if j is None or np.isnan(j["estimate"]):
+            return "no_variation" if both.any() else "no_pairable_units"
+        if np.isnan(j["low"]):
+            return j["note"].split(";")[0]
+        return "" if j["low"] > 0 else NOT_INFORMATIVE
+
+    def _add_subject_bias(self, pooled: RateSums) -> set[str]:
+        """By how much pooled error rates mislead on each subject; returns where that is no chance.
+
+        On the labelled units people's own rate is known: what the correction makes of the grader's
+        rate there, less theirs, is its bias. Holm's correction over a grader's subjects.
+        """
+        if len(self.groups.names) < 2:
+            return set()
+        inverted = invert(self.sums.graded_labelled, pooled.sensitivity, pooled.specificity)
+        bias = inverted - self.sums.people
+        p = np.array([bootstrap_p(values[: 1 + self.resamples.resamples]) for values in bias.T])
+        tested = ~np.isnan(p)
+        adjusted = np.full(len(p), np.nan)
+        adjusted[tested] = holm(p[tested])
+        both = self.graded & ~np.isnan(self.reference)
+        for at, name, member in self.groups:
+            if (both & member).any():
+                note = f"Holm p {adjusted[at]:.4g}" if tested[at] else ""
+                self._add("rogan_gladen_bias", bias[:, at], name, both & member, note)
+        return {name for at, name, _ in self.groups if adjusted[at] < _ALPHA}
+
+    def _add_corrected(
+        self,
+        statistic: str,
+        values: Array,
+        name: str,
+        units: Mask,
+        why: str,
+        about: str = "",
+    ) -> None:
+        """A corrected rate, kept within [0, 1]; or `why` there is none."""
+        if why:
+            self._add(statistic, np.full(len(values), np.nan), name, units, reason=why)
+            return
+        numbers = self.resamples.count(self.labels.clusters, units)
+        labelled, _ = self.resamples.count(self.labels.clusters, units & ~np.isnan(self.reference))
+        found = self.resamples.interval(values, numbers[1])
+        if found.low > 1 or found.high < 0:
+            found = Interval(np.nan, np.nan, np.nan, IMPOSSIBLE)
+        outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
+        estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
+        self.rows.add(
+            statistic,
+            Interval(estimate, low, high, found.note),
+            numbers,
+            rater_a="humans",
+            rater_b=self.grader,
+            subset=_SUBSET,
+            at=name,
+            note=join_notes(about, outside, f"{labelled} of them labelled by people"),
+        )
+
+    def _add(
+        self,
+        statistic: str,
+        values: Array,
+        at: str,
+        units: Mask,
+        note: str = "",
+        reason: str = "no_variation",
+    ) -> None:
+        numbers = self.resamples.count(self.labels.clusters, units)
+        self.rows.add(
+            statistic,
+            self.resamples.interval(values, numbers[1], reason=reason),
+            numbers,
+            rater_a="humans",
+            rater_b=self.grader,
+            subset=_SUBSET,
+            at=at,
+            note=note,
+        )

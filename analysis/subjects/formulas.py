@@ -1,0 +1,124 @@
+"""A rate read off a grader's verdicts, corrected by what people say of a sample.
+
+A grader that errs counts a rate wrong, however much it grades. Two corrections, both from the
+sample that people labelled and the units that only the grader labelled:
+
+- Rogan & Gladen (1978): sensitivity and specificity turn the grader's rate into people's,
+  (rate + specificity - 1) / (sensitivity + specificity - 1). It holds where the grader errs alike
+  on both parts, whatever their prevalence.
+- Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate on the
+  sample, plus the grader's rate elsewhere less its rate on the sample, times a weight. With weight
+  1 that is PPI, with 0 people's rate alone; PPI++ takes the weight that varies least, from 0 to 1.
+  It holds for any grader where the sample is a random one.
+
+Both are functions of a few sums over units, so that a bootstrap resamples the labelled and the
+unlabelled part alike. A reference may lie between 0 and 1: a tied unit counts half on either side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.bootstrap.ratios import ratio
+
+__all__ = ["RateSums", "clipped", "invert", "rate_features"]
+
+Array = npt.NDArray[np.float64]
+
+
+class RateSums(NamedTuple):
+    """Sums over units, all of one shape (rows, ...): the labelled part, then the rest.
+
+    `labelled` units have a reference and a grade, of which `affirmed` and `graded` are the sums and
+    `both` the sum of their product; `rest` units have a grade only, `rest_graded` is its sum.
+    """
+
+    labelled: Array
+    affirmed: Array
+    graded: Array
+    both: Array
+    rest: Array
+    rest_graded: Array
+
+    @property
+    def raw(self) -> Array:
+        """The grader's rate on all that it graded."""
+        return ratio(self.graded + self.rest_graded, self.labelled + self.rest)
+
+    @property
+    def people(self) -> Array:
+        """The reference's rate on the labelled units."""
+        return ratio(self.affirmed, self.labelled)
+
+    @property
+    def sensitivity(self) -> Array:
+        """Of what the reference affirms, the share that the grader affirms."""
+        return ratio(self.both, self.affirmed)
+
+    @property
+    def specificity(self) -> Array:
+        """Of what the reference does not affirm, the share that the grader does not either."""
+        refused = self.labelled - self.affirmed
+        return ratio(refused - (self.graded - self.both), refused)
+
+    @property
+    def youden_j(self) -> Array:
+        """Sensitivity + specificity - 1: 0 for a grader that says nothing (Youden 1950)."""
+        return self.sensitivity + self.specificity - 1.0
+
+    @property
+    def graded_labelled(self) -> Array:
+        """The grader's rate on the labelled units."""
+        return ratio(self.graded, self.labelled)
+
+    @property
+    def elsewhere(self) -> Array:
+        """The grader's rate where there is no reference."""
+        return ratio(self.rest_graded, self.rest)
+
+    @property
+    def ppi_weight(self) -> Array:
+        """The weight of PPI++ for a mean (Angelopoulos et al. 2023b, example 6.1), from 0 to 1.
+
+        cov(reference, grade) / ((1 + labelled / rest) var(grade)), the variance over all graded
+        units; 0 where the grades do not vary. In resamples of clusters the weight is not the very
+        best if units of one cluster go together, yet no weight biases the rate.
+        """
+        n = self.labelled
+        covariance = ratio(self.both, n) - self.people * self.graded_labelled
+        spread = self.raw * (1.0 - self.raw) * (1.0 + ratio(n, self.rest))
+        weight = np.divide(covariance, spread, out=np.zeros(spread.shape), where=spread > 1e-12)
+        return np.where(np.isnan(spread), np.nan, np.clip(weight, 0.0, 1.0))
+
+    def ppi(self, weight: Array | float) -> Array:
+        """People's rate by prediction-powered inference with this weight, as it comes."""
+        return self.people + weight * (self.elsewhere - self.graded_labelled)
+
+
+def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:
+    """Rogan & Gladen's estimate, NaN where sensitivity + specificity is no more than 1.
+
+    >>> invert(np.array(0.48), np.array(70 / 80), np.array(100 / 120)).round(4).item()
+    0.4424
+    """
+    j = sensitivity + specificity - 1.0
+    return np.where(j > 0, (rate + specificity - 1.0) / np.where(j > 0, j, 1.0), np.nan)
+
+
+def clipped(rate: Array) -> Array:
+    """A corrected rate may leave the range of rates, by chance: then it is the nearest end."""
+    return np.asarray(np.clip(rate, 0.0, 1.0))
+
+
+def rate_features(reference: Array, grades: Array) -> Array:
+    """What `RateSums` sums, of units: (units, 6) from reference and grades (units,), NaN for none.
+
+    Units without a grade count nowhere.
+    """
+    labelled = ~np.isnan(reference) & ~np.isnan(grades)
+    rest = np.isnan(reference) & ~np.isnan(grades)
+    y, f = np.nan_to_num(reference), np.nan_to_num(grades)
+    return np.column_stack([labelled, labelled * y, labelled * f, labelled * y * f, rest, rest * f])

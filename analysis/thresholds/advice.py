@@ -1,0 +1,156 @@
+"""One grader's threshold for one reference: what was found, and what to do about it.
+
+- *tuned*: the tuned threshold wins held out: the lower bound of its gain over the default, on
+  clusters that it was not tuned on, lies above 0.
+- *not_identifiable*: the data cannot say. Fewer than 30 clusters; or neither the tuned nor the
+  default threshold agrees with the reference beyond chance (lower bounds of kappa); or nothing wins
+  and the interval of the threshold spans more than half of the scale.
+- *default*: everything else; the default is as good as can be shown.
+
+Both of the last keep the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
+from evenhand.analysis.thresholds.sweep import (
+    OBJECTIVES,
+    Curve,
+    Outcomes,
+    sweep,
+    threshold_interval,
+)
+
+__all__ = ["Advice", "Calibration", "Kind", "advise", "calibrate", "draws_needed"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+MIN_CLUSTERS = 30
+TOO_WIDE = 0.5
+"""An interval of the threshold that spans more than this says nothing of where to put it."""
+
+Kind = Literal["tuned", "default", "not_identifiable"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Which threshold to use, what kind of answer that is, and why."""
+
+    kind: Kind
+    threshold: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What tuning to one objective found.
+
+    `threshold` is the tuned one with its interval, `value` the objective there on the units tuned
+    on, `corrected` the same less the `optimism` of tuning, `at_default` the objective at the
+    `default`. `gain` is tuned less default, held out; None where there is one cluster only.
+    """
+
+    objective: str
+    default: float
+    threshold: Interval
+    value: float
+    optimism: float
+    at_default: Interval
+    gain: Interval | None
+    advice: Advice
+    curve: Curve
+
+    @property
+    def corrected(self) -> float:
+        """What the tuned threshold would reach elsewhere."""
+        return self.value - self.optimism
+
+
+def calibrate(
+    positive: Array,
+    reference: npt.NDArray[np.int8],
+    clusters: Codes,
+    resamples: Resamples,
+    n_clusters: int,
+    default: float,
+) -> dict[str, Calibration]:
+    """Tune the threshold of probabilities (units,) to a reference (units,) of 0 and 1.
+
+    By objective. Both verdicts must occur in the reference; `n_clusters` is how many clusters the
+    units are in.
+    """
+    affirmed = reference == 1
+
+    def kappa(outcomes: Outcomes) -> Interval:
+        return resamples.interval(OBJECTIVES["kappa"](outcomes), n_clusters)
+
+    by_default = verdict_outcomes(positive >= default, affirmed, clusters, resamples)
+    held_out = {
+        objective: verdict_outcomes(verdict, affirmed, clusters, resamples)
+        for objective, verdict in held_out_verdicts(positive, reference, clusters, default).items()
+    }
+    default_kappa = kappa(by_default)
+    found = {}
+    for objective, swept in sweep(positive, reference, clusters, resamples, default).items():
+        function = OBJECTIVES[objective]
+        usual = function(by_default)
+        threshold = threshold_interval(swept, resamples, n_clusters)
+        gain, informative = None, default_kappa
+        if objective in held_out:
+            elsewhere = held_out[objective]
+            gain = resamples.interval(function(elsewhere) - usual, n_clusters)
+            informative = kappa(elsewhere)
+        found[objective] = Calibration(
+            objective=objective,
+            default=default,
+            threshold=threshold,
+            value=float(swept.tuned[0]),
+            optimism=swept.optimism,
+            at_default=resamples.interval(usual, n_clusters),
+            gain=gain,
+            advice=advise(threshold, default, gain, informative, default_kappa, n_clusters),
+            curve=swept.curve,
+        )
+    return found
+
+
+def advise(
+    threshold: Interval,
+    default: float,
+    gain: Interval | None,
+    held_out_kappa: Interval,
+    default_kappa: Interval,
+    n_clusters: int,
+) -> Advice:
+    """Tuned, default, or not identifiable; decided from bounds (see the module)."""
+    informed = held_out_kappa.low > 0
+    if n_clusters < MIN_CLUSTERS:
+        return Advice("not_identifiable", default, f"fewer than {MIN_CLUSTERS} clusters")
+    if not informed and not default_kappa.low > 0:
+        return Advice("not_identifiable", default, "its verdicts agree no more than by chance")
+    if threshold.estimate == default:
+        return Advice("default", default, "no other threshold is better")
+    if gain is not None and gain.low > 0 and informed:
+        return Advice("tuned", threshold.estimate, "wins held out")
+    if threshold.high - threshold.low > TOO_WIDE:
+        return Advice("not_identifiable", default, "its interval spans over half of the scale")
+    return Advice("default", default, "the tuned threshold does not win held out")
+
+
+def draws_needed(threshold: float) -> int:
+    """How many draws a threshold needs: shares of k draws come in steps of 1 / k, and fewer than
+    this leave no step between the threshold and the nearer end of the scale. 1 at the ends.
+
+    >>> draws_needed(0.1), draws_needed(0.5), draws_needed(0.95), draws_needed(1.0)
+    (10, 2, 20, 1)
+    """
+    nearer = min(threshold, 1.0 - threshold)
+    return int(np.ceil(1.0 / nearer - 1e-9)) if nearer > 0 else 1

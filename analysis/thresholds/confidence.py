@@ -1,0 +1,226 @@
+"""Keep a grader's label only where it is sure: what is left, and how often that is right?
+
+Feng, Park, Liu & Tsvetkov (2023, appendix A.2) drop what their stance grader labels with a
+confidence below 0.9. A cut is a threshold like any other: it is shown beside all others, chosen by
+a declared objective - the smallest cut whose kept labels reach a target agreement with the majority
+of people - and judged on clusters that it was not chosen on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.consensus import majority_codes
+from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.bootstrap.folds import folds
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.results import ResultRows
+from evenhand.errors import InputError
+
+__all__ = [
+    "AGREEMENT",
+    "CHOSEN",
+    "COVERAGE",
+    "DECLARED",
+    "HELD_OUT",
+    "ConfidenceRule",
+    "add_confidence_rows",
+    "candidate_cuts",
+    "smallest_cut",
+]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+Counts = npt.NDArray[np.floating[Any] | np.integer[Any]]
+Mask = npt.NDArray[np.bool_]
+
+COVERAGE, AGREEMENT, CHOSEN = "confidence_coverage", "confidence_agreement", "confidence_cut"
+HELD_OUT = "_held_out"
+DECLARED = "the declared cut"
+MAX_CUTS = 20
+MIN_KEPT = 30
+"""A cut that keeps fewer units reaches any target by luck."""
+
+
+@dataclass(frozen=True)
+class ConfidenceRule:
+    """The cut that was declared beforehand, and the agreement that a chosen one is to reach."""
+
+    cut: float = 0.9
+    target: float = 0.95
+
+    def __post_init__(self) -> None:
+        for name, value in (("cut", self.cut), ("target", self.target)):
+            if not 0 < value <= 1:
+                raise InputError(
+                    f"the confidence {name} is {value}; it must lie above 0 and be 1 at most"
+                )
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """What one grader labelled among units with a majority of people, all (units,): how sure it
+    was, whether it said the same, and the clusters to resample.
+    """
+
+    grader: str
+    subset: str
+    confidence: Array
+    agreed: Mask
+    clusters: Codes
+    resamples: Resamples
+
+    def counts(self, keeps: Mask) -> tuple[Array, Array, Array]:
+        """Units that each cut (units, cuts) keeps, and those of them that agree, (rows, cuts); all
+        units (rows,).
+        """
+        every = np.ones((len(keeps), 1), dtype=bool)
+        features = np.hstack([keeps, keeps & self.agreed[:, None], every])
+        sums = self.resamples.totals(self.resamples.cluster_sums(self.clusters, features))
+        cuts = keeps.shape[1]
+        units = np.where(sums[:, -1] > 0, sums[:, -1], np.nan)
+        return sums[:, :cuts], sums[:, cuts : 2 * cuts], units
+
+    def numbers(self, units: Mask | None) -> tuple[int, int]:
+        """(units, clusters) among these units (units,), or all."""
+        chosen = np.ones(len(self.agreed), dtype=bool) if units is None else units
+        return self.resamples.count(self.clusters, chosen)
+
+    def interval(self, values: Array, units: Mask | None, reason: str = "nothing_kept") -> Interval:
+        """Of replicates (rows,) on these units, or all."""
+        return self.resamples.interval(values, self.numbers(units)[1], reason=reason)
+
+
+def add_confidence_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, rule: ConfidenceRule
+) -> None:
+    """For every grader with a confidence: coverage against agreement, and a cut chosen by `rule`.
+
+    `confidence_coverage` and `confidence_agreement` (at = cut): the share of its labels that the
+    cut keeps, and how often those are what the majority of people says - on the coarser categories
+    with unclear as one more where the rubric has them. `confidence_cut` (at = target): the chosen
+    cut. With `_held_out` behind them (at = target): coverage and agreement where every cluster is
+    cut by what was chosen on other folds.
+    """
+    if not labels.humans:
+        return
+    coded = labels.on_sorted()
+    majority = majority_codes(label_counts(coded, labels.humans))
+    for grader in labels.models:
+        said, confidence = coded.codes[:, grader], labels.confidence[:, grader]
+        held = (majority >= 0) & (said >= 0) & ~np.isnan(confidence)
+        if held.any():
+            graded = _Graded(
+                grader=labels.raters[grader],
+                subset=coded.subset,
+                # Means over draws that differ in the last digit only are one confidence.
+                confidence=np.round(confidence[held], 12),
+                agreed=(said == majority)[held],
+                clusters=labels.clusters[held],
+                resamples=resamples,
+            )
+            _add_curve(rows, graded, rule)
+            _add_held_out(rows, graded, rule)
+
+
+def candidate_cuts(confidence: Array, declared: float) -> Array:
+    """Cuts to try, from below: the declared one and the distinct confidences (units,).
+
+    Where there are more than 20, those that part the units into twentieths.
+
+    >>> candidate_cuts(np.array([0.6, 0.8, 0.8]), 0.9).tolist()
+    [0.6, 0.8, 0.9]
+    """
+    distinct = np.unique(confidence)
+    if len(distinct) > MAX_CUTS:
+        ranks = np.arange(MAX_CUTS) / MAX_CUTS
+        distinct = np.quantile(confidence, ranks, method="higher")
+    return np.unique(np.append(distinct, declared))
+
+
+def smallest_cut(kept: Counts, agreed: Counts, target: float) -> Codes:
+    """The first of the cuts that reaches the target, (rows,), from counts (rows, cuts); -1 if none.
+
+    >>> smallest_cut(np.array([[90.0, 40.0]]), np.array([[81.0, 39.0]]), 0.95).tolist()
+    [1]
+    """
+    reaches = (kept >= MIN_KEPT) & (agreed >= target * kept - 1e-9)
+    return np.where(reaches.any(axis=1), reaches.argmax(axis=1), -1)
+
+
+def _add_curve(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
+    cuts = candidate_cuts(graded.confidence, rule.cut)
+    keeps = graded.confidence[:, None] >= cuts
+    kept, agreed, units = graded.counts(keeps)
+    for at, cut in enumerate(cuts.tolist()):
+        place, note = repr(cut), DECLARED if cut == rule.cut else ""
+        agreement = ratio(agreed[:, at], kept[:, at])
+        _add(rows, graded, COVERAGE, kept[:, at] / units, at=place, note=note)
+        _add(rows, graded, AGREEMENT, agreement, keeps[:, at], at=place, note=note)
+    drawn = slice(1 + graded.resamples.resamples)  # what is chosen jumps: no jackknife
+    chosen = smallest_cut(kept[drawn], agreed[drawn], rule.target)
+    _add(
+        rows,
+        graded,
+        CHOSEN,
+        np.where(chosen >= 0, cuts[chosen], np.nan),
+        at=repr(rule.target),
+        note=f"smallest cut to reach {rule.target:g} with {MIN_KEPT} units or more",
+        reason="target_not_reached",
+    )
+
+
+def _add_held_out(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
+    keeps = _kept_by_other_folds(graded, rule)
+    kept, agreed, units = graded.counts(keeps[:, None])
+    agreement, at = ratio(agreed[:, 0], kept[:, 0]), repr(rule.target)
+    found = graded.interval(agreement, keeps)
+    note = "the target is reached held out" if found.low >= rule.target else "not shown to reach it"
+    _add(rows, graded, COVERAGE + HELD_OUT, kept[:, 0] / units, at=at)
+    _add(rows, graded, AGREEMENT + HELD_OUT, agreement, keeps, at=at, note=note)
+
+
+def _kept_by_other_folds(graded: _Graded, rule: ConfidenceRule) -> Mask:
+    """Which units (units,) the cut keeps that was chosen on the other folds than their own."""
+    fold = folds(graded.clusters)
+    keeps = np.zeros(len(fold), dtype=bool)
+    for each in range(int(fold.max()) + 1):
+        train, test = fold != each, fold == each
+        if not train.any():
+            continue
+        cuts = candidate_cuts(graded.confidence[train], rule.cut)
+        kept = graded.confidence[train, None] >= cuts
+        agreed = kept & graded.agreed[train, None]
+        chosen = smallest_cut(kept.sum(axis=0)[None], agreed.sum(axis=0)[None], rule.target)[0]
+        keeps[test] = graded.confidence[test] >= cuts[chosen] if chosen >= 0 else False
+    return keeps
+
+
+def _add(
+    rows: ResultRows,
+    graded: _Graded,
+    statistic: str,
+    values: Array,
+    units: Mask | None = None,
+    *,
+    at: str,
+    note: str = "",
+    reason: str = "nothing_kept",
+) -> None:
+    """A row on the units (units,), or on all of them."""
+    rows.add(
+        statistic,
+        graded.interval(values, units, reason),
+        graded.numbers(units),
+        rater_a="humans",
+        rater_b=graded.grader,
+        subset=graded.subset,
+        at=at,
+        note=note,
+    )

@@ -1,0 +1,213 @@
+"""May a grader stand in, and from which probability: ceiling and thresholds on plain labels.
+
+Labels are as in `analysis.agreement.plain`; intervals are from the bootstrap, of clusters if given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement.encoded import Bootstrap
+from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
+from evenhand.analysis.labels.plain import (
+    cluster_codes,
+    coded_raters,
+    encode_column,
+    encode_labels,
+    same_length,
+)
+from evenhand.analysis.labels.scale import Level
+from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.thresholds.advice import Kind, calibrate
+from evenhand.analysis.thresholds.probabilities import calibration_error, recalibrated
+from evenhand.analysis.thresholds.sweep import OBJECTIVES
+from evenhand.errors import InputError
+
+__all__ = [
+    "CeilingDifference",
+    "ProbabilityScores",
+    "TunedThreshold",
+    "human_ceiling",
+    "score_probabilities",
+    "tune_threshold",
+]
+
+Array = npt.NDArray[np.float64]
+Categories = Sequence[Hashable]
+
+
+@dataclass(frozen=True)
+class CeilingDifference:
+    """A grader's mean kappa with people less people's among themselves, with its 95% interval.
+
+    `note` says why something is NaN, and which kappas the difference is of.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    n_units: int
+    n_clusters: int
+    note: str
+
+    def shows_no_worse_than(self, margin: float) -> bool:
+        """Whether the lower bound lies above -margin: non-inferiority to people."""
+        return bool(self.low > -margin)
+
+
+def human_ceiling(
+    humans: Any,
+    grader: Any,
+    *,
+    categories: Categories,
+    level: Level = "nominal",
+    clusters: Sequence[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> CeilingDifference:
+    """`human_ceiling_difference` of a grader's labels (units,) and humans' (units, raters).
+
+    Unweighted kappa on the nominal level, quadratic on the others, the plain mean over pairs of
+    raters that share at least 30 of the grader's units; the interval resamples `clusters` (units,),
+    or else units, jointly for everybody.
+
+    >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
+    >>> found = human_ceiling(humans, [row[0] for row in humans], categories="ab")
+    >>> round(found.estimate, 3), found.shows_no_worse_than(0.1)
+    (0.25, True)
+    """
+    people, own = encode_labels(humans, categories), encode_column(grader, categories)
+    same_length(people, own)
+    coded = coded_raters(people, own[:, None], categories, level)
+    coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
+    resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
+    rows = ResultRows("")
+    add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
+    row = rows.get(CEILING, "humans", coded.raters[-1])
+    if row is None:
+        raise InputError("there is no human to compare with; give labels (units, raters)")
+    return CeilingDifference(
+        row["estimate"], row["low"], row["high"], row["n_units"], row["n_clusters"], row["note"]
+    )
+
+
+@dataclass(frozen=True)
+class TunedThreshold:
+    """The threshold that matches a reference best, what it is worth, and whether to use it.
+
+    `low` and `high` bound the threshold (95%, see `analysis.thresholds.sweep`); `value` is the
+    objective on the units tuned on, `corrected` the same less the optimism of tuning, `at_default`
+    at the threshold in use; `held_out_gain` is tuned less default on clusters not tuned on,
+    `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is "tuned",
+    "default" or "not_identifiable" (see `analysis.thresholds.advice`), and `reason` says why.
+    """
+
+    threshold: float
+    low: float
+    high: float
+    value: float
+    corrected: float
+    at_default: float
+    held_out_gain: float
+    gain_low: float
+    recommended: float
+    advice: Kind
+    reason: str
+
+    @property
+    def wins_held_out(self) -> bool:
+        """Whether the lower bound of the gain lies above 0."""
+        return bool(self.gain_low > 0)
+
+
+def tune_threshold(
+    positive: Sequence[float],
+    reference: Sequence[bool],
+    *,
+    objective: str = "kappa",
+    default: float = 0.5,
+    clusters: Sequence[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> TunedThreshold:
+    """Sweep every threshold of probabilities (units,) against verdicts (units,), exactly.
+
+    `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see
+    `analysis.thresholds.sweep.OBJECTIVES`); `clusters` (units,) are resampled, or else units.
+
+    >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
+    >>> found = tune_threshold(positive, [p > 0.25 for p in positive])
+    >>> found.threshold, found.value, round(found.at_default, 3), found.advice
+    (0.3, 1.0, 0.333, 'tuned')
+    """
+    scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
+    same_length(scores, verdicts)
+    if objective not in OBJECTIVES:
+        known = ", ".join(OBJECTIVES)
+        raise InputError(f"the objective is {objective!r}; it must be one of {known}")
+    if np.isnan(scores).any() or len(np.unique(verdicts)) < 2:
+        raise InputError(
+            "a threshold needs a probability for every unit and both verdicts in the reference"
+        )
+    of = cluster_codes(clusters, len(scores))
+    n = int(of.max()) + 1
+    resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
+    found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
+    return TunedThreshold(
+        threshold=found.threshold.estimate,
+        low=found.threshold.low,
+        high=found.threshold.high,
+        value=found.value,
+        corrected=found.corrected,
+        at_default=found.at_default.estimate,
+        held_out_gain=np.nan if found.gain is None else found.gain.estimate,
+        gain_low=np.nan if found.gain is None else found.gain.low,
+        recommended=found.advice.threshold,
+        advice=found.advice.kind,
+        reason=found.advice.reason,
+    )
+
+
+@dataclass(frozen=True)
+class ProbabilityScores:
+    """How well probabilities mean what they say.
+
+    `brier` is the mean squared distance from the reference, `ece` the expected calibration error in
+    ten bins of equal width; the other two are of probabilities recalibrated by an isotonic curve
+    that was fitted on other clusters, NaN where there is one cluster only.
+    """
+
+    brier: float
+    ece: float
+    brier_recalibrated: float
+    ece_recalibrated: float
+
+
+def score_probabilities(
+    positive: Sequence[float],
+    reference: Sequence[bool],
+    *,
+    clusters: Sequence[Hashable] | None = None,
+) -> ProbabilityScores:
+    """Brier score and calibration error of probabilities (units,) against verdicts (units,).
+
+    >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
+    >>> round(found.brier, 4), round(found.ece, 4)
+    (0.0125, 0.1)
+    """
+    scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
+    same_length(scores, affirmed)
+    if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
+        raise InputError("probabilities are needed for every unit, each between 0 and 1")
+    better = recalibrated(scores, affirmed, cluster_codes(clusters, len(scores)))
+    anew = np.full(len(scores), np.nan) if better is None else better
+    return ProbabilityScores(
+        brier=float(np.mean((scores - affirmed) ** 2)),
+        ece=calibration_error(scores, affirmed),
+        brier_recalibrated=float(np.mean((anew - affirmed) ** 2)),
+        ece_recalibrated=np.nan if better is None else calibration_error(better, affirmed),
+    )

@@ -1,0 +1,72 @@
+"""Thresholds alone: their rows, for any reference, without the rest of the panel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.analysis.agreement.pairs import KappaMeans
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings, methods_apart
+from evenhand.analysis.labels.counted import one_version
+from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.thresholds.rows import (
+    Reference,
+    add_threshold_rows,
+    human_majority,
+    probability_graders,
+)
+from evenhand.errors import InputError
+from evenhand.study.tables.ratings import validate_ratings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["threshold_results"]
+
+
+def threshold_results(
+    ratings: pd.DataFrame,
+    units: pd.DataFrame | None,
+    scale: Scale,
+    *,
+    reference: str = "humans",
+    resamples: int = 2000,
+    seed: int = 20231206,
+    cluster: str = "pair",
+    rubric_hashes: Collection[str] | None = None,
+) -> pd.DataFrame:
+    """The rows of `analysis.thresholds.rows` for one rubric, as in the `results` of `analyse`.
+
+    `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
+    are tuned to. No rows where nobody gave probabilities on the rubric. Raises InputError where
+    there is no such reference.
+    """
+    checked = validate_ratings(ratings)
+    own, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
+    own, _ = methods_apart(own, scale.name)
+    rows = ResultRows(scale.name)
+    labels = encode(combine_readings(own, scale), scale, units, cluster)
+    if labels.has_verdicts and probability_graders(labels):
+        wanted = [_reference(labels, reference)]
+        shared = Resamples(np.ones(labels.n_clusters), resamples, np.random.default_rng(seed))
+        kappas = KappaMeans(labels.on_verdicts(), shared)
+        add_threshold_rows(rows, labels, shared, kappas, wanted)
+    return ResultRows.frame([rows])
+
+
+def _reference(labels: LabelMatrix, name: str) -> Reference:
+    if name == "humans":
+        if not labels.humans:
+            raise InputError(
+                f"no person has labelled {labels.scale.name!r}; name another reference"
+            )
+        return human_majority(labels)
+    if name not in labels.raters:
+        known = ", ".join(["humans", *labels.raters])
+        raise InputError(f"there is no rater {name!r} on {labels.scale.name!r}; it has {known}")
+    return Reference(name, labels.verdicts[:, labels.raters.index(name)])

@@ -1,0 +1,137 @@
+"""Which grader to choose: all of a rubric's graders ranked by one rule, with what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.analysis.bias import Finding, findings
+from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.verdicts.judge import JUDGEMENTS, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PRICE", "Candidate", "add_price_rows", "rank_graders"]
+
+PRICE = "price_per_1000_units"
+"""US dollars."""
+
+
+def add_price_rows(
+    rows: ResultRows, labels: LabelMatrix, prices: Mapping[tuple[str, str], float]
+) -> None:
+    """`price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
+    for model in labels.models:
+        name = labels.raters[model]
+        price = prices.get((rows.rubric, name), math.nan)
+        if math.isnan(price):
+            continue
+        numbers = (int(labels.asked[:, model].sum()), 0)
+        rows.add(
+            PRICE,
+            Interval(price, np.nan, np.nan),
+            numbers,
+            rater_a="",
+            rater_b=name,
+            subset="all",
+            note="US dollars, all attempts",
+        )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One grader in a ranking: its verdict and the rows that it is ranked by.
+
+    `best_buy`: no other grader of the rubric is as cheap and agrees as well (the Pareto front of
+    the ceiling difference against price).
+    """
+
+    verdict: Verdict
+    difference: ResultRow | None
+    kappa: ResultRow | None
+    coverage: ResultRow | None
+    worst_bias: Finding | None
+    price: ResultRow | None
+    best_buy: bool = False
+
+    @property
+    def usd(self) -> float:
+        """The price of 1,000 units; infinite where it is not known."""
+        return self.price["estimate"] if self.price else math.inf
+
+    @property
+    def agreement(self) -> float:
+        """Its ceiling difference; minus infinity where undefined."""
+        value = self.difference["estimate"] if self.difference else math.nan
+        return -math.inf if math.isnan(value) else value
+
+
+def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str, list[Candidate]]:
+    """The graders of every rubric, the best choice first.
+
+    Verdicts come first, in the order of `JUDGEMENTS`. Among graders that may stand in the cheapest
+    leads, since all meet the rule; among the others the one that agrees with people best.
+    """
+    rows = _Rows(results)
+    found: dict[str, list[Candidate]] = {}
+    for verdict in verdicts:
+        found.setdefault(verdict["rubric"], []).append(rows.candidate(verdict))
+    return {rubric: _ranked(each) for rubric, each in found.items()}
+
+
+def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    marked = [_marked(each, candidates) for each in candidates]
+    return sorted(marked, key=_place)
+
+
+def _place(candidate: Candidate) -> tuple[int, float, float, str]:
+    judgement = candidate.verdict["verdict"]
+    passes = judgement in ("may_stand_in", "may_stand_in_at_threshold")
+    price = candidate.usd if passes else 0.0
+    return JUDGEMENTS.index(judgement), price, -candidate.agreement, candidate.verdict["grader"]
+
+
+def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
+    dominated = any(
+        other.usd <= candidate.usd
+        and other.agreement >= candidate.agreement
+        and (other.usd, other.agreement) != (candidate.usd, candidate.agreement)
+        for other in among
+    )
+    known = math.isfinite(candidate.usd) and math.isfinite(candidate.agreement)
+    return replace(candidate, best_buy=known and not dominated)
+
+
+class _Rows:
+    """Results rows, looked up for a verdict."""
+
+    def __init__(self, results: pd.DataFrame) -> None:
+        records: list[ResultRow] = results.to_dict("records")  # type: ignore[assignment]
+        self._by_key: dict[tuple[str, ...], ResultRow] = {key_of(row): row for row in records}
+        self._shifts = [each for each in findings(records) if each.status == "found"]
+
+    def candidate(self, verdict: Verdict) -> Candidate:
+        """The verdict with the rows that it rests on, the worst bias and the price."""
+        rubric, grader = verdict["rubric"], verdict["grader"]
+        evidence = [self._by_key[tuple(key)] for key in verdict["evidence"]]
+        own = {row["statistic"]: row for row in reversed(evidence) if row["rater_b"] == grader}
+        shifts = [
+            each for each in self._shifts if (each.row["rubric"], each.grader) == (rubric, grader)
+        ]
+        return Candidate(
+            verdict=verdict,
+            difference=own.get(CEILING),
+            kappa=own.get("weighted_kappa_quadratic") or own.get("cohen_kappa"),
+            coverage=own.get(COVERAGE),
+            worst_bias=max(shifts, key=lambda each: abs(each.row["estimate"]), default=None),
+            price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
+        )

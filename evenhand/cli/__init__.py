@@ -1,0 +1,1 @@
+"""The command line: thin verbs, one file per family."""

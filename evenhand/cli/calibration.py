@@ -1,0 +1,138 @@
+"""`calibrate`: at which threshold a grader's probabilities match people, or another grader."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import console, print_table, working
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study import Study
+
+__all__ = ["add_verbs"]
+
+OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    verb = verbs.add_parser("calibrate", help="the threshold at which probabilities match people")
+    verb.add_argument("dir", type=Path, metavar="DIR")
+    verb.add_argument("--rubric", metavar="NAME", help="only this rubric")
+    verb.add_argument("--grader", metavar="NAME", help="only this grader")
+    verb.add_argument(
+        "--reference", default="humans", metavar="humans|RATER", help="whom to match (humans)"
+    )
+    verb.add_argument("--objective", choices=OBJECTIVES, default="kappa", help="(kappa)")
+    verb.add_argument("--write", action="store_true", help="put what is recommended in study.toml")
+    verb.add_argument(
+        "--threshold", type=float, metavar="T", help="with --write: this one, recommended or not"
+    )
+    verb.set_defaults(run=_calibrate)
+
+
+def _calibrate(arguments: argparse.Namespace) -> None:
+    from evenhand.errors import InputError
+    from evenhand.study import open_study
+
+    if arguments.threshold is not None:
+        _check_threshold(arguments)
+    with open_study(arguments.dir) as study:
+        with working("tuning"):
+            results = _results(study, arguments)
+        if arguments.grader:
+            results = results[results["rater_b"] == arguments.grader]
+        if results.empty:
+            whose = f" of {arguments.grader}" if arguments.grader else ""
+            raise InputError(f"there are no probabilities{whose} to tune a threshold of")
+        _print(study, results, arguments.objective)
+        if arguments.write:
+            _write(study, results, arguments)
+
+
+def _check_threshold(arguments: argparse.Namespace) -> None:
+    from evenhand.errors import InputError
+
+    if not (arguments.write and arguments.rubric and arguments.grader):
+        raise InputError("--threshold needs --write, and --rubric and --grader to say whose it is")
+    if not 0 <= arguments.threshold <= 1:
+        raise InputError(f"--threshold is {arguments.threshold:g}; it must lie between 0 and 1")
+
+
+def _results(study: Study, arguments: argparse.Namespace) -> pd.DataFrame:
+    """The threshold rows of the rubrics asked for."""
+    import pandas as pd
+
+    from evenhand.analysis import Scale
+    from evenhand.analysis.thresholds.results import threshold_results
+    from evenhand.errors import InputError
+
+    if arguments.rubric and arguments.rubric not in study.rubrics:
+        listed = ", ".join(study.rubrics)
+        raise InputError(f"the study has no rubric {arguments.rubric!r}; it has {listed}")
+    ratings, units, settings = study.ratings(), study.units("all"), study.config.analysis
+    hashes = study.accepted_hashes()
+    parts = [
+        threshold_results(
+            ratings,
+            units,
+            Scale.from_rubric(study.rubrics[name], study.config.thresholds.get(name)),
+            reference=arguments.reference,
+            resamples=settings.resamples,
+            seed=study.config.seed,
+            cluster=settings.cluster,
+            rubric_hashes=hashes[name],
+        )
+        for name in ([arguments.rubric] if arguments.rubric else study.rubrics)
+    ]
+    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
+def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.report import ReportContext, render_thresholds_text
+
+    context = ReportContext(
+        name=study.config.name,
+        synthetic=study.config.synthetic,
+        facts={},
+        rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
+    )
+    for tables, sentences in render_thresholds_text(Analysis(results), context, objective):
+        for table in tables:
+            rows = [
+                [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
+                for row in table.rows
+            ]
+            print_table([table.stub, *table.columns], rows, title=table.caption)
+        for sentence in sentences:
+            console().print(sentence)
+
+
+def _write(study: Study, results: pd.DataFrame, arguments: argparse.Namespace) -> None:
+    """Put thresholds into study.toml: the one that was named, or those that win held out."""
+    from evenhand.study.settings.study_toml import change_config
+
+    if arguments.threshold is not None:
+        chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    else:
+        chosen = _recommended(results, arguments.objective)
+    if not chosen:
+        console().print("study.toml stays as it is: no tuned threshold is recommended.")
+        return
+    change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})
+    for rubric, thresholds in chosen.items():
+        for grader, threshold in thresholds.items():
+            console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")
+
+
+def _recommended(results: pd.DataFrame, objective: str) -> dict[str, dict[str, float]]:
+    """Rubric, grader and threshold where the tuned one is recommended."""
+    rows = results[(results["statistic"] == "threshold_recommended") & (results["at"] == objective)]
+    chosen: dict[str, dict[str, float]] = {}
+    for row in rows[rows["note"].str.startswith("tuned")].to_dict("records"):
+        chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
+    return chosen

@@ -1,0 +1,46 @@
+"""`demo`: a whole study offline, from shipped pairs to a report. Everything in it is synthetic."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from evenhand.cli.lead import print_lead_link
+from evenhand.cli.terminal import console, progress_bar
+from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
+
+__all__ = ["add_verbs"]
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    demo = verbs.add_parser("demo", help="a whole study offline, no key: report, then the app")
+    demo.add_argument("dir", type=Path, nargs="?", metavar="DIR")
+    demo.add_argument("--study", choices=DEMOS, default=DEMOS[0], help="which study (pairs)")
+    demo.add_argument("--port", type=int, metavar="P", help="port of the app (8501)")
+    demo.add_argument("--no-app", action="store_true", help="stop after the report")
+    demo.set_defaults(run=_demo)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from evenhand.cli.reports import report_study
+    from evenhand.study import open_study
+
+    say = console().print
+    folder: Path = arguments.dir or default_folder(arguments.study)
+    if is_demo(folder):
+        say(f"The demo study in {folder} is there already and is used as it stands.")
+    else:
+        with progress_bar("demo study") as progress:
+            maker_of(arguments.study)(folder, progress)
+        say(f"A synthetic demo study stands in {folder}.")
+    with open_study(folder) as study:
+        out = report_study(study, folder / "report")
+    say(f"Report (synthetic data): {out / 'report.html'}")
+    if arguments.no_app:
+        return 0
+    from evenhand.annotate_app.serve import free_port, serve
+
+    port = arguments.port or free_port()
+    say("Starting the annotation page; stop it with Ctrl-C. Any rater code will do.")
+    print_lead_link(folder, f"http://localhost:{port}")
+    return serve(folder, port=port)

@@ -1,0 +1,84 @@
+"""What `grade` and `respond` say on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import console, print_table
+
+if TYPE_CHECKING:
+    from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.study import Study
+
+__all__ = ["print_coverage", "print_forecast", "print_run", "print_stop"]
+
+
+def print_run(summary: RunSummary) -> None:
+    """Grader by grader what was known, asked and got."""
+    print_table(
+        ["grader", "known before", "to ask", "labelled", "unscored", "left"],
+        [_counts(part) for part in summary.graders],
+    )
+    for part in summary.graders:
+        for reason, count in sorted(part.unscored.items()):
+            console().print(f"{part.rater_id}: {count} unscored, {reason}")
+
+
+def _counts(part: GraderSummary) -> tuple[str, ...]:
+    unscored = sum(part.unscored.values())
+    numbers = (part.already, part.planned, part.scored, unscored, part.unasked)
+    return (part.rater_id, *map(str, numbers))
+
+
+def print_coverage(study: Study, raters: Sequence[str]) -> None:
+    """By grader and rubric how much has a label, and what it has cost in all."""
+    totals = study.store.grade_totals()
+    rows = []
+    for row in totals[totals["rater_id"].isin(raters)].to_dict("records"):
+        asked = row["labelled"] + row["unscored"]
+        known = row["cost_usd"] == row["cost_usd"]
+        cached = row["cached_share"]
+        rows.append(
+            (
+                str(row["rater_id"]),
+                str(row["rubric"]),
+                f"{row['labelled'] / asked:.1%}",
+                str(asked),
+                f"${row['cost_usd']:.4f}" if known else "-",
+                f"{cached:.0%}" if cached == cached else "-",
+            )
+        )
+    print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
+
+
+def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:
+    """Warnings, and why a run ended early."""
+    for sentence in dict.fromkeys(warnings):
+        console(stderr=True).print(f"warning: {sentence}")
+    for sentence in stopped:
+        console(stderr=True).print(f"evenhand {verb}: {sentence}")
+
+
+def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
+    """What a run would ask and cost, and one prompt of each grader."""
+    print_table(
+        ["grader", "known before", "to ask", "cost at least", "cost at most"],
+        [
+            (
+                part.rater_id,
+                str(part.already),
+                str(part.new),
+                *(f"${usd:.2f}" for usd in part.cost or ()),
+                *(("unknown", "unknown") if part.cost is None else ()),
+            )
+            for part in forecasts
+        ],
+    )
+    for part in forecasts:
+        if part.sample:
+            console().print(f"\n--- the first prompt of {part.rater_id}: system\n")
+            console().print(part.sample.system)
+            console().print("\n--- user\n")
+            console().print(part.sample.user)
+    print_stop("grade", (), [sentence for part in forecasts for sentence in part.warnings])

@@ -1,0 +1,192 @@
+"""`annotate`, `grade` and `respond`: ratings from people and models, responses from subjects."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evenhand.cli.app_address import app_address
+from evenhand.cli.grading_text import print_coverage, print_forecast, print_run, print_stop
+from evenhand.cli.lead import print_lead_link
+from evenhand.cli.terminal import console, progress_bar
+
+__all__ = ["add_verbs"]
+
+EXIT_OVER_BUDGET = 3
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    annotate = verbs.add_parser("annotate", help="serve the annotation page")
+    annotate.add_argument("dir", type=Path, metavar="DIR")
+    annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
+    annotate.add_argument(
+        "--url", metavar="URL", help="where people reach the app behind a proxy: https://NAME"
+    )
+    annotate.set_defaults(run=_annotate)
+
+    grade = verbs.add_parser("grade", help="collect grades from model graders; resumable")
+    grade.add_argument("dir", type=Path, metavar="DIR")
+    grade.add_argument(
+        "--grader",
+        action="append",
+        required=True,
+        metavar="GRADER",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical; repeatable",
+    )
+    grade.add_argument(
+        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    )
+    grade.add_argument(
+        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
+    )
+    grade.add_argument(
+        "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
+    )
+    grade.add_argument(
+        "--method",
+        choices=["label", "logprobs", "verbalised"],
+        default="",
+        help="what is asked for (a label from Claude, token probabilities from OpenAI's)",
+    )
+    grade.add_argument(
+        "--orders", choices=["ab", "both"], default="ab", help="in which orders pairs show (ab)"
+    )
+    grade.add_argument(
+        "--retry-unscored", action="store_true", help="ask again what brought no label"
+    )
+    grade.add_argument("--batch", action="store_true", help="by the providers' cheaper batches")
+    grade.add_argument(
+        "--cancel", action="store_true", help="end the batches under way and keep what they brought"
+    )
+    grade.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    _add_pace(grade)
+    grade.set_defaults(run=_grade)
+
+    respond = verbs.add_parser("respond", help="collect a model's responses to the prompts")
+    respond.add_argument("dir", type=Path, metavar="DIR")
+    respond.add_argument(
+        "--subject",
+        required=True,
+        metavar="SUBJECT",
+        help="anthropic:MODEL, openai:MODEL or openai:MODEL@BASE_URL",
+    )
+    respond.add_argument(
+        "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
+    )
+    _add_pace(respond)
+    respond.set_defaults(run=_respond)
+
+
+def _add_pace(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
+    )
+    verb.add_argument(
+        "--budget", type=_dollars, metavar="USD", help="the most that this run may spend"
+    )
+
+
+def _dollars(text: str) -> float:
+    amount = float(text)
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError("a budget is an amount above 0")
+    return amount
+
+
+def _annotate(arguments: argparse.Namespace) -> int:
+    from evenhand.annotate_app.serve import free_port, serve
+    from evenhand.errors import InputError
+    from evenhand.study import open_study
+
+    if arguments.port is not None and not 0 < arguments.port < 65536:
+        raise InputError(f"--port {arguments.port} is no port; take one from 1024 to 65535")
+
+    public = urlsplit(app_address(arguments.url)).hostname if arguments.url else None
+    # A study that does not open is a sentence here, not an error in the browser.
+    with open_study(arguments.dir) as study:
+        study.check_labelled_subjects()
+        notes = study.edited_rubrics()
+        if public and study.config.session.entry == "open":
+            notes.append(
+                "whoever reaches the app may enter any rater code and change its answers; set "
+                'entry = "invite" in [session] of study.toml'
+            )
+    for sentence in notes:
+        console(stderr=True).print(f"Note: {sentence}")
+    port = arguments.port or free_port()
+    print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
+    return serve(arguments.dir, port=port, public_host=public or "")
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from evenhand.errors import InputError
+    from evenhand.graders import Choice, forecast, grade
+    from evenhand.study import open_study
+
+    if arguments.cancel and not arguments.batch:
+        raise InputError("--cancel ends batches; add --batch")
+    orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
+    with open_study(arguments.dir) as study:
+        for sentence in study.edited_rubrics():
+            console(stderr=True).print(f"Note: {sentence}")
+        if arguments.dry_run:
+            choice = Choice(
+                rubrics=arguments.rubric,
+                scope=arguments.scope,
+                orders=orders,
+                draws=arguments.draws,
+                method=arguments.method,
+                retry_unscored=arguments.retry_unscored,
+            )
+            print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
+            return 0
+        with progress_bar("grading") as progress:
+            summary = grade(
+                study,
+                arguments.grader,
+                rubrics=arguments.rubric,
+                scope=arguments.scope,
+                concurrency=arguments.concurrency,
+                progress=progress,
+                orders=orders,
+                draws=arguments.draws,
+                method=arguments.method,
+                retry_unscored=arguments.retry_unscored,
+                batch=arguments.batch,
+                cancel=arguments.cancel,
+                budget=arguments.budget,
+            )
+        print_run(summary)
+        print_coverage(study, [part.rater_id for part in summary.graders])
+    print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
+    console().print(f"Next: evenhand report {arguments.dir}")
+    if summary.over_budget:
+        return EXIT_OVER_BUDGET
+    return 2 if summary.stopped else 0
+
+
+def _respond(arguments: argparse.Namespace) -> int:
+    from evenhand.graders import respond
+    from evenhand.study import open_study
+
+    with open_study(arguments.dir) as study, progress_bar("responding") as progress:
+        summary = respond(
+            study,
+            arguments.subject,
+            scope=arguments.scope,
+            concurrency=arguments.concurrency,
+            progress=progress,
+            budget=arguments.budget,
+        )
+    run = summary.run
+    console().print(
+        f"{run.rater_id}: {run.already} responses known before, {run.scored} collected, "
+        f"{run.planned - run.scored} left; {summary.added} added to the study, in whole pairs"
+    )
+    print_stop("respond", [f"stopped: {run.stopped}"] if run.stopped else [], run.warnings)
+    if summary.over_budget:
+        return EXIT_OVER_BUDGET
+    return 2 if run.stopped else 0

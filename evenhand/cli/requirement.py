@@ -1,0 +1,147 @@
+"""The rule of `gate`: comma-separated `STATISTIC[@AT][.estimate|.low|.high] OP NUMBER`."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Clause", "Outcome", "check_clauses", "parse_requirement"]
+
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+}
+_CLAUSE = re.compile(
+    r"(?P<statistic>[a-z][a-z0-9_]*)"
+    r"(?:@(?P<at>[^\s<>=|]+))?"
+    r"(?P<binary>\|binary)?"
+    r"(?:\.(?P<part>estimate|low|high))?"
+    r"\s*(?P<operator>>=|<=|==|>|<)"
+    r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+)
+_GROUPS = ("", "humans", "models", "all")
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One condition: a part of a statistic's row (at a category or threshold) and a bound."""
+
+    statistic: str
+    at: str
+    binary: bool
+    part: str
+    operator: str
+    number: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a value meets the condition; an undefined one never does."""
+        return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A clause with the value that it was held against; `note` says why there is none."""
+
+    clause: Clause
+    value: float
+    note: str
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the clause holds."""
+        return self.clause.holds(self.value)
+
+    @property
+    def sentence(self) -> str:
+        """The clause, its value and whether it is met."""
+        one = self.clause
+        at = f" at {one.at}" if one.at else ""
+        reading = ", binary verdict" if one.binary else ""
+        undefined = math.isnan(self.value)
+        shown = f"undefined ({self.note})" if undefined else f"{self.value:.6g}"
+        return (
+            f"{'met    ' if self.is_met else 'not met'}  {one.statistic}{at}{reading}, {one.part}: "
+            f"{shown}, required {one.operator} {one.number:g}"
+        )
+
+
+def parse_requirement(text: str) -> list[Clause]:
+    """The clauses of a rule. Raises InputError naming the one that is none.
+
+    >>> (clause,) = parse_requirement("human_ceiling_difference.low > -0.1")
+    >>> clause.statistic, clause.part, clause.operator, clause.number
+    ('human_ceiling_difference', 'low', '>', -0.1)
+    """
+    clauses = []
+    for part in text.split(","):
+        found = _CLAUSE.fullmatch(part.strip())
+        if not found:
+            raise InputError(
+                f"--require: {part.strip()!r} is no condition; write "
+                "STATISTIC[.estimate|.low|.high] OP NUMBER, as in "
+                "'human_ceiling_difference.low > -0.1'"
+            )
+        clauses.append(
+            Clause(
+                found["statistic"],
+                found["at"] or "",
+                bool(found["binary"]),
+                found["part"] or "estimate",
+                found["operator"],
+                float(found["number"]),
+            )
+        )
+    return clauses
+
+
+def check_clauses(
+    clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str
+) -> list[Outcome]:
+    """Hold every clause against the grader's rows: beside people where there are such, else alone.
+
+    A statistic that is given for the binary verdict only is found there. Raises InputError where
+    the rubric has no such grader or the grader no such statistic.
+    """
+    rows = results[results["rubric"] == rubric]
+    raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
+    if grader not in raters:
+        raise InputError(
+            f"there is no grader {grader!r} here; the raters are {', '.join(sorted(raters))}"
+        )
+    return [_outcome(clause, rows, grader) for clause in clauses]
+
+
+def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> Outcome:
+    of = rows[rows["statistic"] == clause.statistic]
+    if of.empty:
+        raise InputError(
+            f"--require: there is no statistic {clause.statistic!r} here; results.csv has "
+            + ", ".join(sorted(set(rows["statistic"])))
+        )
+    own = of[
+        (of["rater_a"].isin(["humans", ""]) & (of["rater_b"] == grader))
+        | ((of["rater_a"] == grader) & (of["rater_b"] == ""))
+    ]
+    subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
+    for subset in subsets:
+        found = own[(own["subset"] == subset) & (own["at"] == clause.at)]
+        if not found.empty:
+            row = found.sort_values("rater_a", ascending=False).iloc[0]  # beside people first
+            return Outcome(clause, float(row[clause.part]), str(row["note"]) or "no interval")
+    places = sorted(set(own.loc[own["subset"].isin(subsets), "at"]) - {""})
+    hint = f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
+    raise InputError(
+        f"--require: grader {grader!r} has no {clause.statistic!r} here" + (hint if places else "")
+    )

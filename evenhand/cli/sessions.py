@@ -1,0 +1,213 @@
+"""`invite`, `account` and `session`: who may label, and what became of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.cli.app_address import USUAL_ADDRESS, app_address
+from evenhand.cli.terminal import console, print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study import Study
+    from evenhand.study.session.steps import Sessions
+
+__all__ = ["add_verbs"]
+
+PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
+_REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
+
+
+def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    invite = verbs.add_parser("invite", help="make signed links by which raters come in")
+    invite.add_argument("dir", type=Path, metavar="DIR")
+    whom = invite.add_mutually_exclusive_group(required=True)
+    whom.add_argument(
+        "--for", dest="raters", action="append", metavar="NAME", help="this rater; repeatable"
+    )
+    whom.add_argument("--count", type=int, metavar="N", help="so many raters with new codes")
+    whom.add_argument(
+        "--prolific", action="store_true", help="the one address to enter at Prolific"
+    )
+    invite.add_argument("--revoke", action="store_true", help="revoke their links instead")
+    invite.add_argument(
+        "--hours", type=float, default=168.0, metavar="H", help="how long a link is good (168)"
+    )
+    invite.add_argument(
+        "--url",
+        default=USUAL_ADDRESS,
+        metavar="URL",
+        help=f"where people reach the app ({USUAL_ADDRESS})",
+    )
+    invite.set_defaults(run=_invite)
+
+    account = verbs.add_parser("account", help="make or end a login with a password")
+    account.add_argument("dir", type=Path, metavar="DIR")
+    account.add_argument("action", choices=["add", "disable"])
+    account.add_argument("name", metavar="NAME")
+    account.add_argument(
+        "--role", choices=["expert", "lead"], default="expert", help="what it is for (expert)"
+    )
+    account.set_defaults(run=_account)
+
+    session = verbs.add_parser(
+        "session", help="who took part; give places back; pay-relevant times"
+    )
+    session.add_argument("dir", type=Path, metavar="DIR")
+    for reason, word in _REASONS.items():
+        session.add_argument(
+            f"--{word}",
+            dest=reason,
+            action="append",
+            default=[],
+            metavar="ID",
+            help=f"give back the places of this rater or participant, as {word}; repeatable",
+        )
+    session.add_argument(
+        "--readmit", action="append", default=[], metavar="ID", help="let this one go on"
+    )
+    session.add_argument(
+        "--submissions",
+        type=Path,
+        metavar="FILE",
+        help="give places back as Prolific's export says",
+    )
+    for option, says in {
+        "times": "start, end, active seconds and units of every rater",
+        "background": "what raters said of themselves",
+        "attention": "answers to attention checks",
+        "participants": "which rater is which participant; keep it apart from labels",
+    }.items():
+        session.add_argument(f"--{option}", type=Path, metavar="FILE", help=f"write {says}")
+    session.set_defaults(run=_session)
+
+
+def _invite(arguments: argparse.Namespace) -> int:
+    from evenhand.errors import InputError
+    from evenhand.study import open_study
+    from evenhand.study.access.admission import make_invites, new_code, revoke_invites
+    from evenhand.study.session.prolific import study_url
+
+    if arguments.count is not None and not 0 < arguments.count <= 10_000:
+        raise InputError("--count must be from 1 to 10,000")
+    if arguments.revoke and arguments.count:
+        raise InputError("--revoke says whose links: add --for NAME or --prolific")
+    base = app_address(arguments.url)
+    with open_study(arguments.dir) as study:
+        if arguments.revoke:
+            for rater in arguments.raters or [""]:
+                revoked = revoke_invites(study, rater)
+                console().print(f"{rater or 'Prolific'}: links revoked: {revoked}")
+            return 0
+        if arguments.prolific:
+            _check_prolific(study)
+            (link,) = make_invites(study, [""], arguments.hours)
+            print(study_url(base, link.token))  # noqa: T201 - for a pipe, as it stands
+            return 0
+        raters = arguments.raters or [new_code() for _ in range(arguments.count)]
+        for link in make_invites(study, raters, arguments.hours):
+            print(f"{link.rater_id}\t{base}?invite={link.token}")  # noqa: T201
+    return 0
+
+
+def _check_prolific(study: Study) -> None:
+    from evenhand.errors import InputError
+
+    if study.config.prolific is None:
+        raise InputError(
+            "study.toml has no [prolific] section: people would end without a completion code; "
+            "see docs/sessions.md"
+        )
+
+
+def _account(arguments: argparse.Namespace) -> int:
+    from evenhand.study import open_study
+    from evenhand.study.access.accounts import disable_account, set_account
+
+    with open_study(arguments.dir) as study:
+        if arguments.action == "disable":
+            disable_account(study.store, arguments.name)
+            console().print(f"{arguments.name} can no longer log in")
+        else:
+            set_account(study.store, arguments.name, _password(), arguments.role)
+            console().print(f"{arguments.name} can log in as {arguments.role}")
+    return 0
+
+
+def _password() -> str:
+    """From the environment, a pipe, or a person - never from the command line, which others see."""
+    from getpass import getpass
+
+    from evenhand.errors import InputError
+
+    if given := os.environ.get(PASSWORD_VARIABLE):
+        return given
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    entered = getpass("Password: ")
+    if getpass("Again: ") != entered:
+        raise InputError("the two passwords differ; nothing was changed")
+    return entered
+
+
+def _session(arguments: argparse.Namespace) -> int:
+    from evenhand.study import open_study
+    from evenhand.study.session.prolific import rater_of, released_submissions
+    from evenhand.study.session.steps import Sessions
+
+    with open_study(arguments.dir) as study:
+        sessions = Sessions(study)
+        reasons = {
+            rater_of(study, name): reason
+            for reason in _REASONS
+            for name in getattr(arguments, reason)
+        }
+        readmitted = [rater_of(study, name) for name in arguments.readmit]
+        if arguments.submissions:
+            reasons |= released_submissions(study, arguments.submissions)
+        for rater, reason in reasons.items():
+            freed = sessions.release(rater, reason)
+            console().print(f"{rater}: {_REASONS[reason]}, {freed} places given back")
+        for rater in readmitted:
+            sessions.readmit(rater)
+            console().print(f"{rater}: may go on")
+        _write_tables(study, sessions, arguments)
+    return 0
+
+
+def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
+    from evenhand.study.desk.attention import attention_results
+    from evenhand.study.session.background import raters_table
+    from evenhand.study.session.prolific import participants_table
+    from evenhand.study.session.times import session_times
+    from evenhand.study.tables.formats import write_table
+
+    tables: dict[str, Callable[[], pd.DataFrame]] = {
+        "times": lambda: session_times(study, sessions),
+        "background": lambda: raters_table(study),
+        "attention": lambda: attention_results(study),
+        "participants": lambda: participants_table(study),
+    }
+    for name, table in tables.items():
+        if path := getattr(arguments, name):
+            write_table(table(), path)
+    asked = (*_REASONS, "readmit", "submissions", *tables)
+    if not any(getattr(arguments, name) for name in asked):
+        _print_times(tables["times"]())
+
+
+def _print_times(times: pd.DataFrame) -> None:
+    if times.empty:
+        console().print("nobody has taken part yet")
+        return
+    rows = [
+        [row.rater_id, row.state, str(row.units), f"{row.active_seconds / 60:.1f}", row.end]
+        for row in times.itertuples()
+    ]
+    print_table(["rater", "state", "units", "active minutes", "last seen"], rows)

@@ -1,0 +1,1 @@
+"""Where a study meets the analysis, without a terminal: reports, thresholds, quality."""

@@ -1,0 +1,58 @@
+"""A study's raters under the study's own quality rules, and what these rules end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.analysis import Scale
+from evenhand.analysis.raters.flags import QualityRules
+from evenhand.analysis.raters.quality import rater_quality
+from evenhand.study import Study
+from evenhand.study.desk.attention import attention_results
+from evenhand.study.desk.oversight import exclude, oversight
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["STOPPED_BY", "stop_flagged", "study_quality"]
+
+STOPPED_BY = "quality rule"
+"""Who took a decision that no person took."""
+
+
+def study_quality(study: Study) -> pd.DataFrame:
+    """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or ""."""
+    config = study.config
+    exclusions = oversight(study.store).exclusions
+    table = rater_quality(
+        study.ratings(),
+        {name: Scale.from_rubric(rubric) for name, rubric in study.rubrics.items()},
+        rules=QualityRules(**config.quality.rules),
+        units=study.units("all"),
+        cluster=config.analysis.cluster,
+        rubric_hashes=study.accepted_hashes(),
+        attention=attention_results(study),
+        excluded=exclusions.keys(),
+        seed=config.seed,
+    )
+    return table.assign(
+        excluded=[
+            exclusions[rater].reason if rater in exclusions else "" for rater in table["rater_id"]
+        ]
+    )
+
+
+def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
+    """Exclude those whom `[quality] stop` names, with the flag as the reason; returns them.
+
+    Whom the lead has readmitted stays: a person's word stands above the rule's.
+    """
+    stopping = set(study.config.quality.stop)
+    readmitted = oversight(study.store).readmitted
+    stopped = []
+    for row in table.itertuples():
+        flags = set(row.flagged.split())
+        if flags & stopping and not row.excluded and row.rater_id not in readmitted:
+            exclude(study.store, row.rater_id, row.reason, STOPPED_BY)
+            stopped.append(row.rater_id)
+    return stopped

@@ -1,0 +1,1 @@
+"""Who gets in: accounts and invites, admission to a session, the lead."""

@@ -1,0 +1,250 @@
+"""Who may come in: signed tokens that expire, and accounts with a password.
+
+A token says what its maker put in, readable by whoever holds it and changed by nobody. Accounts are
+events: a new password, another role or the end of an account is added, never written over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import account_events, login_attempts, meta
+from evenhand.study.store.store import Store
+from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+    from itsdangerous import URLSafeTimedSerializer
+
+__all__ = [
+    "Account",
+    "Role",
+    "accounts",
+    "check_account",
+    "disable_account",
+    "make_token",
+    "read_login",
+    "read_token",
+    "set_account",
+    "sign_in",
+    "study_secret",
+]
+
+Role = Literal["expert", "lead"]
+
+SHORTEST_PASSWORD = 10
+LONGEST_PASSWORD = 200
+"""Hashing costs the server time and memory; nobody may ask it to hash a book."""
+ATTEMPTS = 5
+WAIT_MINUTES = 10
+"""So many wrong passwords for one name within so many minutes, and no further one is looked at."""
+
+_SECRET = "secret"  # noqa: S105 - the key of a row
+_LOGIN = "login"
+_one_at_a_time = threading.Lock()
+"""A check takes 64 MB for a tenth of a second: a crowd at the door must not take it all at once."""
+
+
+# Signed tokens
+
+
+def study_secret(store: Store) -> bytes:
+    """The random bytes that sign this study's tokens: made once, kept in the store, never shown."""
+    query = sa.select(meta.c.value).where(meta.c.key == _SECRET)
+    with store.read() as connection:
+        found = connection.execute(query).scalar_one_or_none()
+    if found is None:
+        with store.write() as connection:
+            insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
+            connection.execute(insert.values(key=_SECRET, value=secrets.token_hex(32)))
+            found = connection.execute(query).scalar_one()
+    return bytes.fromhex(found)
+
+
+def make_token(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
+    """A signed text, fit for an address, that says `claims` (JSON-able) for so many minutes."""
+    return _signer(store, purpose).dumps({"minutes": minutes, "claims": claims})
+
+
+def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
+    """What a token of this purpose says.
+
+    Raises InputError where it was made elsewhere or for another purpose, was changed, or is over.
+    """
+    from itsdangerous import BadData
+
+    try:
+        signed, made_at = _signer(store, purpose).loads(token, return_timestamp=True)
+    except BadData:
+        raise InputError("this link is not valid; ask for a new one") from None
+    if (datetime.now(UTC) - made_at).total_seconds() >= signed["minutes"] * 60:
+        raise InputError("this link has expired; ask for a new one")
+    claims: dict[str, Any] = signed["claims"]
+    return claims
+
+
+def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
+    from itsdangerous import URLSafeTimedSerializer
+
+    # The salt keeps the purposes apart: a token of one is no token of another.
+    return URLSafeTimedSerializer(
+        study_secret(store), salt=purpose, signer_kwargs={"digest_method": hashlib.sha256}
+    )
+
+
+# Accounts
+
+
+@dataclass(frozen=True)
+class Account:
+    """A person with a password. `version` changes with the password and the role."""
+
+    name: str
+    role: Role
+    version: int
+
+
+def set_account(store: Store, name: str, password: str, role: Role) -> None:
+    """Make an account, or give the one of this name another password or role.
+
+    Raises InputError where the name cannot be a rater's, the password is too short or too long, or
+    the role is none.
+    """
+    if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
+        raise InputError(
+            "an account's name is 1 to 64 letters, digits, dots, hyphens or underscores"
+        )
+    if role not in get_args(Role):
+        raise InputError(f"there is no role {role!r}; take one of {', '.join(get_args(Role))}")
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise InputError(
+            f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; choose another"
+        )
+    _add(store, name=name, kind="set", role=role, password_hash=_hasher().hash(password))
+
+
+def disable_account(store: Store, name: str) -> None:
+    """End an account, and with it every login. Raises InputError where there is none."""
+    if name not in accounts(store):
+        raise InputError(f"there is no account {name!r}")
+    _add(store, name=name, kind="disabled", role="", password_hash="")
+
+
+def accounts(store: Store) -> dict[str, Account]:
+    """The accounts that there are, by name."""
+    with store.read() as connection:
+        return {
+            row.name: Account(row.name, row.role, row.event_id)
+            for row in connection.execute(_latest().order_by(account_events.c.name))
+            if row.kind == "set"
+        }
+
+
+def check_account(store: Store, name: str, password: str) -> Role | None:
+    """The role of the account that has this name and password; None if there is none.
+
+    A name that is unknown takes as long as one that is known. Raises InputError, whether or not
+    the name is known, after too many wrong passwords.
+    """
+    found = _checked(store, name, password)
+    return found.role if found else None
+
+
+def sign_in(store: Store, name: str, password: str, minutes: float) -> str:
+    """A token that stands for this login. See `read_login`.
+
+    Raises InputError where name or password is wrong.
+    """
+    found = _checked(store, name, password)
+    if found is None:
+        raise InputError("name or password is wrong")
+    return make_token(store, _LOGIN, {"name": name, "version": found.version}, minutes)
+
+
+def read_login(store: Store, token: str) -> Account:
+    """Whose login a token of `sign_in` is.
+
+    Raises InputError where it is none or over, or the account has ended or changed since.
+    """
+    claims = read_token(store, _LOGIN, token)
+    account = accounts(store).get(claims["name"])
+    if account is None or account.version != claims["version"]:
+        raise InputError("this login has ended; log in again")
+    return account
+
+
+def _checked(store: Store, name: str, password: str) -> Account | None:
+    from argon2.exceptions import VerificationError
+
+    # People type passwords into the wrong field: what was typed as a name is not kept.
+    name_key = hmac.new(study_secret(store), name.encode(), hashlib.sha256).hexdigest()[:32]
+    with _one_at_a_time:
+        _refuse_guessing(store, name_key)
+        with store.read() as connection:
+            row = connection.execute(_latest().where(account_events.c.name == name)).first()
+        known = row is not None and row.kind == "set"
+        try:
+            _hasher().verify(
+                row.password_hash if row and known else _no_ones_hash(), password[:LONGEST_PASSWORD]
+            )
+            admitted = known
+        except VerificationError:
+            admitted = False
+        with store.write() as connection:
+            event = {"name_key": name_key, "admitted": int(admitted), "created_at": utc_now()}
+            connection.execute(sa.insert(login_attempts).values(event))
+    return Account(row.name, row.role, row.event_id) if row and admitted else None
+
+
+def _refuse_guessing(store: Store, name_key: str) -> None:
+    since = datetime.now(UTC) - timedelta(minutes=WAIT_MINUTES)
+    query = (
+        sa.select(login_attempts.c.admitted)
+        .where(
+            login_attempts.c.name_key == name_key,
+            login_attempts.c.created_at > since.isoformat(timespec="milliseconds"),
+        )
+        .order_by(login_attempts.c.event_id.desc())
+        .limit(ATTEMPTS)
+    )
+    with store.read() as connection:
+        latest = list(connection.execute(query).scalars())
+    if len(latest) == ATTEMPTS and not any(latest):
+        raise InputError(f"too many wrong passwords; try again in {WAIT_MINUTES} minutes")
+
+
+def _latest() -> sa.Select[Any]:
+    """The last event of every account."""
+    last = sa.select(sa.func.max(account_events.c.event_id)).group_by(account_events.c.name)
+    return sa.select(account_events).where(account_events.c.event_id.in_(last))
+
+
+def _add(store: Store, **event: str) -> None:
+    with store.write() as connection:
+        connection.execute(sa.insert(account_events).values(created_at=utc_now(), **event))
+
+
+@cache
+def _hasher() -> PasswordHasher:
+    """Argon2id with the library's parameters, those of RFC 9106 for little memory."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher()
+
+
+@cache
+def _no_ones_hash() -> str:
+    """What the password is held against where the name is unknown, so that it takes as long."""
+    return _hasher().hash(secrets.token_hex(16))

@@ -1,0 +1,221 @@
+"""Who is at the page: what the address says, held against what the study lets in.
+
+    ?rater=CODE        an open study: whoever enters a code
+    ?invite=TOKEN      an invite, bound to one rater code
+    ?login=TOKEN       an account, after the password
+    ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
+    ?pass=TOKEN        the same participant from then on: their ids leave the address
+
+A code that belongs to an invite, an account or a participant opens nothing by itself, nor when the
+invite was revoked or the account has ended.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
+from evenhand.study.session.log import add_event, events_of
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import account_events, invite_events, participant_entries
+from evenhand.study.store.store import Store
+from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
+from evenhand.study.workspace import Study
+
+__all__ = [
+    "LONGEST_HOURS",
+    "Admission",
+    "Invite",
+    "admit",
+    "make_invites",
+    "new_code",
+    "revoke_invites",
+]
+
+LONGEST_HOURS = 24.0 * 90
+"""No invite is good for longer: a link that lies about for ever is a key under the mat."""
+
+_INVITE = "invite"
+_PASS = "pass"  # noqa: S105 - a purpose
+_PARTICIPANT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ANYONE = ""
+"""The rater of an invite that is for whoever comes from Prolific."""
+
+Way = Literal["open", "invite", "account", "prolific"]
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Who was let in, and what the page's address must say from now on."""
+
+    rater_id: str
+    way: Way
+    address: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Invite:
+    """A link's token and the rater it is for; "" stands for whoever comes from Prolific."""
+
+    rater_id: str
+    token: str
+
+
+def admit(study: Study, address: Mapping[str, str]) -> Admission | None:
+    """Who the address lets in; None where it names nobody.
+
+    Raises InputError, in a sentence for whoever stands before the page, where it is forged, over,
+    revoked, somebody else's, or not the way into this study.
+    """
+    if token := address.get("login"):
+        return _by_login(study, token)
+    if token := address.get("pass"):
+        rater = read_token(study.store, _PASS, token)["rater"]
+        return Admission(rater, "prolific", {"pass": token})
+    if token := address.get("invite"):
+        return _by_invite(study, token, address)
+    if code := address.get("rater", "").strip():
+        return _by_code(study, code)
+    return None
+
+
+def _by_login(study: Study, token: str) -> Admission:
+    account = read_login(study.store, token)
+    if account.role != "expert":
+        raise InputError("this account does not label; log in with an expert's account")
+    return Admission(account.name, "account", {"login": token})
+
+
+def _by_code(study: Study, code: str) -> Admission:
+    if study.config.session.entry != "open":
+        raise InputError("a code alone does not open this study; use the link that you were given")
+    with study.store.read() as connection:
+        owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
+        owned = [sa.select(owner).where(owner == code) for owner in owners]
+        taken = any(connection.execute(query).first() for query in owned)
+    if taken:
+        raise InputError("this code has a link or a login of its own; use that")
+    return Admission(code, "open", {"rater": code})
+
+
+def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
+    if study.config.session.entry == "account":
+        raise InputError("this study takes no links; log in with your account")
+    claims = read_token(study.store, _INVITE, token)
+    with study.store.read() as connection:
+        last = (
+            sa.select(invite_events.c.kind)
+            .where(invite_events.c.invite_id == claims["invite"])
+            .order_by(invite_events.c.event_id.desc())
+            .limit(1)
+        )
+        if connection.execute(last).scalar_one_or_none() != "made":
+            raise InputError("this link was revoked; ask for a new one")
+    if claims["rater"] != _ANYONE:
+        return Admission(claims["rater"], "invite", {"invite": token})
+    return _from_prolific(study, address)
+
+
+def _from_prolific(study: Study, address: Mapping[str, str]) -> Admission:
+    """Let in a participant: always as the same rater, and only by the submission that began."""
+    entry = {
+        "participant_id": address.get("PROLIFIC_PID", ""),
+        "study_id": address.get("STUDY_ID", ""),
+        "session_id": address.get("SESSION_ID", ""),
+    }
+    if not all(_PARTICIPANT.fullmatch(value) for value in entry.values()):
+        raise InputError("this link works from Prolific only; open the study there")
+    latest = (
+        sa.select(participant_entries)
+        .where(participant_entries.c.participant_id == entry["participant_id"])
+        .order_by(participant_entries.c.event_id.desc())
+        .limit(1)
+    )
+    with study.store.write() as connection:
+        known = connection.execute(latest).first()
+        rater = known.rater_id if known else new_code()
+        if known is None or known.session_id != entry["session_id"]:
+            if known is not None:
+                _take_up_again(connection, rater)
+            row = entry | {"rater_id": rater, "created_at": utc_now()}
+            connection.execute(sa.insert(participant_entries).values(row))
+            add_event(connection, rater, "entered", way="prolific")
+    minutes = study.config.session.login_hours * 60
+    return Admission(
+        rater, "prolific", {"pass": make_token(study.store, _PASS, {"rater": rater}, minutes)}
+    )
+
+
+def _take_up_again(connection: sa.Connection, rater_id: str) -> None:
+    """A second submission of one participant: only where the first was given back."""
+    turns = [e for e in events_of(connection, rater_id) if e.kind in ("released", "readmitted")]
+    if not turns or turns[-1].kind != "released" or turns[-1].detail["reason"] == "rejected":
+        raise InputError("you have begun this study already; go on in the window where you began")
+    add_event(connection, rater_id, "readmitted")
+
+
+# Invites
+
+
+def new_code() -> str:
+    """A rater code that says nothing about the person."""
+    return f"r-{secrets.token_hex(5)}"
+
+
+def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
+    """An invite for each of these raters, good for so many hours; for "" one from Prolific.
+
+    Raises InputError where the hours are too few or too many, or a code cannot be a rater's, stands
+    for a group, or belongs to an account.
+    """
+    if not 0 < hours <= LONGEST_HOURS:
+        raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
+    known = accounts(study.store)
+    for rater in raters:
+        if rater in RESERVED_RATERS:
+            raise InputError(f"{rater!r} stands for a group or a baseline in results")
+        if rater and not RATER_CODE.fullmatch(rater):
+            raise InputError(
+                f"{rater!r} is no rater code: 1 to 64 letters, digits, dots, hyphens or underscores"
+            )
+        if rater in known:
+            raise InputError(f"{rater!r} has an account, and needs no link")
+    made = []
+    with study.store.write() as connection:
+        for rater in raters:
+            invite = secrets.token_hex(8)
+            _note(connection, invite, rater, "made")
+            made.append((invite, rater))
+    return [
+        Invite(rater, _invite_token(study.store, invite, rater, hours)) for invite, rater in made
+    ]
+
+
+def revoke_invites(study: Study, rater: str) -> int:
+    """Revoke every invite of a rater, "" being those from Prolific; returns how many."""
+    of_rater = sa.select(invite_events).where(invite_events.c.rater_id == rater)
+    with study.store.write() as connection:
+        kinds = {
+            row.invite_id: row.kind
+            for row in connection.execute(of_rater.order_by(invite_events.c.event_id))
+        }
+        open_ones = [invite for invite, kind in kinds.items() if kind == "made"]
+        for invite in open_ones:
+            _note(connection, invite, rater, "revoked")
+    return len(open_ones)
+
+
+def _invite_token(store: Store, invite: str, rater: str, hours: float) -> str:
+    return make_token(store, _INVITE, {"invite": invite, "rater": rater}, hours * 60)
+
+
+def _note(connection: sa.Connection, invite: str, rater: str, kind: str) -> None:
+    event: dict[str, Any] = {"invite_id": invite, "rater_id": rater, "kind": kind}
+    connection.execute(sa.insert(invite_events).values(event | {"created_at": utc_now()}))

@@ -1,0 +1,64 @@
+"""How a study's lead and its experts come in: by a link that works once, or by their account.
+
+Both give a login: a signed token that the browser keeps for one window and hands back on a reload.
+Neither the link nor the login opens anything that an annotator's rater code or invite could open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from dataclasses import dataclass
+
+from evenhand.errors import InputError
+from evenhand.study.access.accounts import Role, make_token, read_login, read_token, sign_in
+from evenhand.study.desk.oversight import use_once
+from evenhand.study.store.store import Store
+
+__all__ = ["LINK_PARAMETER", "Visitor", "log_in", "new_link_token", "open_link", "visitor"]
+
+LINK_PARAMETER = "lead"
+"""Where in the app's address a link's token stands."""
+LINK_MINUTES = 60.0
+LOGIN_MINUTES = 8 * 60.0
+
+_LINK = "lead-link"
+_BY_LINK = "lead-by-link"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who is there. `name` stands with everything that they decide."""
+
+    name: str
+    role: Role
+
+
+def new_link_token(store: Store) -> str:
+    """What makes a link to the lead's pages: good for an hour and for one use."""
+    return make_token(store, _LINK, {"nonce": secrets.token_hex(8)}, LINK_MINUTES)
+
+
+def open_link(store: Store, token: str) -> str:
+    """The login that a link gives. Raises InputError where it is none, is over, or was used."""
+    claims = read_token(store, _LINK, token)
+    if not use_once(store, claims["nonce"]):
+        raise InputError("this link was used already; ask for a new one")
+    return make_token(store, _BY_LINK, {}, LOGIN_MINUTES)
+
+
+def log_in(store: Store, name: str, password: str) -> str:
+    """The login of an account. Raises InputError where name or password is wrong."""
+    return sign_in(store, name, password, LOGIN_MINUTES)
+
+
+def visitor(store: Store, login: str) -> Visitor:
+    """Whose login it is. Raises InputError where it is none, is over, or its account has ended."""
+    with contextlib.suppress(InputError):
+        read_token(store, _BY_LINK, login)
+        return Visitor("lead", "lead")
+    try:
+        account = read_login(store, login)
+    except InputError:
+        raise InputError("this login is not valid or is over; log in again") from None
+    return Visitor(account.name, account.role)

@@ -1,0 +1,201 @@
+"""What raters send - answers and flags - and how the store takes it: appended, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand.rubrics import Rubric
+from evenhand.study.desk.claims import Changes, Claim
+from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.remarks import add_remark
+from evenhand.study.store.schema import attention_labels, labels, remarks
+from evenhand.study.store.store import Store
+
+__all__ = [
+    "CONFIDENCE_LEVELS",
+    "FLAG_REASONS",
+    "SKIP_REASONS",
+    "Answer",
+    "Flag",
+    "Given",
+    "Receipt",
+    "add_answer",
+    "given_answers",
+    "is_possible",
+    "is_stored",
+    "take_answer",
+    "take_flag",
+]
+
+SKIP_REASONS = (
+    "skipped_undecidable",
+    "skipped_broken_text",
+    "skipped_language",
+    "skipped_distressing",
+    "skipped_other",
+)
+"""What `unscored_reason` says of a unit that a person passed over."""
+FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
+CONFIDENCE_LEVELS = (1, 2, 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A label (`option_key`, as it was shown) or the reason why there is none (`skip_reason`)."""
+
+    submit_id: str
+    task_id: str
+    option_key: str = ""
+    skip_reason: str = ""
+    seconds: float | None = None
+    edit: bool = False
+    confidence: int | None = None
+    rationale: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """A word to whoever runs the study about a unit; it is no label."""
+
+    submit_id: str
+    task_id: str
+    reason: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of what was sent: stored, duplicate, already_labelled or unknown_task."""
+
+    status: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """The present answer to a task, as it was shown."""
+
+    option_key: str = ""
+    skip_reason: str = ""
+    confidence: int | None = None
+    rationale: str = ""
+
+
+def take_answer(
+    store: Store, changes: Changes, claim: Any, answer: Answer, rubric: Rubric
+) -> Receipt:
+    """Append an answer to the task of this claim (a row of the claims)."""
+    if not is_possible(answer, rubric):
+        return Receipt("unknown_task")
+    table = attention_labels if has_known_answer(claim.unit_id) else labels
+    if claim.state == "labelled":
+        if is_stored(changes.connection, table, claim.rater_id, answer.submit_id):
+            return Receipt("duplicate")
+        if not answer.edit:
+            return Receipt("already_labelled")
+    if not add_answer(store, changes.connection, table, claim, answer, rubric):
+        return Receipt("unknown_task")  # another task's submit id: a client gone wrong
+    if claim.state != "labelled":
+        changes.mark(claim.task_id, state="labelled")
+    return Receipt("stored")
+
+
+def is_possible(answer: Answer, rubric: Rubric) -> bool:
+    """Whether it is one of the rubric's options or a reason to skip, and not both."""
+    return (
+        bool(answer.option_key) != bool(answer.skip_reason)
+        and answer.option_key in ("", *rubric.categories)
+        and answer.skip_reason in ("", *SKIP_REASONS)
+    )
+
+
+def is_stored(connection: sa.Connection, table: sa.Table, rater_id: str, submit_id: str) -> bool:
+    """Whether this answer of the rater's has arrived before."""
+    known = sa.select(table.c.event_id).where(
+        table.c.submit_id == submit_id, table.c.rater_id == rater_id
+    )
+    return connection.execute(known).first() is not None
+
+
+def add_answer(
+    store: Store,
+    connection: sa.Connection,
+    table: sa.Table,
+    claim: Any,
+    answer: Answer,
+    rubric: Rubric,
+) -> bool:
+    """Append an answer and what was said with it; False where its submit id is taken."""
+    event = _subject_of(claim, answer.submit_id) | {
+        "rater_kind": "human",
+        "label": _turned(rubric, claim.order, answer.option_key),
+        "unscored_reason": answer.skip_reason,
+        "seconds": answer.seconds,
+    }
+    if not store.add_label(connection, event, table):
+        return False
+    if answer.confidence is not None or answer.rationale:
+        said = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
+        add_remark(connection, _subject_of(claim, answer.submit_id) | said)
+    return True
+
+
+def take_flag(connection: sa.Connection, claim: Any, flag: Flag) -> Receipt:
+    """Append a flag on the unit of this claim."""
+    if flag.reason not in FLAG_REASONS:
+        return Receipt("unknown_task")
+    said = {"kind": "flag", "reason": flag.reason, "text": flag.text}
+    new = add_remark(connection, _subject_of(claim, flag.submit_id) | said)
+    return Receipt("stored" if new else "duplicate")
+
+
+def given_answers(
+    connection: sa.Connection, rater_id: str, shown: Sequence[Claim], rubrics: Mapping[str, Rubric]
+) -> dict[str, Given]:
+    """The present answers to these tasks of one rater, by task id."""
+    latest: dict[tuple[str, str, int], Any] = {}
+    for table in (labels, attention_labels):
+        query = (
+            sa.select(table, remarks.c.confidence, remarks.c.text)
+            .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
+            .where(
+                table.c.rater_id == rater_id,
+                table.c.unit_id.in_({claim.unit_id for claim in shown}),
+            )
+            .order_by(table.c.event_id)
+        )
+        for row in connection.execute(query):
+            latest[row.unit_id, row.rubric, row.draw] = row
+    given = {}
+    for claim in shown:
+        found = latest.get((*claim.key, claim.draw))
+        if found is not None:
+            given[claim.task_id] = Given(
+                _turned(rubrics[claim.rubric], claim.order, found.label),
+                found.unscored_reason,
+                found.confidence,
+                found.text or "",
+            )
+    return given
+
+
+def _turned(rubric: Rubric, order: str, key: str) -> str:
+    """An option's key from the order shown to the pair's own, or back."""
+    return rubric.swap(key) if key and order == "ba" else key
+
+
+def _subject_of(claim: Any, submit_id: str) -> dict[str, Any]:
+    return {
+        "submit_id": submit_id,
+        "unit_id": claim.unit_id,
+        "rubric": claim.rubric,
+        "rater_id": claim.rater_id,
+        "order": claim.order,
+        "draw": claim.draw,
+        "rubric_hash": claim.rubric_hash,
+        "created_at": utc_now(),
+    }

@@ -1,0 +1,104 @@
+"""Attention checks: units with a known answer, dealt among the real ones, answers kept apart.
+
+On the page nothing tells a check from another unit: it has an opaque task id, counts in the
+progress, and stands in the list of earlier answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from evenhand.study.desk.known_units import KnownUnits
+from evenhand.study.desk.places import Place, Screen
+from evenhand.study.seeding import digest, drawn
+from evenhand.study.store.schema import attention_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study.workspace import Study
+
+__all__ = ["ATTENTION_COLUMNS", "Checks", "attention_results"]
+
+ATTENTION_COLUMNS = (
+    "rater_id",
+    "check_id",
+    "rubric",
+    "expected",
+    "given",
+    "passed",
+    "created_at",
+)
+
+
+class Checks(KnownUnits):
+    """The study's checks, and where they come for whom: fixed by the study's seed."""
+
+    def __init__(self, study: Study) -> None:
+        settings = study.config.attention
+        super().__init__(study, settings.file if settings else "", "check")
+        self._every = settings.every if settings else 1
+        self._seed = study.config.seed
+
+    def left(self, rater_id: str, had: Container[tuple[str, str]]) -> list[Screen]:
+        """The checks of which this rater has not had the places `had`, in the rater's order."""
+        return sorted(
+            (screen for screen in self.screens if screen[0].key not in had),
+            key=lambda screen: digest(self._seed, "check", rater_id, *screen[0].key),
+        )
+
+    def due_after(self, rater_id: str, number: int) -> int:
+        """After how many answers to real units the rater's check of this number comes, from 0 on:
+        once in every stretch, at a place of its own.
+        """
+        within = drawn(self._seed, self._every, "check", rater_id, str(number))
+        return number * self._every + 1 + within
+
+    def order(self, rater_id: str, place: Place) -> str:
+        """Which side comes first, where there are two."""
+        if place.rubric.unit == "response":
+            return ""
+        return ("ab", "ba")[drawn(self._seed, 2, "order", rater_id, place.unit_id)]
+
+
+def attention_results(study: Study) -> pd.DataFrame:
+    """What every rater answered to every check: `rater_id, check_id, rubric, expected, given,
+    passed, created_at`; one row per rater, check and rubric, in the order of the answers.
+
+    The latest answer counts. `expected` is what the study's file accepts now ("4 or 5"), `given` in
+    the same orientation of the sides, or empty where the check was skipped, which is not passing.
+    """
+    import pandas as pd
+
+    checks = Checks(study)
+    key = ("rater_id", "unit_id", "rubric")
+    last = sa.select(sa.func.max(attention_labels.c.event_id)).group_by(
+        *(attention_labels.c[name] for name in key)
+    )
+    query = (
+        sa.select(attention_labels)
+        .where(attention_labels.c.event_id.in_(last))
+        .order_by(attention_labels.c.event_id)
+    )
+    with study.store.read() as connection:
+        answers = connection.execute(query).all()
+    rows = []
+    for answer in answers:
+        place = (answer.unit_id, answer.rubric)
+        accepted = checks.accepted(place) if place in checks else ()
+        if accepted:
+            rows.append(
+                {
+                    "rater_id": answer.rater_id,
+                    "check_id": answer.unit_id.partition(":")[2],
+                    "rubric": answer.rubric,
+                    "expected": " or ".join(accepted),
+                    "given": answer.label,
+                    "passed": answer.label in accepted,
+                    "created_at": answer.created_at,
+                }
+            )
+    return pd.DataFrame(rows, columns=list(ATTENTION_COLUMNS)).astype({"passed": bool})

@@ -1,0 +1,111 @@
+"""The design of the annotators' sessions, fixed by the study's seed: what, in which order, how.
+
+The sample is dealt out block by block, so that its first pairs reach their full number of raters
+early. Within a block every rater has an order of their own, so that no unit is always the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+
+from evenhand.rubrics import Rubric
+from evenhand.study import seeding
+from evenhand.study.desk.attention import Checks
+from evenhand.study.desk.places import Place, Screen, rubrics_by_screen
+from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.workspace import Study
+
+__all__ = ["SessionDesign"]
+
+
+class SessionDesign:
+    """What follows from the study's settings, its sample and its seed."""
+
+    def __init__(self, study: Study) -> None:
+        self.seed = study.config.seed
+        self.settings = study.config.annotation
+        by_pair = _units_by_pair(study, set(self.settings.subjects))
+        rubrics = study.labelled_rubrics()
+        self._stages = list(_stages(by_pair, rubrics, self.settings.pairs_per_block, self.whole))
+        self.places = {
+            place.key: place for stage in self._stages for screen in stage for place in screen
+        }
+        self.checks = Checks(study)
+        self._keys = [{place.key for screen in stage for place in screen} for stage in self._stages]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rubrics of a unit stand on one screen."""
+        return self.settings.screen == "all"
+
+    def screens(self, rater_id: str, free: Set[tuple[str, str]]) -> Iterator[Screen]:
+        """The places among `free`, screen by screen in this rater's order.
+
+        Within a stage of a block the subjects mix, so that nobody rates one subject in a row.
+        """
+        for stage, keys in zip(self._stages, self._keys, strict=True):
+            if keys.isdisjoint(free):
+                continue  # most stages of most raters: they are not even put in order
+            for screen in sorted(
+                stage, key=lambda screen: self.digest("place", rater_id, screen[0].unit_id)
+            ):
+                places = tuple(place for place in screen if place.key in free)
+                if places:
+                    yield places
+
+    def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
+        """Which side comes first for this rater: "ab" or "ba".
+
+        `shown` counts by (subject, order) what the rater has had. The order that was rarer with
+        this subject is taken, then the one that was rarer with all, then one drawn by the seed:
+        per rater and subject the two differ by one at most.
+        """
+        subject = parse_unit_id(unit_id)[1]
+        lead = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
+        if lead == 0:
+            lead = sum(n if order == "ab" else -n for (_, order), n in shown.items())
+        if lead == 0:
+            lead = 1 if int(self.digest("order", rater_id, unit_id)[:8], 16) % 2 else -1
+        return "ba" if lead > 0 else "ab"
+
+    def planned_repeats(self, answers: int) -> int:
+        """How many of so many answers of one rater are asked for again.
+
+        Fewer where the answers are so few that no repeat could keep its distance.
+        """
+        share = int(self.settings.repeat_share * answers + 1e-9)
+        return max(0, min(share, answers - self.settings.repeat_gap))
+
+    def task_id(self, rater_id: str, place: Place, draw: int) -> str:
+        """Opaque: it says nothing about the unit."""
+        return self.digest("task", rater_id, *place.key, place.rubric.hash, str(draw))[:24]
+
+    def digest(self, *parts: str) -> str:
+        return seeding.digest(self.seed, *parts)
+
+
+def _units_by_pair(study: Study, subjects: set[str]) -> dict[str, list[str]]:
+    """Per sampled pair, in order, the units of the subjects whose responses people label."""
+    by_pair: dict[str, list[str]] = {}
+    units = study.units("sample")
+    for unit, pair, subject in zip(
+        units["unit_id"], units["cluster_id"], units["subject"], strict=True
+    ):
+        if subject and (not subjects or subject in subjects):
+            by_pair.setdefault(pair, []).append(unit)
+    return by_pair
+
+
+def _stages(
+    by_pair: Mapping[str, list[str]], rubrics: list[Rubric], size: int, whole: bool
+) -> Iterator[list[Screen]]:
+    """Block by block; within a block rubric by rubric, or kind of unit by kind of unit."""
+    pairs = list(by_pair)
+    for start in range(0, len(pairs), size):
+        block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
+        for asked in rubrics_by_screen(rubrics, whole):
+            yield [
+                tuple(Place(unit, rubric) for rubric in asked)
+                for unit in block
+                if (parse_unit_id(unit)[2] == "") == (asked[0].unit == "pair")
+            ]

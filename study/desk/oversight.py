@@ -1,0 +1,169 @@
+"""What the study's lead decides while people label: to pause, to exclude a rater, to readmit one.
+
+Decisions are events, each with who took it and why; the latest counts. An exclusion deletes
+nothing: the labels stay, their places go to other raters, and the analysis shows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import claims, lead_events
+from evenhand.study.store.store import Store, rater_kinds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "DECISION_COLUMNS",
+    "Exclusion",
+    "Oversight",
+    "decisions_table",
+    "exclude",
+    "oversight",
+    "pause",
+    "readmit",
+    "resume",
+    "use_once",
+]
+
+DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
+_USED = "used"
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Why a rater's labels stay out of the main figures, who said so, and when."""
+
+    reason: str
+    done_by: str
+    created_at: str
+
+
+@dataclass(frozen=True)
+class Oversight:
+    """What is decided at present. `seen` is the last event that it rests on."""
+
+    paused: bool = False
+    exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
+    readmitted: frozenset[str] = frozenset()
+    """Raters whose exclusion was taken back, and stands taken back."""
+    seen: int = 0
+
+    def ended(self, rater_id: str) -> str:
+        """Why a rater gets no further task: "excluded", "paused", or "" where they do."""
+        if rater_id in self.exclusions:
+            return "excluded"
+        return "paused" if self.paused else ""
+
+    def renewed(self, connection: sa.Connection) -> Oversight:
+        """The same with what has been decided since; itself where nothing has."""
+        paused, exclusions, seen = self.paused, dict(self.exclusions), self.seen
+        readmitted = set(self.readmitted)
+        since = sa.select(lead_events).where(lead_events.c.event_id > self.seen)
+        for event in connection.execute(since.order_by(lead_events.c.event_id)):
+            seen = event.event_id
+            if event.kind in ("pause", "resume"):
+                paused = event.kind == "pause"
+            elif event.kind == "exclude":
+                exclusions[event.rater_id] = Exclusion(
+                    event.reason, event.done_by, event.created_at
+                )
+                readmitted.discard(event.rater_id)
+            elif event.kind == "readmit":
+                exclusions.pop(event.rater_id, None)
+                readmitted.add(event.rater_id)
+        if seen == self.seen:
+            return self
+        return Oversight(paused, exclusions, frozenset(readmitted), seen)
+
+
+def oversight(store: Store) -> Oversight:
+    """What is decided at present."""
+    with store.read() as connection:
+        return Oversight().renewed(connection)
+
+
+def pause(store: Store, reason: str = "", done_by: str = "") -> None:
+    """Hand out no further task until `resume`; what is sent in is still taken."""
+    _decide(store, "pause", reason=reason, done_by=done_by, wanted=not oversight(store).paused)
+
+
+def resume(store: Store, reason: str = "", done_by: str = "") -> None:
+    """Hand out tasks again."""
+    _decide(store, "resume", reason=reason, done_by=done_by, wanted=oversight(store).paused)
+
+
+def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
+    """Declare that a person's labels stay out of the main figures; they get no further task.
+
+    Raises InputError where the reason is empty, or nobody of this name has begun to label.
+    """
+    reason = reason.strip()
+    if not reason:
+        raise InputError("an exclusion needs a reason: it stands in the report")
+    with store.read() as connection:
+        given_work = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
+        kind = rater_kinds(connection).get(rater_id)
+        known = kind == "human" or (kind is None and connection.execute(given_work).first())
+    if not known:
+        raise InputError(f"no person {rater_id!r} has labelled in this study")
+    already = oversight(store).exclusions.get(rater_id)
+    same = already is not None and already.reason == reason
+    _decide(store, "exclude", rater_id, reason, done_by, wanted=not same)
+
+
+def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None:
+    """Take an exclusion back. Raises InputError where there is none, or no reason is given."""
+    reason = reason.strip()
+    if not reason:
+        raise InputError("say why the rater is readmitted")
+    if rater_id not in oversight(store).exclusions:
+        raise InputError(f"rater {rater_id!r} is not excluded")
+    _decide(store, "readmit", rater_id, reason, done_by)
+
+
+def use_once(store: Store, nonce: str) -> bool:
+    """Whether this is the first use of something that may be used once; notes the use."""
+    used = sa.select(lead_events.c.event_id).where(
+        lead_events.c.kind == _USED, lead_events.c.reason == nonce
+    )
+    with store.write() as connection:
+        if connection.execute(used).first():
+            return False
+        event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
+        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
+    return True
+
+
+def decisions_table(store: Store) -> pd.DataFrame:
+    """Every decision in the order in which it was taken."""
+    import pandas as pd
+
+    query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
+    query = query.where(lead_events.c.kind != _USED).order_by(lead_events.c.event_id)
+    with store.read() as connection:
+        rows = [dict(row._mapping) for row in connection.execute(query)]
+    return pd.DataFrame(rows, columns=list(DECISION_COLUMNS))
+
+
+def _decide(
+    store: Store,
+    kind: str,
+    rater_id: str = "",
+    reason: str = "",
+    done_by: str = "",
+    *,
+    wanted: bool = True,
+) -> None:
+    if not wanted:
+        return  # it is so already
+    event = {"kind": kind, "rater_id": rater_id, "reason": reason.strip(), "done_by": done_by}
+    with store.write() as connection:
+        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))

@@ -1,0 +1,1 @@
+"""What the study's lead does: adjudication, progress, people, importing ratings."""

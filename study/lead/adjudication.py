@@ -1,0 +1,228 @@
+"""Disagreements among people, and an adjudicator's decision on each.
+
+A decision is a rating of the kind `adjudicator`: appended like any label, never counted as a
+person's, and compared with everyone by the analysis.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from evenhand.errors import InputError
+from evenhand.rubrics import Rubric
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.people import people_labels
+from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.remarks import add_remark
+from evenhand.study.store.schema import labels
+from evenhand.study.tables.ratings import FIRST_ROW, RATER_CODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pandas as pd
+
+    from evenhand.study.workspace import Study
+
+__all__ = [
+    "DECISION_FILE_COLUMNS",
+    "Disagreement",
+    "Rule",
+    "adjudicator_id",
+    "decide",
+    "disagree",
+    "disagreements",
+    "import_decisions",
+    "queue_table",
+]
+
+Rule = Literal["any", "no_majority", "distance_2"]
+DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A unit that people do not agree on. `labels` bear no names, and their order says nothing."""
+
+    unit_id: str
+    rubric: str
+    labels: tuple[str, ...]
+    reasons: tuple[str, ...]
+    """What raters wrote beside their labels, in an order of its own."""
+
+
+def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
+    """Whether labels of several people on one unit call for an adjudicator.
+
+    "any": they are not all the same. "no_majority": no category has more than half of them.
+    "distance_2": two of them lie two or more steps apart on an ordered scale; where the scale has
+    no order, as "any".
+    """
+    if len(set(given)) < 2:
+        return False
+    if rule == "no_majority":
+        return max(given.count(label) for label in set(given)) * 2 <= len(given)
+    if rule == "distance_2" and rubric.level != "nominal":
+        places = [rubric.categories.index(label) for label in given]
+        return max(places) - min(places) >= 2
+    return True
+
+
+def disagreements(study: Study, rule: Rule = "no_majority") -> list[Disagreement]:
+    """What is to be adjudicated, in the order of labelling; decided units have left the queue.
+
+    Labels of excluded raters, hidden repeats and labels under an edited text do not count.
+    """
+    if rule not in get_args(Rule):
+        raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
+    given: dict[tuple[str, str], list[str]] = {}
+    decided = set()
+    excluded = set(oversight(study.store).exclusions)
+    for row in people_labels(study).to_dict("records"):
+        key = (row["unit_id"], row["rubric"])
+        if row["rater_kind"] == "adjudicator":
+            decided.add(key)
+        elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
+            given.setdefault(key, []).append(row["label"])
+    reasons = _reasons(study, excluded)
+    place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
+    found = [
+        Disagreement(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
+        for key, labels in given.items()
+        if key not in decided and disagree(labels, study.rubrics[key[1]], rule)
+    ]
+    return sorted(found, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
+
+
+def queue_table(found: Sequence[Disagreement]) -> pd.DataFrame:
+    """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
+    import pandas as pd
+
+    rows = [
+        {
+            "unit_id": each.unit_id,
+            "rubric": each.rubric,
+            "labels": " ".join(each.labels),
+            "label": "",
+            "reason": "",
+        }
+        for each in found
+    ]
+    return pd.DataFrame(rows, columns=["unit_id", "rubric", "labels", "label", "reason"])
+
+
+def adjudicator_id(name: str) -> str:
+    """The rater id of an adjudicator. No rater's code holds a colon, so it can be nobody else's.
+
+    >>> adjudicator_id("chair")
+    'adjudicator:chair'
+    """
+    return f"adjudicator:{name}"
+
+
+def decide(study: Study, name: str, unit_id: str, rubric: str, label: str, reason: str) -> None:
+    """Append the decision of the adjudicator `name`; it is on disk when this returns.
+
+    Another decision on the same unit is added, and the latest counts. Raises InputError where the
+    unit or the label is none of the rubric's, or the reason is empty.
+    """
+    _append(study, name, [_checked(study, unit_id, rubric, label, reason)])
+
+
+def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
+    """Append decisions from a filled-in queue, all or none; (decided, rows left without a label).
+
+    Raises InputError naming the first row that does not hold together, and where the name is none.
+    """
+    if not RATER_CODE.fullmatch(name):
+        raise InputError(
+            f"{name!r} is no adjudicator's name: 1 to 64 letters, digits, dots, hyphens or "
+            "underscores"
+        )
+    for column in DECISION_FILE_COLUMNS:
+        if column not in table:
+            raise InputError(
+                f"{source}: the column {column!r} is missing; a queue is written by "
+                "`evenhand adjudicate DIR --out FILE`"
+            )
+    rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
+    filled: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for number, row in rows:
+        if row["label"]:
+            try:
+                decision = _checked(study, *(row[column] for column in DECISION_FILE_COLUMNS))
+                key = (decision["unit_id"], decision["rubric"])
+                if key in filled:
+                    raise InputError("a row further up decides the same unit; keep one of the two")
+            except InputError as error:
+                raise InputError(f"{source}, row {number}: {error}") from None
+            filled[key] = decision
+    _append(study, name, filled.values())
+    return len(filled), len(rows) - len(filled)
+
+
+def _checked(
+    study: Study, unit_id: str, rubric_name: str, label: str, reason: str
+) -> dict[str, Any]:
+    rubric = study.rubrics.get(rubric_name)
+    if rubric is None:
+        raise InputError(f"the study has no rubric {rubric_name!r}")
+    if label not in rubric.categories:
+        raise InputError(f"label {label!r} is none of {', '.join(rubric.categories)}")
+    if not reason.strip():
+        raise InputError("a decision needs a reason")
+    if unit_id not in set(study.rubric_units(rubric, "all")):
+        raise InputError(f"the study has no {rubric.unit} unit {unit_id!r}")
+    return {
+        "unit_id": unit_id,
+        "rubric": rubric.name,
+        "rubric_hash": rubric.hash,
+        "label": label,
+        "reason": reason.strip(),
+    }
+
+
+def _append(study: Study, name: str, decisions: Iterable[Mapping[str, Any]]) -> None:
+    with study.store.write() as connection:
+        for each in decisions:
+            common = {
+                "submit_id": f"decision-{uuid.uuid4().hex}",
+                "unit_id": each["unit_id"],
+                "rubric": each["rubric"],
+                "rater_id": adjudicator_id(name),
+                "order": "",
+                "draw": 0,
+                "rubric_hash": each["rubric_hash"],
+                "created_at": utc_now(),
+            }
+            event = common | {"rater_kind": "adjudicator", "label": each["label"]}
+            connection.execute(conflict_free_insert(connection, labels).values(event))
+            add_remark(connection, common | {"kind": "answer", "text": each["reason"]})
+
+
+def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
+    """What people wrote beside their labels, by unit and rubric: the latest word of each."""
+    from evenhand.study.store.remarks import remarks_table
+
+    said = remarks_table(study.store)
+    said = said[
+        (said["kind"] == "answer") & (said["text"] != "") & ~said["rater_id"].isin(excluded)
+    ]
+    said = said.drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
+    found: dict[tuple[str, str], list[str]] = {}
+    for unit, rubric, text in zip(said["unit_id"], said["rubric"], said["text"], strict=True):
+        found.setdefault((unit, rubric), []).append(text)
+    return found
+
+
+def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
+    """In an order that neither tells who said what nor changes while somebody looks."""
+
+    def place(at: int) -> str:
+        return hashlib.sha256("\x1f".join([*key, texts[at], str(at)]).encode()).hexdigest()
+
+    return tuple(texts[at] for at in sorted(range(len(texts)), key=place))

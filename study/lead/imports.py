@@ -1,0 +1,169 @@
+"""Ratings that come from elsewhere: checked against the study, then appended like any other."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.desk.claims import last_version
+from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import claims, grades, labels
+from evenhand.study.store.store import rater_kinds
+from evenhand.study.tables.ratings import FIRST_ROW, RATINGS_COLUMNS, row_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study.workspace import Study
+
+__all__ = ["import_ratings"]
+
+
+def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[int, int]:
+    """Append a checked `ratings` table to the study; returns (new rows, rows already there).
+
+    All rows go in or none. Raises InputError naming the first row that speaks of a unit, rubric or
+    category that the study does not have, or that has neither a label nor a reason; a model's row
+    may have `p_positive` alone.
+    """
+    ratings = _with_hash(study, _with_rubric(study, ratings, source))
+    _check(study, ratings, source)
+    with study.store.write() as connection:
+        _check_kinds(connection, ratings, source)
+        known = _fingerprints(study.ratings_in(connection))
+        new = [row for row in _events(ratings) if (row["rater_id"], _fingerprint(row)) not in known]
+        human = [row for row in new if row["rater_kind"] != "model"]
+        model = [row for row in new if row["rater_kind"] == "model"]
+        if human:
+            insert = conflict_free_insert(connection, labels).on_conflict_do_nothing()
+            connection.execute(insert, [row | {"submit_id": _new_id()} for row in human])
+        _take_places(connection, [row for row in human if row["rater_kind"] == "human"])
+        if model:
+            provenance = {"imported_from": source}
+            connection.execute(
+                sa.insert(grades), [row | {"provenance": provenance} for row in model]
+            )
+    return len(new), len(ratings) - len(new)
+
+
+def _take_places(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
+    """Units that people labelled elsewhere want so many raters fewer at the desk."""
+    taken = {
+        (row["rater_id"], row["unit_id"], row["rubric"], row["rubric_hash"], row["draw"]): {
+            "task_id": _new_id(),
+            "rater_id": row["rater_id"],
+            "unit_id": row["unit_id"],
+            "rubric": row["rubric"],
+            "rubric_hash": row["rubric_hash"],
+            "order": row["order"],
+            "draw": row["draw"],
+            "claimed_at": row["created_at"],
+            "state": "labelled",
+        }
+        for row in rows
+    }
+    if taken:
+        version = last_version(connection)
+        numbered = [row | {"version": version + n} for n, row in enumerate(taken.values(), 1)]
+        insert = conflict_free_insert(connection, claims)
+        insert = insert.on_conflict_do_update(
+            index_elements=["rater_id", "unit_id", "rubric", "rubric_hash", "draw"],
+            set_={"state": "labelled", "version": insert.excluded.version},
+        )
+        connection.execute(insert, numbered)
+
+
+def _check_kinds(connection: sa.Connection, ratings: pd.DataFrame, source: str) -> None:
+    """A rater who is in the study already must be of the same kind there."""
+    known = rater_kinds(connection)
+    raters = ratings.drop_duplicates("rater_id")
+    rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
+    for row, rater, kind in rows:
+        if known.get(rater, kind) != kind:
+            raise InputError(
+                f"{source}, row {row}: rater {rater!r} is {kind} here and {known[rater]} in the "
+                "study; give the two raters different ids"
+            )
+
+
+def _with_hash(study: Study, ratings: pd.DataFrame) -> pd.DataFrame:
+    """Ratings that name no text were given under the study's present one: that is what importing
+    them says. Without a hash they would be pooled with whatever text comes later.
+    """
+    present = ratings["rubric"].map({name: r.hash for name, r in study.rubrics.items()}).fillna("")
+    given = ratings["rubric_hash"]
+    return ratings.assign(rubric_hash=given.where(given != "", present))
+
+
+def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFrame:
+    empty = ratings["rubric"] == ""
+    if not empty.any():
+        return ratings
+    if len(study.rubrics) > 1:
+        row = row_number(ratings, int(empty.to_numpy().argmax()))
+        raise InputError(
+            f"{source}, row {row}: the rubric is empty and the study has several "
+            f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
+        )
+    return ratings.assign(rubric=next(iter(study.rubrics)))
+
+
+def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
+    units = {name: set(study.rubric_units(r, "all")) for name, r in study.rubrics.items()}
+    rows = zip(ratings.index + FIRST_ROW, ratings.to_dict("records"), strict=True)
+    for row, record in rows:
+        where = f"{source}, row {row}"
+        rubric = study.rubrics.get(record["rubric"])
+        if rubric is None:
+            raise InputError(
+                f"{where}: the study has no rubric {record['rubric']!r}; it has "
+                + ", ".join(study.rubrics)
+            )
+        if record["unit_id"] not in units[rubric.name]:
+            raise InputError(
+                f"{where}: the study has no {rubric.unit} unit {record['unit_id']!r} with a "
+                "response; `evenhand export --units` lists the units"
+            )
+        if record["label"] and record["label"] not in rubric.categories:
+            raise InputError(
+                f"{where}: label {record['label']!r} is none of {', '.join(rubric.categories)}"
+            )
+        by_model = record["rater_kind"] == "model"
+        if record["label"] or record["unscored_reason"] or (by_model and record["p_positive"] >= 0):
+            continue
+        probability = ", nor a p_positive" if by_model else ""
+        raise InputError(
+            f"{where}: neither a label nor an unscored_reason{probability}; give one of them"
+        )
+
+
+def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:
+    now = utc_now()
+    events = []
+    for record in ratings[list(RATINGS_COLUMNS)].to_dict("records"):
+        event: dict[str, Any] = {str(key): value for key, value in record.items()}
+        for column in ("p_positive", "seconds"):
+            event[column] = None if event[column] != event[column] else event[column]
+        event["probabilities"] = json.loads(event["probabilities"] or "null")
+        event["created_at"] = event["created_at"] or now
+        events.append(event)
+    return events
+
+
+def _fingerprints(ratings: pd.DataFrame) -> set[tuple[str, str]]:
+    return {(row["rater_id"], _fingerprint(row)) for row in _events(ratings)}
+
+
+def _fingerprint(row: dict[str, Any]) -> str:
+    """Equal for rows that say the same; when it was said does not count."""
+    said = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
+    return json.dumps(said, sort_keys=True)
+
+
+def _new_id() -> str:
+    return f"import-{uuid.uuid4().hex}"

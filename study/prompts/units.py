@@ -1,0 +1,121 @@
+"""Units: what is labelled. A pair's two responses by one subject, or one of the responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from evenhand.study.prompts.pairs import sides_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.rubrics import Rubric
+
+__all__ = ["has_known_answer", "parse_unit_id", "presented_values", "unit_id", "units_table"]
+
+
+def unit_id(pair_id: str, subject: str, side: str = "") -> str:
+    """The id of a unit; readable, so that an exported table explains itself.
+
+    >>> unit_id("p0001", "model-x"), unit_id("p0001", "model-x", "b")
+    ('p0001|model-x', 'p0001|model-x|b')
+    """
+    return "|".join([pair_id, subject, side] if side else [pair_id, subject])
+
+
+def parse_unit_id(text: str) -> tuple[str, str, str]:
+    """(pair_id, subject, side) of a unit id; side is "" for a pair.
+
+    >>> parse_unit_id("p0001|model-x|b")
+    ('p0001', 'model-x', 'b')
+    """
+    pair_id, _, rest = text.partition("|")
+    subject, _, side = rest.partition("|")
+    return pair_id, subject, side
+
+
+def has_known_answer(unit_id: str) -> bool:
+    """Whether this is a unit for practice or attention, not one of the study's own.
+
+    >>> has_known_answer("check:read-on"), has_known_answer("p0001|model-x")
+    (True, False)
+    """
+    return "|" not in unit_id
+
+
+def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
+    """The `units` table: for every pair and subject one pair unit and two response units, or the
+    one response unit where prompts are not paired.
+
+    `answered` has the columns `pair_id, subject`, one row per pair that the subject answered. A
+    response unit also carries `prompt`, `stance` and `group` of its own side, where the pairs file
+    has them. Pairs that nobody has answered stand there once, without a subject.
+    """
+    import pandas as pd
+
+    cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
+    subjects: dict[str, list[str]] = {}
+    for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
+        subjects.setdefault(pair, []).append(subject)
+    sides = sides_of(pairs)
+    kinds = ("", *sides) if len(sides) == 2 else sides
+    rows = []
+    for pair, row in zip(cells.index, cells.to_dict("records"), strict=True):
+        for subject in sorted(subjects.get(pair, [])):
+            rows += [_unit(pair, subject, side, row) for side in kinds]
+        if pair not in subjects:
+            rows.append(_unit(pair, "", "", row))
+    return pd.DataFrame(rows).fillna("")
+
+
+def presented_values(
+    rubric: Rubric,
+    unit: tuple[str, str, str],
+    order: str,
+    cells: Mapping[str, str],
+    texts: Mapping[str, str],
+) -> dict[str, str]:
+    """The rubric's template variables for one unit, in the order in which it is shown.
+
+    With order "ba" everything that belongs to a side changes places, so that what a rater sees as A
+    is the pair's b.
+    """
+    _, _, side = unit
+    if side:
+        values = dict(cells) | _own_side(cells, side) | {"response": texts[side]}
+        return {name: values[name] for name in rubric.variables if name in values}
+    values = dict(cells) | {"response_a": texts["a"], "response_b": texts["b"]}
+    if order == "ba":
+        values = {name: values.get(_other_side(name), cell) for name, cell in values.items()}
+    return {name: values[name] for name in rubric.variables if name in values}
+
+
+def _unit(pair: str, subject: str, side: str, row: Mapping[Any, str]) -> dict[str, str]:
+    known = {
+        "unit_id": unit_id(pair, subject, side) if subject else pair,
+        "cluster_id": pair,
+        "subject": subject,
+        "side": side,
+    }
+    own = _own_side(row, side) if side else {}
+    return known | {name: cell for name, cell in row.items() if name not in known} | own
+
+
+def _own_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
+    names = {
+        f"prompt_{side}": "prompt",
+        f"stance_{side}": "stance",
+        f"prompt_{side}_group": "group",
+    }
+    return {own: row[name] for name, own in names.items() if name in row}
+
+
+def _other_side(name: str) -> str:
+    """The same column of the other side, if the name has a side.
+
+    >>> _other_side("prompt_a_group"), _other_side("response_b"), _other_side("topic_name")
+    ('prompt_b_group', 'response_a', 'topic_name')
+    """
+    exchanged = {"a": "b", "b": "a"}
+    return "_".join(exchanged.get(part, part) for part in name.split("_"))

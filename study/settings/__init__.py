@@ -1,0 +1,1 @@
+"""study.toml: one class per section, with defaults, ranges and meaning."""

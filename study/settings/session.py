@@ -1,0 +1,143 @@
+"""The sections of study.toml that say how a session goes. Each may be absent: then it is left out.
+
+Texts are plain: they are shown as they stand, empty lines part paragraphs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from evenhand.study.settings.sections import Section
+
+__all__ = [
+    "AttentionSettings",
+    "BackgroundQuestion",
+    "BackgroundSettings",
+    "ComprehensionQuestion",
+    "ConsentSettings",
+    "ProlificSettings",
+    "SessionSettings",
+    "TrainingSettings",
+]
+
+Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class SessionSettings(Section):
+    entry: Literal["open", "invite", "account"] = "open"
+    """Who gets in: whoever enters a rater code, whoever has a link, or whoever has an account. Each
+    lets in what the later ones do."""
+    content_warning: str = ""
+    instructions: str = ""
+    login_hours: float = Field(default=12.0, gt=0)
+    """How long a login, or an entry from Prolific, lasts."""
+    idle_minutes: float = Field(default=5.0, gt=0)
+    """A longer pause between two answers counts as so much work."""
+
+
+class ConsentSettings(Section):
+    text: Sentence
+
+
+class TrainingSettings(Section):
+    walk_through: bool = True
+    """Whether every rubric is explained, with its options and examples."""
+    file: str = ""
+    """The study's file of practice units; empty: none."""
+    pass_mark: float = Field(default=0.0, ge=0, le=1)
+    """The share of right practice answers that is needed to go on."""
+    attempts: int = Field(default=2, ge=1)
+    """How often the practice may be done to reach it."""
+
+
+class _Question(Section):
+    question: Sentence
+    options: tuple[Sentence, ...] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _options_differ(self) -> Self:
+        if len(set(self.options)) < len(self.options):
+            raise ValueError(f"two options of {self.question!r} are the same")
+        return self
+
+
+class ComprehensionQuestion(_Question):
+    answer: Sentence
+    explanation: str = ""
+    """Shown after a wrong answer."""
+
+    @model_validator(mode="after")
+    def _answer_is_an_option(self) -> Self:
+        if self.answer not in self.options:
+            raise ValueError(f"the answer to {self.question!r} is none of its options")
+        return self
+
+
+class BackgroundQuestion(_Question):
+    key: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
+    """The column's name in the table of raters."""
+
+    @model_validator(mode="after")
+    def _key_is_free(self) -> Self:
+        if self.key == "rater_id":
+            raise ValueError("a background question cannot have the key 'rater_id'")
+        return self
+
+
+USUAL_BACKGROUND = (
+    BackgroundQuestion(
+        key="political_leaning",
+        question="How would you describe your political views?",
+        options=(
+            "Very liberal",
+            "Liberal",
+            "Slightly liberal",
+            "Moderate",
+            "Slightly conservative",
+            "Conservative",
+            "Very conservative",
+            "None of these",
+        ),
+    ),
+    BackgroundQuestion(
+        key="age_group",
+        question="How old are you?",
+        options=("18 to 24", "25 to 34", "35 to 44", "45 to 54", "55 to 64", "65 or older"),
+    ),
+    BackgroundQuestion(
+        key="education",
+        question="What is the highest level of education that you have completed?",
+        options=("Less than secondary", "Secondary", "Some college", "Bachelor", "Postgraduate"),
+    ),
+)
+
+
+class BackgroundSettings(Section):
+    questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
+
+    @model_validator(mode="after")
+    def _keys_differ(self) -> Self:
+        keys = [question.key for question in self.questions]
+        if len(set(keys)) < len(keys):
+            raise ValueError("two background questions have the same key")
+        return self
+
+
+class AttentionSettings(Section):
+    file: str
+    """The study's file of units with a known answer."""
+    every: int = Field(default=20, ge=2)
+    """One check comes among so many answers."""
+
+
+_Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+
+
+class ProlificSettings(Section):
+    """The completion codes that the study on Prolific knows; each leads back there."""
+
+    complete: _Code
+    screened_out: _Code
+    no_consent: _Code

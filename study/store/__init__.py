@@ -1,0 +1,1 @@
+"""Where a study is kept: the database, its tables, and what is read from and written to them."""

@@ -1,0 +1,133 @@
+"""Batches of grades under way at a provider: written down before they are sent, so that a run which
+ends at any instant is continued by the next.
+
+A chunk is intended, submitted, then collected - or abandoned, where it never reached the provider.
+Its grades and the note that it is collected are one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand.study.store.grades import GradeAttempt, utc_now
+from evenhand.study.store.schema import batch_events, batches, grades
+from evenhand.study.store.store import Store
+
+__all__ = ["BatchLedger", "Chunk", "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One question of a chunk as it was sent, and the id under which the provider answers it."""
+
+    custom_id: str
+    rubric: str
+    rubric_hash: str
+    unit_id: str
+    order: str
+    draw: int
+    prompt_hash: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def grade_key(self) -> str:
+        return self.custom_id[:40]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """One batch as it was intended. `batch_id` is empty until the provider has named it."""
+
+    chunk: str
+    rater_id: str
+    base_url: str
+    places: tuple[Place, ...]
+    at_most_usd: float | None = None
+    batch_id: str = ""
+    created_at: str = field(default_factory=utc_now)
+
+
+class BatchLedger:
+    """The chunks of one study. Methods that write are durable when they return."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def intend(self, chunk: Chunk) -> None:
+        row = {
+            "chunk": chunk.chunk,
+            "rater_id": chunk.rater_id,
+            "base_url": chunk.base_url,
+            "at_most_usd": chunk.at_most_usd,
+            "questions": [astuple(place) for place in chunk.places],
+            "created_at": chunk.created_at,
+        }
+        with self._store.write() as connection:
+            connection.execute(sa.insert(batches), [row])
+            _note(connection, chunk.chunk, "intended")
+
+    def submitted(self, chunk: str, batch_id: str) -> None:
+        with self._store.write() as connection:
+            _note(connection, chunk, "submitted", batch_id)
+
+    def abandoned(self, chunk: str) -> None:
+        with self._store.write() as connection:
+            _note(connection, chunk, "abandoned")
+
+    def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
+        """Append a chunk's grades and close it, in one transaction."""
+        rows = [attempt.row() for attempt in attempts]
+        with self._store.write() as connection:
+            if rows:
+                connection.execute(sa.insert(grades), rows)
+            _note(connection, chunk, "collected", batch_id)
+
+    def count(self, rater_id: str) -> int:
+        """How many chunks this grader ever had."""
+        query = sa.select(sa.func.count()).where(batches.c.rater_id == rater_id)
+        with self._store.read() as connection:
+            return connection.execute(query).scalar_one()
+
+    def known_batches(self) -> set[str]:
+        """Every batch id that belongs to a chunk."""
+        query = sa.select(batch_events.c.batch_id).where(batch_events.c.batch_id != "")
+        with self._store.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def under_way(self, rater_id: str) -> list[Chunk]:
+        """The chunks that are neither collected nor abandoned, oldest first."""
+        closed = sa.select(batch_events.c.chunk).where(
+            batch_events.c.kind.in_(("collected", "abandoned"))
+        )
+        ids = sa.select(batch_events.c.chunk, batch_events.c.batch_id).where(
+            batch_events.c.kind == "submitted"
+        )
+        query = (
+            sa.select(batches)
+            .where(batches.c.rater_id == rater_id, batches.c.chunk.not_in(closed))
+            .order_by(batches.c.created_at)
+        )
+        with self._store.read() as connection:
+            named = {row.chunk: row.batch_id for row in connection.execute(ids)}
+            rows = connection.execute(query).all()
+        return [
+            Chunk(
+                chunk=row.chunk,
+                rater_id=row.rater_id,
+                base_url=row.base_url,
+                places=tuple(Place(*cells) for cells in row.questions),
+                at_most_usd=row.at_most_usd,
+                batch_id=named.get(row.chunk, ""),
+                created_at=row.created_at,
+            )
+            for row in rows
+        ]
+
+
+def _note(connection: sa.Connection, chunk: str, kind: str, batch_id: str = "") -> None:
+    row = {"chunk": chunk, "kind": kind, "batch_id": batch_id, "created_at": utc_now()}
+    connection.execute(sa.insert(batch_events), [row])

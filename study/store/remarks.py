@@ -1,0 +1,48 @@
+"""What people say beside their labels: confidence, rationale, and flags on units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.schema import remarks
+from evenhand.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["REMARKS_COLUMNS", "add_remark", "remarks_table"]
+
+REMARKS_COLUMNS = (
+    "kind",
+    "unit_id",
+    "rubric",
+    "rater_id",
+    "order",
+    "draw",
+    "confidence",
+    "reason",
+    "text",
+    "rubric_hash",
+    "created_at",
+)
+
+
+def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
+    """Append one remark; False where its `submit_id` is there already."""
+    insert = conflict_free_insert(connection, remarks).values(event)
+    insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
+    return connection.execute(insert.returning(remarks.c.event_id)).first() is not None
+
+
+def remarks_table(store: Store) -> pd.DataFrame:
+    """All remarks in the order in which they came, edits included."""
+    import pandas as pd
+
+    query = sa.select(*(remarks.c[name] for name in REMARKS_COLUMNS)).order_by(remarks.c.event_id)
+    with store.read() as connection:
+        rows = [dict(row._mapping) for row in connection.execute(query)]
+    frame = pd.DataFrame(rows, columns=list(REMARKS_COLUMNS))
+    return frame.astype({"confidence": "Int64"})

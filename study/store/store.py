@@ -1,0 +1,280 @@
+"""What a study keeps: its pairs, the subjects' responses, and the ratings of every rater.
+
+Methods that write are durable when they return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.store.database import Database, conflict_free_insert
+from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt
+from evenhand.study.store.schema import grades, is_scored, labels, pairs, responses
+from evenhand.study.tables.ratings import RATINGS_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Store", "rater_kinds"]
+
+
+class Store(Database):
+    """The study's data."""
+
+    # Pairs and responses
+
+    def add_pairs(self, frame: pd.DataFrame, sample: Sequence[str]) -> None:
+        """Every pair of the file, and which of them are sampled in which order."""
+        place = {pair: position for position, pair in enumerate(sample)}
+        rows = [
+            {
+                "pair_id": record["pair_id"],
+                "position": position,
+                "cells": {str(key): value for key, value in record.items() if key != "pair_id"},
+                "sample_position": place.get(record["pair_id"]),
+            }
+            for position, record in enumerate(frame.to_dict("records"))
+        ]
+        with self.write() as connection:
+            connection.execute(sa.insert(pairs), rows)
+
+    def extend_sample(self, known: Sequence[str], more: Sequence[str]) -> None:
+        """Take more pairs into the sample, behind those `known` to be in it.
+
+        Raises InputError where the sample is another by now.
+        """
+        with self.write() as connection:
+            if _sample(connection) != list(known):
+                raise InputError("the sample was enlarged meanwhile; look at it and run this again")
+            for position, pair in enumerate(more, start=len(known)):
+                connection.execute(
+                    sa.update(pairs).where(pairs.c.pair_id == pair).values(sample_position=position)
+                )
+
+    def pairs(self) -> pd.DataFrame:
+        """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""
+        import pandas as pd
+
+        with self.read() as connection:
+            rows = connection.execute(sa.select(pairs).order_by(pairs.c.position)).all()
+        return pd.DataFrame(
+            [
+                {"pair_id": row.pair_id, "sample_position": row.sample_position, **row.cells}
+                for row in rows
+            ]
+        )
+
+    def sample(self) -> list[str]:
+        """The sampled pair ids in their order of labelling."""
+        with self.read() as connection:
+            return _sample(connection)
+
+    def size(self) -> tuple[int, int]:
+        """(sampled pairs, responses): changes whenever there is more to label."""
+        sampled = sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery()
+        answered = sa.select(sa.func.count()).select_from(responses).scalar_subquery()
+        with self.read() as connection:
+            row = connection.execute(sa.select(sampled, answered)).one()
+        return row[0], row[1]
+
+    def add_responses(self, frame: pd.DataFrame) -> int:
+        """Add `pair_id, side, subject, response` rows; the same response again changes nothing.
+
+        Returns how many were new. Raises InputError where a response that is there already has
+        another text: labels may rest on it.
+        """
+        with self.write() as connection:
+            known = {
+                (row.pair_id, row.subject, row.side): row.response
+                for row in _response_rows(connection)
+            }
+            new: list[dict[str, Any]] = []
+            for row in frame.to_dict("records"):
+                key = (row["pair_id"], row["subject"], row["side"])
+                if key not in known:
+                    new.append({str(name): cell for name, cell in row.items()})
+                elif known[key] != row["response"]:
+                    raise InputError(
+                        f"subject {key[1]!r} already has another response to {key[0]} side "
+                        f"{key[2]}; responses do not change once they are in a study: use another "
+                        "subject name"
+                    )
+            if new:
+                connection.execute(sa.insert(responses), new)
+        return len(new)
+
+    def responses(self) -> pd.DataFrame:
+        """All responses: `pair_id, subject, side, response`."""
+        import pandas as pd
+
+        with self.read() as connection:
+            rows = [row._asdict() for row in _response_rows(connection)]
+        return pd.DataFrame(rows, columns=["pair_id", "subject", "side", "response"])
+
+    def unit_texts(self, pair_id: str, subject: str) -> tuple[dict[str, str], dict[str, str]]:
+        """A pair's cells and a subject's responses by side."""
+        with self.read() as connection:
+            cells = connection.execute(
+                sa.select(pairs.c.cells).where(pairs.c.pair_id == pair_id)
+            ).scalar_one()
+            rows = connection.execute(
+                sa.select(responses.c.side, responses.c.response).where(
+                    responses.c.pair_id == pair_id, responses.c.subject == subject
+                )
+            )
+            return cells, {row.side: row.response for row in rows}
+
+    def texts_of(
+        self, answered: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
+        """The same for many (pair_id, subject) at once; some hundreds, not thousands."""
+        ids = {pair for pair, _ in answered}
+        subjects = {subject for _, subject in answered}
+        with self.read() as connection:
+            rows = connection.execute(
+                sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
+            )
+            cells = {row.pair_id: row.cells for row in rows}
+            texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in answered}
+            for row in connection.execute(
+                sa.select(responses).where(
+                    responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
+                )
+            ):
+                if (row.pair_id, row.subject) in texts:
+                    texts[row.pair_id, row.subject][row.side] = row.response
+        return {key: (cells[key[0]], sides) for key, sides in texts.items()}
+
+    # Labels and grades
+
+    def add_labels(self, events: Sequence[Mapping[str, Any]]) -> int:
+        """Append labels. One whose `submit_id` is there already is passed over; returns the new."""
+        with self.write() as connection:
+            return sum(self.add_label(connection, event) for event in events)
+
+    def add_label(
+        self, connection: sa.Connection, event: Mapping[str, Any], table: sa.Table = labels
+    ) -> bool:
+        """Append one label within a transaction; False where its `submit_id` is there already.
+
+        Answers to units whose answer is known go to a `table` of the same form, apart from labels.
+        """
+        insert = conflict_free_insert(connection, table).values(dict(event))
+        insert = insert.on_conflict_do_nothing(index_elements=["submit_id"])
+        return connection.execute(insert.returning(table.c.event_id)).first() is not None
+
+    def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
+        """Append grade attempts in one transaction."""
+        rows = [attempt.row() for attempt in attempts]
+        if rows:
+            with self.write() as connection:
+                connection.execute(sa.insert(grades), rows)
+
+    def finished_grades(
+        self,
+        rater_id: str,
+        rubric: str,
+        rubric_hashes: Collection[str],
+        *,
+        labelled_only: bool = False,
+    ) -> set[tuple[str, str, int]]:
+        """(unit_id, order, draw) of every grade that must not be asked again.
+
+        A grade counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
+        `labelled_only` an outcome without a label is open again.
+        """
+        query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
+            grades.c.rater_id == rater_id,
+            grades.c.rubric == rubric,
+            grades.c.rubric_hash.in_(rubric_hashes),
+            grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
+        )
+        if labelled_only:
+            query = query.where(is_scored)
+        with self.read() as connection:
+            return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
+
+    def grade_totals(self) -> pd.DataFrame:
+        """What every grader did and cost (see `study.store.totals`)."""
+        from evenhand.study.store.totals import grade_totals
+
+        return grade_totals(self)
+
+    def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
+        """The `ratings` table: the current label or grade of every key, all raters.
+
+        Current is the latest under a text that `accepted` (rubric -> hashes) names; where a key has
+        none, the latest under an older text, so that nothing is out of sight.
+        """
+        with self.read() as connection:
+            return self.ratings_in(connection, accepted)
+
+    def ratings_in(
+        self, connection: sa.Connection, accepted: Mapping[str, Collection[str]]
+    ) -> pd.DataFrame:
+        """The same within a transaction."""
+        import pandas as pd
+
+        from evenhand.study.tables.ratings import RATING_KEY, validate_ratings
+
+        rows = [row for table in (labels, grades) for row in _latest(connection, table)]
+        frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
+        frame["probabilities"] = frame["probabilities"].fillna("")
+        texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
+        wanted = [f"{rubric}\n{digest}" for rubric in accepted for digest in accepted[rubric]]
+        counts = (frame["rubric_hash"] == "") | texts.isin(wanted)
+        frame = frame.assign(counts=counts).sort_values("counts", kind="stable")
+        frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
+        return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
+
+    def text_versions(self) -> dict[tuple[str, str], int]:
+        """How many ratings each (rubric, rubric_hash) has; those without a hash are left out."""
+        counts: dict[tuple[str, str], int] = {}
+        with self.read() as connection:
+            for table in (labels, grades):
+                columns = (table.c.rubric, table.c.rubric_hash)
+                query = sa.select(*columns, sa.func.count()).group_by(*columns)
+                for rubric, digest, count in connection.execute(query):
+                    if digest:
+                        counts[rubric, digest] = counts.get((rubric, digest), 0) + count
+        return counts
+
+
+def _sample(connection: sa.Connection) -> list[str]:
+    query = (
+        sa.select(pairs.c.pair_id)
+        .where(pairs.c.sample_position.is_not(None))
+        .order_by(pairs.c.sample_position)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _response_rows(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
+    order = (responses.c.pair_id, responses.c.subject, responses.c.side)
+    return connection.execute(sa.select(responses).order_by(*order)).all()
+
+
+def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
+    """The latest event of every key under every text, in the order in which they came."""
+    key = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
+    last = sa.select(sa.func.max(table.c.event_id)).group_by(*(table.c[name] for name in key))
+    # Probabilities are kept as text, and wanted as text.
+    columns = [
+        sa.cast(table.c[name], sa.Text) if name == "probabilities" else table.c[name]
+        for name in RATINGS_COLUMNS
+    ]
+    query = sa.select(*columns).where(table.c.event_id.in_(last)).order_by(table.c.event_id)
+    return [tuple(row) for row in connection.execute(query)]
+
+
+def rater_kinds(connection: sa.Connection) -> dict[str, str]:
+    """Every rater who has given a label or a grade, with the rater's kind."""
+    kinds: dict[str, str] = {}
+    for table in (labels, grades):
+        query = sa.select(table.c.rater_id, table.c.rater_kind).distinct()
+        kinds |= {row.rater_id: row.rater_kind for row in connection.execute(query)}
+    return kinds

@@ -1,0 +1,99 @@
+"""What graders did and cost, added up from their attempts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from evenhand.study.store.schema import grades, is_scored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study.store.store import Store
+
+__all__ = ["TOTALS_COLUMNS", "grade_totals"]
+
+TOTALS_COLUMNS = (
+    "rater_id",
+    "rubric",
+    "attempts",
+    "units",
+    "labelled",
+    "unscored",
+    "unscored_reasons",
+    "tokens_input",
+    "tokens_output",
+    "tokens_cached",
+    "cached_share",
+    "cost_usd",
+    "models",
+    "first_at",
+    "last_at",
+)
+
+_GRADER = (grades.c.rater_id, grades.c.rubric)
+_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
+
+
+def grade_totals(store: Store) -> pd.DataFrame:
+    """One row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
+
+    `labelled` and `unscored` (with `unscored_reasons`, a JSON object reason -> count) are those of
+    the latest attempt at every question; all else is of all attempts, and `units` counts the units
+    asked about. `tokens_input` holds those read from the provider's cache, `tokens_cached`.
+    `models` are those that answered, by the names they gave. Tokens and `cost_usd` are NaN where
+    nothing is known of them: an offline grader, a server without usage, a model without a price.
+    """
+    import pandas as pd
+
+    latest = sa.select(sa.func.max(grades.c.event_id)).group_by(*(grades.c[name] for name in _KEY))
+    current = grades.c.event_id.in_(latest)
+    facts = grades.c.provenance
+    answered = facts["returned_model"].as_string()
+    sums = (
+        sa.select(
+            *_GRADER,
+            sa.func.count().label("attempts"),
+            sa.func.count(grades.c.unit_id.distinct()).label("units"),
+            sa.func.count().filter(current, is_scored).label("labelled"),
+            sa.func.count().filter(current, ~is_scored).label("unscored"),
+            *(
+                sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
+                for kind in ("input", "output", "cached")
+            ),
+            sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
+            sa.func.min(grades.c.created_at).label("first_at"),
+            sa.func.max(grades.c.created_at).label("last_at"),
+        )
+        .group_by(*_GRADER)
+        .order_by(*_GRADER)
+    )
+    reasons = (
+        sa.select(*_GRADER, grades.c.unscored_reason, sa.func.count())
+        .where(current, ~is_scored)
+        .group_by(*_GRADER, grades.c.unscored_reason)
+    )
+    models = sa.select(*_GRADER, answered).where(answered != "").distinct()
+    with store.read() as connection:
+        rows = [dict(row._mapping) for row in connection.execute(sums)]
+        why = _gathered(connection.execute(reasons))
+        who = _gathered(connection.execute(models))
+    for row in rows:
+        grader = row["rater_id"], row["rubric"]
+        row["unscored_reasons"] = json.dumps(dict(why.get(grader, ())))
+        row["models"] = ", ".join(name for (name,) in who.get(grader, ()))
+    numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
+    frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
+    return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])
+
+
+def _gathered(rows: Iterable[Any]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+    """What follows the grader in each row, by grader and in order."""
+    found: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+    for rater, rubric, *rest in rows:
+        found.setdefault((rater, rubric), []).append(tuple(rest))
+    return {grader: sorted(rest) for grader, rest in found.items()}

@@ -1,0 +1,1 @@
+"""The two tables of the contract, as files: reading, checking, writing."""

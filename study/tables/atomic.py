@@ -1,0 +1,29 @@
+"""Writing files so that a crash leaves the old one or the new one, never half of either."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from evenhand.errors import InputError
+
+__all__ = ["atomic_write"]
+
+
+def atomic_write(path: Path, content: bytes) -> None:
+    """Replace the file in one step, on disk when this returns."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

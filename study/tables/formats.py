@@ -1,0 +1,212 @@
+"""Tables as files: CSV, JSONL and Parquet, every cell as text.
+
+A label "01" stays "01". The index of a table that was read says where each row stands, so that a
+message can name it: `row_number` counts as a person does, in CSV with the header as row 1,
+elsewhere by lines or records.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FIRST_ROW", "cell_text", "csv_bytes", "read_table", "row_number", "write_table"]
+
+FIRST_ROW = 2
+"""The row number of what has index 0: the first row below a header."""
+_LONGEST_CELL = 2**31 - 1
+_LARGE = 1_000_000
+"""Bytes from which a plain CSV is read by the fast reader."""
+_NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r")
+
+
+def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
+    """The number of the row at a position, as a person who opens the file counts it."""
+    return int(frame.index[position]) + FIRST_ROW
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """A CSV, JSONL or Parquet file (by extension) as text cells; a missing cell is "".
+
+    Raises InputError where the file is absent, of another kind, not UTF-8, or has a broken row.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
+    suffix = path.suffix.casefold()
+    if suffix == ".csv":
+        return unguarded_frame(_read_csv(path), path.read_bytes())
+    if suffix in (".jsonl", ".ndjson"):
+        return _read_jsonl(path)
+    if suffix in (".parquet", ".pq"):
+        return _read_parquet(path)
+    raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
+
+
+def write_table(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write a table as CSV, JSONL or Parquet by extension, whole or not at all."""
+    from evenhand.study.tables.atomic import atomic_write
+
+    path = Path(path)
+    suffix = path.suffix.casefold()
+    if suffix == ".csv":
+        content = csv_bytes(frame)
+    elif suffix in (".jsonl", ".ndjson"):
+        content = _jsonl(frame).encode()
+    elif suffix in (".parquet", ".pq"):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        content = buffer.getvalue()
+    else:
+        raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
+    atomic_write(path, content)
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """A table as CSV: no cell is run as a formula by a spreadsheet, `read_table` gives the texts
+    again.
+    """
+    # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
+    return guarded_frame(frame).to_csv(index=False, lineterminator="\r\n").encode()
+
+
+def _jsonl(frame: pd.DataFrame) -> str:
+    """One object a line; numbers in full precision, which pandas' own writer cuts off."""
+    cells = frame.astype(object).where(frame.notna(), None)
+    return "".join(
+        json.dumps(record, ensure_ascii=False) + "\n" for record in cells.to_dict("records")
+    )
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    import csv
+
+    import pandas as pd
+
+    large = _read_large_csv(path)
+    if large is not None:
+        return large
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader(io.StringIO(_utf8(path), newline=""), strict=True)
+    try:
+        header = next(rows, None)
+        if not header:
+            raise InputError(f"{path.name}: its first row is blank; it must name the columns")
+        _check_header(header, path.name)
+        body: list[list[str]] = []
+        numbers: list[int] = []
+        for number, row in enumerate(rows, start=FIRST_ROW):
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise InputError(
+                    f"{path.name}, row {number}: {len(row)} cells where the header has "
+                    f"{len(header)}; quote cells that hold commas or line breaks"
+                )
+            body.append(row)
+            numbers.append(number - FIRST_ROW)
+    except csv.Error as error:
+        raise InputError(f"{path.name}, line {rows.line_num}: {error}") from None
+    return pd.DataFrame(body, columns=header, index=numbers, dtype=str)
+
+
+def _read_large_csv(path: Path) -> pd.DataFrame | None:
+    """A large plain file, many times as fast; None where anything about it asks for a closer look.
+
+    Without quotes and blank lines there is one way to read a CSV, and a file that is not like that,
+    or that has a broken row, is read by the careful reader, which knows what to say of it.
+    """
+    if path.stat().st_size < _LARGE:
+        return None
+    from pyarrow import ArrowInvalid, csv, string
+
+    content = path.read_bytes()
+    header = content[: content.find(b"\n")].decode("utf-8-sig", errors="replace").rstrip("\r")
+    names = header.split(",")
+    _check_header(names, path.name)
+    if len(names) < 2 or any(mark in content for mark in _NOT_PLAIN):
+        return None
+    try:
+        table = csv.read_csv(
+            io.BytesIO(content),
+            read_options=csv.ReadOptions(column_names=names, skip_rows=1),
+            parse_options=csv.ParseOptions(quote_char=False),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, string())),
+        )
+    except ArrowInvalid:
+        return None
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _check_header(header: list[str], name: str) -> None:
+    seen: set[str] = set()
+    for column in header:
+        if column in seen:
+            raise InputError(f"{name}: two columns are called {column!r}; rename one")
+        seen.add(column)
+
+
+def _read_jsonl(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    records, numbers = [], []
+    for number, line in enumerate(_utf8(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path.name}, line {number}: not valid JSON ({error})") from None
+        if not isinstance(record, dict):
+            raise InputError(f"{path.name}, line {number}: each line must be a JSON object")
+        cells = {key: cell_text(value) for key, value in record.items()}
+        try:
+            "".join(cells.values()).encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{path.name}, line {number}: half a surrogate pair") from None
+        records.append(cells)
+        numbers.append(number - FIRST_ROW)
+    return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
+        raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
+    cells = {column: frame[column].map(cell_text).to_numpy() for column in frame}
+    return pd.DataFrame(cells, index=range(1 - FIRST_ROW, len(frame) + 1 - FIRST_ROW), dtype=str)
+
+
+def _utf8(path: Path) -> str:
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path.name}, line {row}: not UTF-8; save the file as UTF-8") from None
+
+
+def cell_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "tolist"):  # numpy's scalars and arrays, as Parquet gives them
+        value = value.tolist()
+    if value is None or str(value) in ("nan", "NaN", "<NA>", "NaT"):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

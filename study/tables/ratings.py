@@ -1,0 +1,238 @@
+"""The two tables that everything speaks, `ratings` and `units`: their columns and their rules."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "FIRST_ROW",
+    "RATINGS_COLUMNS",
+    "RATING_KEY",
+    "UNITS_COLUMNS",
+    "read_rater_columns",
+    "read_ratings",
+    "read_table",
+    "row_number",
+    "validate_ratings",
+    "write_table",
+]
+
+RATINGS_COLUMNS = (
+    "unit_id",
+    "rubric",
+    "rater_id",
+    "rater_kind",
+    "label",
+    "p_positive",
+    "probabilities",
+    "prob_method",
+    "draw",
+    "order",
+    "unscored_reason",
+    "seconds",
+    "rubric_hash",
+    "created_at",
+)
+RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
+UNITS_COLUMNS = ("unit_id", "cluster_id", "subject", "side")
+RATER_KINDS = ("human", "model", "adjudicator")
+PROB_METHODS = ("", "logprobs", "draws", "verbalised")
+RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+"""What people who rate, and their accounts, may be called."""
+RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
+"""Names that stand for groups and baselines in results."""
+_REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
+_NUMBERS = ("p_positive", "seconds")
+
+
+def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A ratings file as the `ratings` table and the units columns that came with it.
+
+    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns.
+    """
+    frame = read_table(path)
+    name = Path(path).name
+    if "unit_id" not in frame and "item_id" in frame:
+        frame = frame.rename(columns={"item_id": "unit_id"})
+    ratings = validate_ratings(frame, name)
+    extra = [str(column) for column in frame if column not in RATINGS_COLUMNS]
+    return ratings, _units_beside_ratings(frame, ["unit_id", *extra], name)
+
+
+def read_rater_columns(path: str | Path) -> pd.DataFrame:
+    """`rater_id` and the columns of a ratings file that say the same in all rows of each rater."""
+    frame = read_table(path)
+    extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
+    first = frame.groupby("rater_id", sort=False)[extra].transform("first")
+    own = [name for name in extra if (frame[name] == first[name]).all()]
+    return frame[["rater_id", *own]].drop_duplicates("rater_id").reset_index(drop=True)
+
+
+def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFrame:
+    """The same rows with every `ratings` column, in the contract's types and order.
+
+    Text columns hold "" where empty, `p_positive` and `seconds` hold NaN, `draw` is an integer from
+    0. Raises InputError naming the first row that breaks a rule: a missing id, an unknown rater
+    kind, a number that is none, probabilities that are no JSON object, a repeated key, or a rater
+    of two kinds.
+    """
+    import pandas as pd
+
+    for column in _REQUIRED:
+        if column not in frame:
+            raise InputError(
+                f"{source}: the column {column!r} is missing (it has {_listed(frame)}); "
+                f"{', '.join(_REQUIRED)} are required"
+            )
+    if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
+        frame = frame.reset_index(drop=True)
+    table = pd.DataFrame(index=frame.index)
+    for column in RATINGS_COLUMNS:
+        given = frame[column] if column in frame else pd.Series("", index=frame.index, dtype=str)
+        if column in _NUMBERS:
+            table[column] = _numbers(given, column, source)
+        elif column == "draw":
+            table[column] = _draws(given, source)
+        else:
+            table[column] = _texts(given)
+    _check_rows(table, source)
+    return table
+
+
+def _texts(given: pd.Series) -> pd.Series:
+    import pandas as pd
+
+    # Most tables were read as text already: a million cells need no second look.
+    if given.dtype == "str":
+        return given.fillna("")
+    if pd.api.types.infer_dtype(given, skipna=False) == "string":
+        return given.astype(str)
+    return given.map(cell_text).astype(str)
+
+
+def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(given):
+        numbers = given.astype(float)
+    else:
+        texts = _texts(given)
+        numbers = pd.to_numeric(texts.where(texts != ""), errors="coerce").astype(float)
+        _refuse(numbers.isna() & (texts != ""), texts, column, source, "a number")
+    bad = ~numbers.between(0, 1) if column == "p_positive" else numbers < 0
+    wanted = "between 0 and 1" if column == "p_positive" else "0 or more"
+    _refuse(bad & numbers.notna(), numbers.astype(str), column, source, wanted)
+    return numbers
+
+
+def _draws(given: pd.Series, source: str) -> pd.Series:
+    import pandas as pd
+
+    whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
+    if whole and given.between(0, 999_999_999).all():
+        return given.astype("int64")
+    texts = _texts(given).replace("", "0")
+    distinct = texts.drop_duplicates()
+    wanted = "a whole number from 0"
+    _refuse(~distinct.str.fullmatch(r"\d{1,9}"), distinct, "draw", source, wanted)
+    return texts.astype("int64")
+
+
+def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted: str) -> None:
+    if bad.any():
+        at = int(bad.to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {row_number(values, at)}: {column} is {values.iloc[at]!r}; "
+            f"it must be {wanted}"
+        )
+
+
+def _check_rows(table: pd.DataFrame, source: str) -> None:
+    for column in ("unit_id", "rater_id"):
+        _refuse(table[column] == "", table[column], column, source, "filled in")
+    _refuse(
+        table["rater_id"].isin(RESERVED_RATERS),
+        table["rater_id"],
+        "rater_id",
+        source,
+        "another name: this one stands for a group or a baseline in results",
+    )
+    _refuse(
+        ~table["rater_kind"].isin(RATER_KINDS),
+        table["rater_kind"],
+        "rater_kind",
+        source,
+        "human, model or adjudicator",
+    )
+    _refuse(~table["order"].isin(("", "ab", "ba")), table["order"], "order", source, "ab or ba")
+    _refuse(
+        ~table["prob_method"].isin(PROB_METHODS),
+        table["prob_method"],
+        "prob_method",
+        source,
+        "logprobs, draws, verbalised or empty",
+    )
+    filled = table.loc[table["probabilities"] != "", "probabilities"]
+    broken = ~filled.map(_is_object).astype(bool)
+    _refuse(broken, filled, "probabilities", source, "a JSON object")
+    _check_keys(table, source)
+
+
+def _check_keys(table: pd.DataFrame, source: str) -> None:
+    keys = table[list(RATING_KEY)]
+    again = keys.duplicated().to_numpy()
+    if again.any():
+        at = int(again.argmax())
+        first = int((keys == keys.iloc[at]).all(axis=1).to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {row_number(keys, at)}: rater {keys['rater_id'].iloc[at]!r} has "
+            f"already rated unit {keys['unit_id'].iloc[at]!r} in row {row_number(keys, first)}; "
+            "keep one of the two, or number repeats in a column 'draw'"
+        )
+    kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
+    both = kinds["rater_id"].duplicated().to_numpy()
+    if both.any():
+        at = int(both.argmax())
+        rater, kind = kinds.iloc[at]
+        raise InputError(
+            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and another "
+            "kind further up; give the two raters different ids"
+        )
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _units_beside_ratings(frame: pd.DataFrame, columns: list[str], source: str) -> pd.DataFrame:
+    """One row per unit. A column that differs between the rows of one unit speaks of the rating or
+    the rater, not of the unit, and stays out - but a unit cannot lie in two clusters.
+    """
+    frame = frame[columns]
+    first = frame.groupby("unit_id", sort=False).transform("first")
+    constant = [column for column in columns[1:] if (frame[column] == first[column]).all()]
+    if "cluster_id" in columns and "cluster_id" not in constant:
+        at = int((frame["cluster_id"] != first["cluster_id"]).to_numpy().argmax())
+        raise InputError(
+            f"{source}, row {row_number(frame, at)}: unit {frame['unit_id'].iloc[at]!r} has "
+            f"cluster_id {frame['cluster_id'].iloc[at]!r} here and "
+            f"{first['cluster_id'].iloc[at]!r} further up; a unit lies in one cluster"
+        )
+    return frame[["unit_id", *constant]].drop_duplicates("unit_id").reset_index(drop=True)
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(str(name) for name in names) or "no columns"

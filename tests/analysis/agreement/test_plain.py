@@ -1,0 +1,313 @@
+"""The functions on plain labels: published values, and other libraries on random labels."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evenhand.analysis as a
+from evenhand.analysis.labels.scale import Level
+from evenhand.errors import InputError
+
+
+def _reference(shared_data: Path, name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((shared_data / "reference" / f"{name}.json").read_text())
+    return loaded
+
+
+def _sequences(table: Any) -> tuple[list[int], list[int]]:
+    """Two raters' labels from a table of counts."""
+    cells = np.argwhere(np.ones_like(table))
+    both = np.repeat(cells, np.rint(table).astype(int).ravel(), axis=0)
+    return both[:, 0].tolist(), both[:, 1].tolist()
+
+
+@pytest.mark.parametrize("name", ["cohen1960_1968", "fleiss_cohen_everitt1969"])
+def test_kappa_and_its_standard_errors(shared_data: Path, name: str) -> None:
+    known = _reference(shared_data, name)
+    data = known["data"]
+    table = data.get("counts") or 200 * np.array(data["proportions"])
+    weights = data.get("agreement_weights")
+    if weights is None:
+        weights = 1 - np.array(data["disagreement_weights"]) / 6
+    for kind, given_weights in (("kappa", "identity"), ("weighted", weights)):
+        found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2], weights=given_weights)
+        expected = known["expected"][kind]
+        assert found.estimate == pytest.approx(expected["kappa"], abs=known["tolerance"])
+        assert found.se == pytest.approx(expected["ase"], abs=known["tolerance"])
+        assert found.se_null == pytest.approx(expected["ase0"], abs=known["tolerance"])
+
+
+@pytest.mark.parametrize("name", ["T1", "T2"])
+def test_feinstein_and_cicchetti(shared_data: Path, name: str) -> None:
+    known = _reference(shared_data, "feinstein_cicchetti1990_paradox")
+    first, second = _sequences(known["data"][name])
+    labels = list(zip(first, second, strict=True))
+    expected = known["expected"][name]
+    two = {"categories": [0, 1]}
+    found = {
+        "po": a.observed_agreement(labels, **two),
+        "kappa": a.cohen_kappa(first, second, **two),
+        "pi": a.scott_pi(first, second, **two),
+        "ac1": a.gwet_ac1(labels, **two),
+        "pabak": a.brennan_prediger(labels, **two),
+        "alpha": a.krippendorff_alpha(labels, level="nominal", **two),
+    }
+    for statistic, each in found.items():
+        assert each.estimate == pytest.approx(expected[statistic], abs=known["tolerance"])
+        assert each.n == 100
+
+
+def test_fleiss_1971(shared_data: Path) -> None:
+    known = _reference(shared_data, "fleiss1971")
+    labels, expected = known["data"]["raw_items_x_raters"], known["expected"]
+    scale = {"categories": known["data"]["levels"]}
+    fleiss = a.fleiss_kappa(labels, **scale)
+    assert fleiss.estimate == pytest.approx(expected["fleiss"])
+    assert fleiss.estimate / fleiss.se_null == pytest.approx(expected["fleiss_z_H0"])
+    found = {
+        "fleiss": fleiss,
+        "gwet": a.gwet_ac1(labels, **scale),
+        "bp": a.brennan_prediger(labels, **scale),
+        "alpha": a.krippendorff_alpha(labels, level="nominal", **scale),
+    }
+    for name, each in found.items():
+        assert each.se == pytest.approx(expected["se_irrCAC"][name], abs=1e-9)
+    assert found["gwet"].estimate == pytest.approx(expected["gwet_ac1"])
+    assert found["bp"].estimate == pytest.approx(expected["brennan_prediger"])
+    assert found["alpha"].estimate == pytest.approx(expected["krippendorff_alpha_nominal"])
+    columns = list(zip(*labels, strict=True))
+    pairs = [(x, y) for k, x in enumerate(columns) for y in columns[k + 1 :]]
+    light = np.mean([a.cohen_kappa(x, y, **scale).estimate for x, y in pairs])
+    assert light == pytest.approx(expected["light"])
+    for level, kappa, z in zip(
+        scale["categories"], expected["category_kappa"], expected["category_z"], strict=True
+    ):
+        alone = [[label == level for label in row] for row in labels]
+        one = a.fleiss_kappa(alone, categories=[True, False])
+        assert one.estimate == pytest.approx(kappa)
+        assert one.estimate / one.se_null == pytest.approx(z)
+
+
+def test_gwet_2014(shared_data: Path) -> None:
+    known = _reference(shared_data, "gwet2014_raw4raters")
+    labels, scale = known["data"]["items_x_raters"], {"categories": known["data"]["categories"]}
+    plain, squared = known["expected"]["unweighted"], known["expected"]["quadratic"]
+    for found, expected in (
+        (a.fleiss_kappa(labels, **scale), plain["fleiss"]),
+        (a.gwet_ac1(labels, **scale), plain["gwet"]),
+        (a.brennan_prediger(labels, **scale), plain["bp"]),
+        (a.krippendorff_alpha(labels, level="nominal", **scale), plain["alpha"]),
+        (a.krippendorff_alpha(labels, level="interval", **scale), squared["alpha"]),
+        (a.gwet_ac2(labels, **scale), squared["gwet"]),
+        (a.gwet_ac2(labels, weights="linear", **scale), known["expected"]["linear"]["gwet"]),
+    ):
+        assert found.estimate == pytest.approx(expected["coeff"], abs=known["tolerance"])
+        assert found.se == pytest.approx(expected["se"], abs=known["tolerance"])
+        assert found.n == 11
+
+
+def test_krippendorff_2011(shared_data: Path) -> None:
+    known = _reference(shared_data, "krippendorff2011")
+    labels = pd.DataFrame(known["data"]["C_raters_x_units"]).T
+    for level in ("nominal", "ordinal", "interval"):
+        found = a.krippendorff_alpha(labels, categories=[1, 2, 3, 4, 5], level=level)
+        assert found.estimate == pytest.approx(known["expected"]["C"][level], abs=1e-12)
+    for example, categories in (("A", [0, 1]), ("B", [1, 2, 3, 4, 5])):
+        pairs = list(zip(*known["data"][f"{example}_raters_x_units"], strict=True))
+        alpha = a.krippendorff_alpha(pairs, categories=categories, level="nominal")
+        assert alpha.estimate == pytest.approx(known["expected"][f"{example}_nominal"], abs=1e-12)
+
+
+def test_repeats_of_an_anaesthetist(shared_data: Path) -> None:
+    known = _reference(shared_data, "dawid_skene1979")
+    own = [
+        (item, rating)
+        for item, rater, rating in zip(*known["data"].values(), strict=True)
+        if rater == 1
+    ]
+    readings = [[rating for at, rating in own if at == item] for item in range(1, 46)]
+    scale = {"categories": [1, 2, 3, 4]}
+    expected = known["expected"]
+    found = a.intra_rater(readings, **scale)
+    kappas = [found.pairs[pair].estimate for pair in ((0, 1), (0, 2), (1, 2))]
+    assert kappas == pytest.approx(expected["intra_rater1_kappa_pairs_12_13_23"])
+    assert found.kappa == pytest.approx(np.mean(kappas))
+    squared = a.intra_rater(readings, weights="quadratic", **scale)
+    kappas = [squared.pairs[pair].estimate for pair in ((0, 1), (0, 2), (1, 2))]
+    assert kappas == pytest.approx(expected["intra_rater1_kappa_quadratic"])
+
+
+def test_viera_and_garrett_2005() -> None:
+    """Family Medicine 37:360-363: two residents on 100 lectures, .85 agreed, .65 by chance."""
+    found = a.cohen_kappa(*_sequences([[15, 5], [10, 70]]), categories=[0, 1])
+    assert found.estimate == pytest.approx((0.85 - 0.65) / (1 - 0.65))
+    assert round(found.estimate, 2) == 0.57
+
+
+def test_sim_and_wright_2005() -> None:
+    """Physical Therapy 85:257-268, table 2: kappa .67, prevalence index .28, bias index .05."""
+    from evenhand.analysis.agreement.coefficients import bias_index, prevalence_index
+
+    table = np.array([[22.0, 2], [4, 11]])
+    labels = list(zip(*_sequences(table), strict=True))
+    assert round(a.cohen_kappa(*_sequences(table), categories=[0, 1]).estimate, 2) == 0.67
+    assert round(a.brennan_prediger(labels, categories=[0, 1]).estimate, 2) == 0.69
+    assert round(float(prevalence_index(table)), 2) == 0.28
+    assert round(abs(float(bias_index(table))), 2) == 0.05
+
+
+def test_agresti_2002_pathologists() -> None:
+    """Categorical Data Analysis, 2nd ed., table 10.8: two pathologists, kappa .493 (SE .057)."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    table = np.array([[22, 2, 2, 0], [5, 7, 14, 0], [0, 2, 36, 0], [0, 1, 17, 10]])
+    found = a.cohen_kappa(*_sequences(table), categories=[0, 1, 2, 3])
+    assert (round(found.estimate, 3), round(found.se, 3), found.n) == (0.493, 0.057, 118)
+    theirs = cohens_kappa(table)
+    assert (found.estimate, found.se) == pytest.approx((theirs.kappa, theirs.std_kappa))
+    assert found.se_null == pytest.approx(theirs.std_kappa0)
+
+
+LABELS = st.lists(
+    st.lists(st.sampled_from([None, 1, 2, 3, 4]), min_size=3, max_size=3), min_size=4, max_size=30
+)
+FOUR = (1, 2, 3, 4)
+
+
+@given(LABELS, st.sampled_from(["nominal", "ordinal", "interval"]))
+@settings(max_examples=60, deadline=None)
+def test_alpha_is_that_of_the_krippendorff_package(labels: list, level: Level) -> None:
+    import krippendorff
+
+    found = a.krippendorff_alpha(labels, categories=FOUR, level=level)
+    values = np.array([[np.nan if x is None else x for x in row] for row in labels], dtype=float).T
+    several = [[x for x in row if x is not None] for row in labels]
+    used = {x for row in several if len(row) > 1 for x in row}
+    if len(used) < 2:
+        assert math.isnan(found.estimate)
+        assert found.reason in ("no_variation", "no_pairable_units")
+        return
+    theirs = krippendorff.alpha(
+        reliability_data=values, level_of_measurement=level, value_domain=list(FOUR)
+    )
+    assert found.estimate == pytest.approx(theirs, abs=1e-9)
+
+
+@given(LABELS, st.sampled_from(["identity", "linear", "quadratic"]))
+@settings(max_examples=60, deadline=None)
+def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels: list, weights: Any) -> None:
+    from sklearn.metrics import cohen_kappa_score
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    first, second = [row[0] for row in labels], [row[1] for row in labels]
+    found = a.cohen_kappa(first, second, categories=FOUR, weights=weights)
+    both = [(x, y) for x, y in zip(first, second, strict=True) if x is not None and y is not None]
+    assert found.n == len(both)
+    if math.isnan(found.estimate):
+        assert found.reason == ("no_variation" if both else "no_pairable_units")
+        assert len({x for pair in both for x in pair}) < 2
+        return
+    x, y = zip(*both, strict=True)
+    named = None if weights == "identity" else weights
+    theirs = cohen_kappa_score(x, y, labels=list(FOUR), weights=named)
+    assert found.estimate == pytest.approx(theirs, abs=1e-9)
+    table = a.confusion_matrix(first, second, categories=FOUR)
+    steps = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    distance = {"identity": (steps > 0) * 1.0, "linear": steps, "quadratic": steps**2}[weights]
+    with warnings.catch_warnings():
+        # Under a variance of 0 statsmodels takes the root of a rounding error below it.
+        warnings.simplefilter("ignore")
+        other = cohens_kappa(table, weights=distance / distance.max())
+    assert np.nan_to_num(other.std_kappa) == pytest.approx(found.se, abs=1e-6)
+
+
+@given(LABELS)
+@settings(max_examples=40, deadline=None)
+def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels: list) -> None:
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    full = [[1 if x is None else x for x in row] for row in labels]
+    table = np.array([[row.count(k) for k in FOUR] for row in full])
+    found = a.fleiss_kappa(full, categories=FOUR)
+    if len({x for row in full for x in row}) < 2:
+        assert (found.reason, math.isnan(found.estimate)) == ("no_variation", True)
+    else:
+        assert found.estimate == pytest.approx(fleiss_kappa(table, method="fleiss"), abs=1e-9)
+
+
+@given(LABELS, st.permutations(range(3)), st.permutations(FOUR))
+@settings(max_examples=40, deadline=None)
+def test_names_and_order_do_not_matter(labels: list, raters: list, names: list) -> None:
+    """Raters in another order, units backwards, categories under other names."""
+    other = {None: None} | dict(zip(FOUR, names, strict=True))
+    turned = [[other[row[k]] for k in raters] for row in labels[::-1]]
+    for function in (a.observed_agreement, a.fleiss_kappa, a.gwet_ac1, a.brennan_prediger):
+        first, second = (function(each, categories=FOUR) for each in (labels, turned))
+        assert first.estimate == pytest.approx(second.estimate, nan_ok=True)
+        assert first.se == pytest.approx(second.se, nan_ok=True, abs=1e-9)
+        assert first.n == second.n
+
+
+def test_labels_outside_the_scale_are_refused_by_their_place() -> None:
+    with pytest.raises(InputError, match=r"row 1, column 0 \(from 0\): 'c' is none of the"):
+        a.observed_agreement([["a", "b"], ["c", "b"]], categories="ab")
+    with pytest.raises(InputError, match="must be a table"):
+        a.fleiss_kappa([["a", "b"], ["a"]], categories="ab")
+    with pytest.raises(InputError, match="must all be different"):
+        a.fleiss_kappa([["a", "b"]], categories="aa")
+    with pytest.raises(InputError, match="40 and 39 units"):
+        a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab")
+    with pytest.raises(InputError, match="categories that are numbers"):
+        a.krippendorff_alpha([["a", "b"]], categories="ab", level="interval")
+
+
+def test_the_scale_is_declared() -> None:
+    """On 1, 4, 5 of a declared 1-5 scale alpha's interval metric is that of the values."""
+    labels = [[1, 1], [4, 5], [5, 5], [4, 4], [1, 4]]
+    five = a.cohen_kappa(*zip(*labels, strict=True), categories=range(1, 6), weights="quadratic")
+    three = a.cohen_kappa(*zip(*labels, strict=True), categories=[1, 4, 5], weights="quadratic")
+    assert five.estimate != pytest.approx(three.estimate)
+
+
+def test_the_ceiling_and_the_threshold_are_those_of_analyse(
+    make_ratings: Any, noisy: Any, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 120)
+    labels = {name: noisy(rng, truth, 2, 0.8, missing=0.1) for name in ("ann", "ben", "cem", "g")}
+    results = a.analyse(make_ratings(labels, ["g"]), None, [a.Scale("", ("1", "2"))]).results
+    row = results[
+        (results["statistic"] == "human_ceiling_difference") & (results["rater_b"] == "g")
+    ].iloc[0]
+    plain = {name: [None if x == "-" else x for x in own] for name, own in labels.items()}
+    humans = list(zip(*[plain[name] for name in ("ann", "ben", "cem")], strict=True))
+    found = a.human_ceiling(humans, plain["g"], categories="12")
+    assert found.estimate == pytest.approx(row["estimate"])
+    # Without folding the units are drawn in another order: the same interval but for chance.
+    assert (found.low, found.high) == pytest.approx((row["low"], row["high"]), abs=0.02)
+    assert (found.n_units, found.n_clusters) == (row["n_units"], row["n_clusters"])
+
+
+def test_a_tuned_threshold_is_found_by_trying_all(rng: np.random.Generator) -> None:
+    verdicts = rng.random(150) < 0.5
+    positive = np.clip(np.where(verdicts, 0.7, 0.45) + rng.normal(0, 0.2, 150), 0, 1).round(2)
+    found = a.tune_threshold(positive.tolist(), verdicts.tolist())
+    each = {
+        t: a.cohen_kappa(verdicts.tolist(), (positive >= t).tolist(), categories=[True, False])
+        for t in np.unique(positive)
+    }
+    assert found.value == pytest.approx(max(kappa.estimate for kappa in each.values()))
+    assert each[found.threshold].estimate == pytest.approx(found.value)
+    assert found.corrected < found.value
+    assert found.low <= found.threshold <= found.high
+    with pytest.raises(InputError, match="both verdicts"):
+        a.tune_threshold([0.1, 0.9], [True, True])

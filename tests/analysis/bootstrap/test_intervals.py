@@ -1,0 +1,134 @@
+"""Percentile and BCa intervals, against scipy's and by their own rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenhand.analysis.bootstrap.intervals import (
+    _quantiles,
+    acceleration,
+    bca_bounds,
+    interval,
+    percentile_bounds,
+)
+from evenhand.analysis.bootstrap.resamples import MAX_LEFT_OUT, Resamples
+from evenhand.errors import InputError
+
+
+def test_bca_is_what_scipy_has_on_the_same_data() -> None:
+    """A ratio of means of 40 skewed clusters: scipy draws its own resamples, so nearly the same."""
+    from scipy.stats import bootstrap
+
+    rng = np.random.default_rng(4)
+    part, whole = rng.exponential(size=40) ** 2, rng.uniform(1, 2, 40)
+    resamples = Resamples(np.ones(40), 20_000, np.random.default_rng(1), method="bca")
+    sums = resamples.totals(np.column_stack([part, whole]))
+    found = resamples.interval(sums[:, 0] / sums[:, 1], 40)
+    theirs = {
+        method: bootstrap(
+            (part, whole),
+            lambda x, y, axis: x.mean(axis) / y.mean(axis),
+            paired=True,
+            n_resamples=20_000,
+            method=method,
+            rng=np.random.default_rng(2),
+        ).confidence_interval
+        for method in ("BCa", "percentile")
+    }
+    assert found.low == pytest.approx(theirs["BCa"].low, rel=0.03)
+    assert found.high == pytest.approx(theirs["BCa"].high, rel=0.03)
+    # The two methods differ by far more than that, or nothing would have been shown.
+    assert theirs["BCa"].high > 1.07 * theirs["percentile"].high
+
+
+def test_bca_on_the_same_resamples_is_scipys_to_the_last_digit() -> None:
+    from scipy.stats import bootstrap
+
+    data = np.random.default_rng(3).exponential(size=30)
+    drawn = bootstrap((data,), np.mean, n_resamples=999, method="BCa", rng=np.random.default_rng(0))
+    left_out = np.array([np.delete(data, at).mean() for at in range(30)])
+    low, high = bca_bounds(data.mean(), drawn.bootstrap_distribution, left_out)
+    assert low == pytest.approx(drawn.confidence_interval.low, rel=1e-12)
+    assert high == pytest.approx(drawn.confidence_interval.high, rel=1e-12)
+
+
+def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data() -> None:
+    resamples = Resamples([2, 1], 3, np.random.default_rng(0), method="bca")
+    totals = resamples.totals(np.array([[10.0], [1.0]]))
+    assert len(resamples) == len(totals) == 1 + 3 + 3
+    assert totals[0, 0] == 21.0
+    assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
+
+
+def test_groups_of_clusters_give_nearly_the_acceleration_of_single_ones() -> None:
+    values = np.random.default_rng(6).exponential(size=20_000)
+    resamples = Resamples(np.ones(20_000), 1, np.random.default_rng(0), method="bca")
+    totals = resamples.totals(np.column_stack([values, np.ones(20_000)]))
+    assert len(totals) == 2 + MAX_LEFT_OUT
+    single = acceleration((values.sum() - values) / 19_999)
+    grouped = acceleration(totals[2:, 0] / totals[2:, 1])
+    assert single == pytest.approx(2 / 6 / np.sqrt(20_000), rel=0.1)
+    assert grouped == pytest.approx(single, abs=0.002)
+
+
+def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so() -> None:
+    drawn = np.linspace(0.2, 0.4, 500)
+    outside = interval(np.append(0.9, drawn), 30, left_out=np.array([0.8, 0.9, 1.0]))
+    undefined = interval(np.append(0.3, drawn), 30, left_out=np.array([0.3, np.nan]))
+    for found in (outside, undefined):
+        assert (found.low, found.high) == percentile_bounds(drawn)
+        assert found.note == "percentile interval, as BCa is undefined"
+    # Perfect agreement in every resample is no bias.
+    perfect = interval(np.ones(101), 30, left_out=np.ones(30))
+    assert (perfect.low, perfect.high, perfect.note) == (1.0, 1.0, "")
+
+
+def test_values_without_jackknife_rows_have_a_percentile_interval() -> None:
+    resamples = Resamples(np.ones(30), 200, np.random.default_rng(0), method="bca")
+    values = np.random.default_rng(1).normal(size=201)
+    found = resamples.interval(values, 30)
+    assert (found.low, found.high) == percentile_bounds(values[1:])
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(InputError, match="'t'; it must be one of percentile, bca"):
+        Resamples(np.ones(3), 10, np.random.default_rng(0), method="t")  # type: ignore[arg-type]
+
+
+def test_degenerate_resamples_are_counted_and_too_many_give_no_interval() -> None:
+    values = np.linspace(0, 1, 1001)
+    few, some, tenth, many = (values.copy() for _ in range(4))
+    few[1:11] = some[1:12] = tenth[1:101] = many[1:102] = np.nan
+    assert interval(values, 30).note == ""
+    assert interval(few, 30).note == "10 of 1000 resamples undefined"
+    assert interval(some, 30).note == "11 of 1000 resamples undefined: read the interval with care"
+    assert interval(some, 30).low > 0
+    assert not np.isnan(interval(tenth, 30).low)
+    assert np.isnan(interval(many, 30).low)
+    assert interval(many, 30).estimate == 0.0
+    assert interval(many, 30).note == "101 of 1000 resamples undefined: no interval"
+
+
+def test_a_mean_over_pairs_of_raters_brings_its_own_share_of_undefined_values() -> None:
+    values = np.linspace(0, 1, 1001)
+    assert interval(values, 30, undefined=0.0051).note == "6 of 1000 resamples undefined"
+    assert np.isnan(interval(values, 30, undefined=0.11).low)
+
+
+def test_too_few_clusters_and_undefined_estimates_say_so() -> None:
+    assert interval(np.array([0.5, 0.4, 0.6]), 4).note == "too_few_clusters"
+    assert interval(np.array([0.5]), 40).note == "not_resampled"
+    nothing = interval(np.array([np.nan, 0.4]), 40, reason="no_variation")
+    assert np.isnan(nothing.estimate)
+    assert nothing.note == "no_variation"
+
+
+def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> None:
+    for size in (1, 2, 3, 41, 1999, 2000):
+        drawn = rng.normal(size=size)
+        expected = np.quantile(drawn, [0.025, 0.975]).tolist()
+        assert percentile_bounds(drawn) == pytest.approx(expected, rel=1e-14)
+        for shares in ((0.0, 1.0), (0.7, 0.2)):
+            expected = np.quantile(drawn, shares).tolist()
+            assert _quantiles(drawn, *shares) == pytest.approx(expected, rel=1e-14)

@@ -1,0 +1,242 @@
+"""The weights engine against a bootstrap that really repeats the clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import analyse
+from evenhand.analysis.agreement.encoded import (
+    Bootstrap,
+    alpha_interval,
+    fleiss_interval,
+    kappa_interval,
+)
+from evenhand.analysis.agreement.groups import group_panel, label_counts
+from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
+from evenhand.analysis.bootstrap.resamples import Resamples, interval
+from evenhand.analysis.labels.scale import Scale
+
+SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")
+
+
+@pytest.fixture
+def clustered(make_matrix: Callable, noisy: Callable, rng: np.random.Generator):
+    """Three raters with gaps on 60 units in 12 clusters of unequal size."""
+    truth = rng.integers(0, 4, 60)
+    clusters = np.sort(rng.integers(0, 12, 60))
+    clusters[:12] = np.arange(12)
+    labels = {name: noisy(rng, truth, 4, 0.6, missing=0.15) for name in "abc"}
+    return make_matrix(labels, SCALE, clusters=[f"c{k:02d}" for k in clusters])
+
+
+def test_weights_are_what_repeating_the_clusters_gives(clustered) -> None:
+    import krippendorff
+    from sklearn.metrics import cohen_kappa_score
+
+    coded = clustered.on_categories()
+    resamples = Resamples(np.ones(12), 25, np.random.default_rng(3))
+    tables = pair_tables(coded, [(0, 1)], resamples)
+    kappas = pair_statistics(coded)["weighted_kappa_quadratic"](tables)[:, 0]
+    panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
+    weights = np.vstack(list(resamples.blocks()))
+    assert weights.shape == (26, 12)
+    for row, weight in enumerate(weights):
+        drawn = np.repeat(np.arange(12), weight)
+        units = np.concatenate([np.flatnonzero(coded.clusters == k) for k in drawn])
+        codes = coded.codes[units].astype(float)
+        codes[codes < 0] = np.nan
+        both = ~np.isnan(codes[:, :2]).any(axis=1)
+        kappa = cohen_kappa_score(
+            codes[both, 0], codes[both, 1], labels=[0, 1, 2, 3], weights="quadratic"
+        )
+        assert kappas[row] == pytest.approx(kappa)
+        alpha = krippendorff.alpha(
+            reliability_data=codes.T, level_of_measurement="ordinal", value_domain=[0, 1, 2, 3]
+        )
+        assert panel["krippendorff_alpha_ordinal"][row] == pytest.approx(alpha)
+
+
+def test_row_0_is_the_data_and_every_resample_has_as_many_clusters() -> None:
+    resamples = Resamples(np.ones(40), 300, np.random.default_rng(0))
+    weights = np.vstack(list(resamples.blocks()))
+    assert (weights[0] == 1).all()
+    assert (weights.sum(axis=1) == 40).all()
+    assert len(np.unique(weights[1:], axis=0)) == 300
+
+
+def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = Resamples(np.ones(30), 600, np.random.default_rng(5))
+    monkeypatch.setattr("analysis.resampling._KEEP_BYTES", 0)
+    drawn = Resamples(np.ones(30), 600, np.random.default_rng(5))
+    features = np.random.default_rng(1).random((30, 4))
+    assert np.array_equal(kept.totals(features), drawn.totals(features))
+    assert np.array_equal(drawn.totals(features), drawn.totals(features))
+
+
+def test_whole_numbers_are_summed_exactly() -> None:
+    resamples = Resamples(np.ones(50), 100, np.random.default_rng(2))
+    features = np.random.default_rng(1).integers(0, 1000, (50, 3))
+    weights = np.vstack(list(resamples.blocks())).astype(np.int64)
+    assert np.array_equal(resamples.totals(features), weights @ features)
+
+
+def test_folding_identical_units_keeps_the_estimate_and_the_spread(
+    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 4000)
+    scale = Scale("", ("1", "2"))
+    matrix = make_matrix({name: noisy(rng, truth, 2, 0.7) for name in "ab"}, scale)
+    folded, frequency = matrix.folded()
+    assert len(folded.codes) == 4
+    assert frequency.sum() == 4000
+    found = []
+    for labels, counts in ((matrix, np.ones(4000)), (folded, frequency)):
+        resamples = Resamples(counts, 2000, np.random.default_rng(8))
+        tables = pair_tables(labels.on_categories(), [(0, 1)], resamples)
+        found.append(
+            interval(pair_statistics(labels.on_categories())["cohen_kappa"](tables)[:, 0], 4000)
+        )
+    plain, fast = found
+    assert fast.estimate == pytest.approx(plain.estimate)
+    assert fast.low == pytest.approx(plain.low, abs=0.004)
+    assert fast.high == pytest.approx(plain.high, abs=0.004)
+
+
+def test_the_ceiling_is_what_repeating_the_clusters_gives(
+    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    truth = rng.integers(0, 3, 120)
+    scale = Scale("", ("1", "2", "3"))
+    labels = {name: noisy(rng, truth, 3, 0.7) for name in ("a", "b", "g")}
+    matrix = make_matrix(
+        labels, scale, models=["g"], clusters=[f"c{n // 4:02d}" for n in range(120)]
+    )
+    coded = matrix.on_categories()
+    resamples = Resamples(np.ones(30), 20, np.random.default_rng(5))
+    means = KappaMeans(coded, resamples)
+    with_grader = means.over([(0, 2), (1, 2)])["cohen_kappa"].values
+    difference = with_grader - means.over([(0, 1)])["cohen_kappa"].values
+    for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
+        drawn = np.repeat(np.arange(30), weight)
+        codes = np.concatenate([coded.codes[coded.clusters == k] for k in drawn])
+        kappa = {
+            (i, j): cohen_kappa_score(codes[:, i], codes[:, j], labels=[0, 1, 2])
+            for i, j in ((0, 2), (1, 2), (0, 1))
+        }
+        expected = (kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1]
+        assert difference[row] == pytest.approx(expected)
+
+
+def test_units_on_request_are_clusters_of_one(make_ratings: Callable) -> None:
+    labels = {"ann": "yyyynnnnyynn" * 5, "ben": "yyynnnnnyyyn" * 5}
+    ratings = make_ratings(labels)
+    units = pd.DataFrame(
+        {
+            "unit_id": [f"u{n:05d}" for n in range(60)],
+            "cluster_id": [f"c{n // 6}" for n in range(60)],
+            "own": [f"o{n:02d}" for n in range(60)],
+        }
+    )
+    found = {}
+    for cluster in ("unit", "own", "pair"):
+        results = analyse(
+            ratings, units, [Scale("", ("y", "n"))], resamples=300, cluster=cluster
+        ).results
+        found[cluster] = results.set_index(["statistic", "rater_a", "rater_b"]).loc[
+            ("cohen_kappa", "ann", "ben")
+        ]
+    assert found["unit"]["n_clusters"] == 60
+    assert found["pair"]["n_clusters"] == 10
+    columns = ["estimate", "low", "high"]
+    assert found["unit"][columns].tolist() == found["own"][columns].tolist()
+    alone = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=300).results
+    alone = alone.set_index(["statistic", "rater_a", "rater_b"]).loc[("cohen_kappa", "ann", "ben")]
+    assert found["unit"][columns].tolist() == alone[columns].tolist()
+
+
+def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.random(80) < 0.8
+    labels = {
+        name: "".join("yn"[int(t ^ (rng.random() < 0.15))] for t in ~truth) for name in "abcg"
+    }
+    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
+    found = {
+        method: analyse(
+            make_ratings(labels, models=["g"]), None, [scale], resamples=500, interval_method=method
+        ).results
+        for method in ("percentile", "bca")
+    }
+    plain, moved = found["percentile"], found["bca"]
+    assert plain["estimate"].equals(moved["estimate"])
+    kappas = plain["statistic"] == "cohen_kappa"
+    assert (plain.loc[kappas, "low"] != moved.loc[kappas, "low"]).any()
+    apart = (plain["low"] - moved["low"]).abs()
+    assert apart.max() < 0.25
+
+
+def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = np.random.default_rng(1).integers(0, 9, (700, 12))
+    frequency = np.random.default_rng(3).integers(1, 4, 700)
+
+    def everything() -> tuple[np.ndarray, np.ndarray]:
+        resamples = Resamples(frequency, 520, np.random.default_rng(9), method="bca")
+        return resamples.totals(features), np.vstack(list(resamples.blocks()))
+
+    whole = everything()
+    assert whole[1].shape == (521, 700)
+    # Threads for everything, nothing kept, pieces of a few rows and columns.
+    monkeypatch.setattr("analysis.resampling._WORTH_THREADS", 0)
+    monkeypatch.setattr("analysis.resampling._KEEP_BYTES", 0)
+    monkeypatch.setattr("analysis.resampling._CACHED_CELLS", 1_000)
+    in_pieces = everything()
+    assert np.array_equal(whole[0], in_pieces[0])
+    assert np.array_equal(whole[1], in_pieces[1])
+
+
+def test_counts_are_multinomial_however_they_are_drawn() -> None:
+    """Few folded clusters by category, many by single draws: the same mean and variance."""
+    few = Resamples([900, 80, 20], 4000, np.random.default_rng(1))
+    many = Resamples([3, 2, 1], 4000, np.random.default_rng(2))
+    for resamples in (few, many):
+        total = resamples.frequency.sum()
+        drawn = np.vstack(list(resamples.blocks()))[1:].astype(float)
+        share = resamples.frequency / total
+        assert (drawn.sum(axis=1) == total).all()
+        assert drawn.mean(axis=0) == pytest.approx(total * share, rel=0.05)
+        assert drawn.var(axis=0) == pytest.approx(total * share * (1 - share), rel=0.1)
+
+
+def test_encoded_labels_give_what_the_panel_gives(
+    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 4, 300)
+    labels = {name: noisy(rng, truth, 4, 0.6, missing=0.1) for name in "abc"}
+    matrix = make_matrix(labels, SCALE, clusters=[f"c{n // 5:03d}" for n in range(300)])
+    coded = matrix.on_categories()
+    resamples = Resamples(np.ones(60), 400, np.random.default_rng(7))
+    panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
+    bootstrap = Bootstrap(resamples=400, seed=7)
+    clusters = coded.clusters
+    alpha = alpha_interval(coded.codes, 4, "ordinal", clusters=clusters, bootstrap=bootstrap)
+    assert alpha == resamples.interval(panel["krippendorff_alpha_ordinal"], 60)
+    fleiss = fleiss_interval(coded.codes, 4, clusters=clusters, bootstrap=bootstrap)
+    assert fleiss.low == pytest.approx(resamples.interval(panel["fleiss_kappa"], 60).low)
+    tables = pair_tables(coded, [(0, 1)], resamples)
+    expected = resamples.interval(pair_statistics(coded)["weighted_kappa_linear"](tables)[:, 0], 60)
+    kappa = kappa_interval(
+        coded.codes[:, :2], 4, weights="linear", clusters=clusters, bootstrap=bootstrap
+    )
+    assert kappa == expected
+    # Bootstrapping units, folded, is the same estimate with an interval nearly as wide.
+    units = alpha_interval(coded.codes, 4, "ordinal", bootstrap=Bootstrap(seed=1))
+    assert units.estimate == pytest.approx(alpha.estimate)
+    assert units.high - units.low == pytest.approx(alpha.high - alpha.low, rel=0.4)

@@ -1,0 +1,107 @@
+"""Orders and draws become one label per rater and unit, or an unscored unit with its reason."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis.labels.combine import Readings, combine_readings
+from evenhand.analysis.labels.scale import Scale
+from evenhand.errors import InputError
+from evenhand.study.tables.ratings import validate_ratings
+
+ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
+
+
+def _combined(rows: list[dict[str, object]], scale: Scale = ABC) -> Readings:
+    given = {"unit_id": "u", "rater_id": "g", "rater_kind": "model", "label": ""}
+    frame = pd.DataFrame([given | row for row in rows])
+    return combine_readings(validate_ratings(frame), scale)
+
+
+def _one(rows: list[dict[str, object]], scale: Scale = ABC) -> tuple[str, float, str]:
+    found = _combined(rows, scale)
+    assert len(found.code) == 1
+    label = "" if found.code[0] < 0 else scale.categories[found.code[0]]
+    return label, float(found.positive[0]), str(found.reason[0])
+
+
+def test_both_orders_agree() -> None:
+    label, _, reason = _one([{"order": "ab", "label": "B"}, {"order": "ba", "label": "B"}])
+    assert (label, reason) == ("B", "")
+
+
+def test_hard_labels_that_differ_between_orders_leave_the_unit_unscored() -> None:
+    label, p, reason = _one([{"order": "ab", "label": "A"}, {"order": "ba", "label": "B"}])
+    assert (label, reason) == ("", "order_disagreement")
+    assert np.isnan(p)
+
+
+def test_one_order_without_a_label_leaves_the_other_standing() -> None:
+    rows = [
+        {"order": "ab", "label": "A"},
+        {"order": "ba", "label": "", "unscored_reason": "refused"},
+    ]
+    assert _one(rows)[0] == "A"
+
+
+def test_draws_combine_by_majority_within_an_order_first() -> None:
+    rows = [{"order": "ab", "draw": n, "label": label} for n, label in enumerate("AAB")]
+    rows += [{"order": "ba", "draw": n, "label": label} for n, label in enumerate("BBB")]
+    assert _one(rows)[2] == "order_disagreement"  # A against B, though B has 4 of 6
+    assert _one(rows[:3])[0] == "A"
+
+
+def test_a_tied_majority_is_none() -> None:
+    rows = [{"draw": n, "label": label} for n, label in enumerate("ABAB")]
+    assert _one(rows)[::2] == ("", "draw_tie")
+
+
+def test_probabilities_combine_by_mean_and_both_orders_weigh_alike() -> None:
+    rows = [
+        {"order": "ab", "draw": 0, "label": "C", "p_positive": 0.8},
+        {"order": "ab", "draw": 1, "label": "C", "p_positive": 0.6},
+        {"order": "ba", "draw": 0, "label": "A", "p_positive": 0.1},
+    ]
+    label, p, reason = _one(rows)
+    assert p == pytest.approx((0.7 + 0.1) / 2)
+    assert (label, reason) == ("", "")  # no category, but a verdict, and so not unscored
+
+
+def test_the_most_probable_category_of_averaged_distributions_is_the_label() -> None:
+    rows = [
+        {"order": "ab", "label": "A", "probabilities": json.dumps({"A": 0.6, "B": 0.3, "C": 0.1})},
+        {"order": "ba", "label": "B", "probabilities": json.dumps({"A": 0.1, "B": 0.7, "C": 0.2})},
+    ]
+    label, p, _ = _one(rows)
+    assert label == "B"  # .35, .50, .15
+    assert p == pytest.approx(0.15)
+
+
+def test_the_first_reason_is_kept_where_nothing_was_scored() -> None:
+    rows = [
+        {"order": "ab", "unscored_reason": "refused"},
+        {"order": "ba", "unscored_reason": "truncated"},
+    ]
+    assert _one(rows)[2] == "refused"
+    assert _one([{}])[2] == "no_label"
+
+
+def test_a_probability_beside_a_reason_does_not_count() -> None:
+    assert _one([{"p_positive": 0.7, "unscored_reason": "unparseable"}])[2] == "unparseable"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"label": "D"}, "row 3: the label 'D' of rater 'g'"),
+        ({"probabilities": '{"D": 1.0}'}, "row 3: probabilities holds 'D'"),
+        ({"probabilities": '{"A": 1.5}'}, "row 3: probabilities holds 'A': 1.5"),
+    ],
+)
+def test_what_lies_outside_the_scale_names_its_row(row: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        _combined([{"unit_id": "t", "label": "A"}, row])

@@ -1,0 +1,102 @@
+"""The units where graders and people differ most, and what graders did and cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.people.disagreements import MOST_LISTED
+
+ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
+NOMINAL = Scale("", tuple("12345"))
+
+
+def found(columns: dict[str, str], scale: Scale = ORDINAL, p: str = "") -> Analysis:
+    """Labels by rater, a letter a unit and a dot for none; raters that begin with m are models."""
+    rows = [
+        {
+            "unit_id": f"u{n}",
+            "rater_id": rater,
+            "rater_kind": "model" if rater.startswith("m") else "human",
+            "label": label,
+            "p_positive": int(p[n]) / 10 if rater.startswith("m") and p else None,
+        }
+        for rater, given in columns.items()
+        for n, label in enumerate(given)
+        if label != "."
+    ]
+    return analyse(pd.DataFrame(rows), None, [scale], resamples=10)
+
+
+def listed(analysis: Analysis) -> list[tuple[str, float]]:
+    """Units with the size that their results row says."""
+    results = analysis.results.set_index(list(analysis.results.columns[:6]))["estimate"]
+    return [(each.unit_id, results.loc[each.key]) for each in analysis.disagreements]
+
+
+def test_the_widest_come_first_and_are_bounded() -> None:
+    """Against 1 and 1 the grader's 5 is the whole scale; people's own distance is taken off."""
+    analysis = found({"ann": "11112233", "ben": "11152233", "m": "54321222"})
+
+    # u3: the grader's 2 is 1/4 from 1 and 3/4 from 5, on average 1/2; people are 1 apart: -1/2.
+    assert listed(analysis) == [
+        ("u0", 1.0),
+        ("u1", 0.75),
+        ("u2", 0.5),
+        ("u4", 0.25),
+        ("u6", 0.25),
+    ]
+    assert len(analysis.disagreements) == MOST_LISTED
+
+
+def test_on_a_nominal_scale_every_other_category_is_as_far() -> None:
+    assert listed(found({"ann": "111", "ben": "112", "m": "251"}, NOMINAL)) == [
+        ("u0", 1.0),
+        ("u1", 1.0),
+    ]
+
+
+def test_more_people_and_a_surer_probability_break_ties() -> None:
+    """All three are 1 apart: u2 was labelled by two people; u1's probability is further off."""
+    analysis = found({"ann": "111", "ben": "..1", "m": "555"}, p="689")
+
+    assert [each.unit_id for each in analysis.disagreements] == ["u2", "u1", "u0"]
+    assert analysis.disagreements[0].people == {"ann": "1", "ben": "1"}
+    probability = analysis.disagreements[0].probability_key
+    assert probability is not None
+    assert probability[1] == "disagreement_probability"
+
+
+def test_agreement_people_alone_and_unscored_units_give_none() -> None:
+    assert not found({"ann": "123", "m": "123"}).disagreements
+    assert not found({"ann": "123", "ben": "321"}).disagreements
+    assert not found({"ann": "1..", "m": ".55"}).disagreements
+
+
+def test_usage_becomes_rows_and_unknown_cost_stays_unknown() -> None:
+    ratings = pd.DataFrame(
+        [
+            {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "model", "label": "1"}
+            for n in range(9)
+            for rater in ("m:priced", "m:free")
+        ]
+    )
+    usage = pd.DataFrame(
+        {
+            "rater_id": ["m:priced", "m:free", "m:priced"],
+            "rubric": ["", "", "another"],
+            "attempts": [12, 9, 5],
+            "labelled": [9, 9, 5],
+            "cost_usd": [0.125, np.nan, 7.0],
+        }
+    )
+    results = analyse(ratings, None, [ORDINAL], resamples=10, usage=usage).results
+    rows = results.set_index(["statistic", "rater_b"])
+
+    assert rows.loc[("grades_attempted", "m:priced"), "estimate"] == 12
+    assert rows.loc[("cost_usd", "m:priced"), "estimate"] == pytest.approx(0.125)
+    assert np.isnan(rows.loc[("cost_usd", "m:free"), "estimate"])
+    assert rows.loc[("cost_usd", "m:free"), "note"] == "not known"
+    assert "tokens_input" not in set(results["statistic"])

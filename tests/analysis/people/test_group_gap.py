@@ -1,0 +1,83 @@
+"""A grader's performance by group: scikit-learn's values, a known weak group, honest gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
+
+from evenhand.analysis import analyse
+from evenhand.analysis.labels.scale import Scale
+
+YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
+
+
+def study(
+    rng: np.random.Generator, errors: dict[str, float], per_group: int = 150
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Three people who always agree, and a grader that errs with its group's probability."""
+    groups = [group for group in errors for _ in range(per_group)]
+    truth = rng.random(len(groups)) < 0.4
+    wrong = rng.random(len(groups)) < np.array([errors[group] for group in groups])
+    rows = []
+    for n, (real, flip) in enumerate(zip(truth, wrong, strict=True)):
+        for who in ("ann", "ben", "cleo"):
+            rows.append((f"u{n}", who, "human", "y" if real else "n"))
+        rows.append((f"u{n}", "g", "model", "y" if real != flip else "n"))
+    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
+    ids = [f"u{n}" for n in range(len(groups))]
+    return ratings, pd.DataFrame({"unit_id": ids, "cluster_id": ids, "source": groups})
+
+
+def results_of(ratings: pd.DataFrame, units: pd.DataFrame, resamples: int = 500) -> pd.DataFrame:
+    found = analyse(ratings, units, [YES], groups=["source"], resamples=resamples).results
+    return found[found["statistic"].str.startswith("group_")].set_index(
+        ["statistic", "subset", "at"]
+    )
+
+
+def test_values_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"left": 0.1, "right": 0.25}, 60)
+    rows = results_of(ratings, units)
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
+    for group in ("left", "right"):
+        own = wide.loc[units.loc[units["source"] == group, "unit_id"]]
+        said, is_so = own["g"], own["ann"]
+        subset = f"source={group}|binary"
+        expected = {
+            ("group_balanced_accuracy", ""): balanced_accuracy_score(is_so, said),
+            ("group_precision", "affirmative"): precision_score(is_so, said, pos_label="y"),
+            ("group_recall", "affirmative"): recall_score(is_so, said, pos_label="y"),
+        }
+        for (statistic, at), value in expected.items():
+            assert rows.loc[(statistic, subset, at), "estimate"] == pytest.approx(value)
+
+
+def test_a_known_weak_group_is_named(rng: np.random.Generator) -> None:
+    rows = results_of(*study(rng, {"left": 0.05, "centre": 0.05, "right": 0.30}))
+    gap = rows.loc[("group_gap", "all|binary", "source")]
+    assert gap["low"] > 0
+    assert gap["low"] < 0.25 < gap["high"]
+    assert "worst right" in gap["note"]
+    weak = rows.loc[("group_difference", "source=right|binary", "")]
+    assert weak["high"] < 0
+    assert "Benjamini-Hochberg" in weak["note"]
+
+
+def test_equal_groups_show_no_gap_beyond_chance() -> None:
+    """The range of six equal groups is never 0, but its interval must reach 0 nearly always."""
+    errors = dict.fromkeys("abcdef", 0.15)
+    clear = 0
+    for seed in range(20):
+        rows = results_of(*study(np.random.default_rng(seed), errors, 60), resamples=200)
+        clear += rows.loc[("group_gap", "all|binary", "source"), "low"] > 0
+    assert clear <= 3  # of 20 at 5%: P(more than 3) is .016
+
+
+def test_an_empty_group_and_a_single_one(rng: np.random.Generator) -> None:
+    ratings, units = study(rng, {"only": 0.1}, 40)
+    units.loc[units.index[:5], "source"] = ""
+    rows = results_of(ratings, units)
+    assert rows.loc[("group_balanced_accuracy", "source=only", ""), "n_units"] == 35
+    assert "group_gap" not in rows.index.get_level_values(0)

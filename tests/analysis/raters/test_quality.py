@@ -1,0 +1,111 @@
+"""The look at quality: a synthetic crowd with known faults, and each measure by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.raters.flags import QualityRules
+from evenhand.analysis.raters.quality import QUALITY_COLUMNS, rater_quality
+from tests.analysis.crowd import FAULTS, SCALES, crowd
+
+YES_NO = {"": Scale("", ("y", "n"))}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
+    found = rater_quality(crowd(seed), SCALES).set_index("rater_id")
+    named = {rater: set(flags.split()) for rater, flags in found["flagged"].items() if flags}
+    assert named.keys() == FAULTS.keys()
+    for rater, faults in FAULTS.items():
+        assert faults <= named[rater], (rater, found.loc[rater])
+    assert found.columns.tolist() == list(QUALITY_COLUMNS[1:])
+    assert "of the others' time" in found.loc["hasty", "reason"]
+
+
+def test_excluded_raters_are_judged_but_hold_nobody_back():
+    table = crowd(0, good=2)
+    with_all = rater_quality(table, SCALES).set_index("rater_id")
+    without = rater_quality(table, SCALES, excluded=list(FAULTS)).set_index("rater_id")
+    assert without.loc["good-0", "agreement"] > with_all.loc["good-0", "agreement"] + 0.1
+    assert "low_agreement" in without.loc["careless", "flagged"]
+
+
+def test_with_one_other_rater_the_agreement_is_cohens_kappa(make_ratings):
+    labels = {"ann": "yynnyynynnyy" * 4, "ben": "yynyyynynyyn" * 4}
+    found = rater_quality(make_ratings(labels), YES_NO).set_index("rater_id")
+    expected = cohen_kappa_score(list(labels["ann"]), list(labels["ben"]))
+    assert found["agreement"].tolist() == pytest.approx([expected, expected])
+    assert found["behind"].tolist() == [0, 0]
+    assert set(found["flagged"]) == {""}
+
+
+def test_leaning_by_hand(make_ratings):
+    # The others say y on 10 of 40 units; ann on 30, so 20 of 40 more: a half.
+    others = "y" * 10 + "n" * 30
+    table = make_ratings({"ann": "y" * 30 + "n" * 10, "ben": others, "cy": others})
+    row = rater_quality(table, YES_NO).set_index("rater_id").loc["ann"]
+    assert (row["leaning"], row["leaning_at"]) == (0.5, "y")
+
+
+def test_drift_by_hand(make_ratings):
+    # The others always agree; ann agrees with them on all of the first 20, on half of the rest.
+    others = "yn" * 20
+    ann = others[:20] + "yyyy" * 5
+    row = rater_quality(make_ratings({"ann": ann, "ben": others, "cy": others}), YES_NO)
+    row = row.set_index("rater_id").loc["ann"]
+    assert row["drift"] == -0.5
+    assert "drift" in row["flagged"]
+
+
+def timed(minutes: list[float], seconds: float) -> pd.DataFrame:
+    start = pd.Timestamp("2026-03-02T09:00:00Z")
+    return pd.DataFrame(
+        {
+            "unit_id": [f"u{n}" for n in range(len(minutes))],
+            "rater_id": "ann",
+            "rater_kind": "human",
+            "label": "y",
+            "seconds": seconds,
+            "created_at": [(start + pd.Timedelta(minutes=at)).isoformat() for at in minutes],
+        }
+    )
+
+
+def test_idle_time_is_counted_within_a_session_only():
+    # Gaps of 1, 12 and 300 minutes, of which 30 s each went into the answer: only the 12 are idle.
+    row = rater_quality(timed([0, 1, 13, 313], 30), YES_NO).iloc[0]
+    assert row["idle_minutes"] == 11.5
+    rules = QualityRules(min_answers=4)
+    row = rater_quality(timed([0, 1, 13, 313], 30), YES_NO, rules=rules).iloc[0]
+    assert row["flagged"] == "idle"
+
+
+def test_attention_checks_count_from_the_first_answer_on():
+    checks = pd.DataFrame({"rater_id": ["ann"] * 3, "passed": [True, False, False]})
+    row = rater_quality(timed([0, 1], 20), YES_NO, attention=checks).iloc[0]
+    assert (row["attention_passed"], row["attention_given"]) == (1, 3)
+    assert (row["flagged"], row["reason"]) == ("attention", "failed 2 of 3 attention checks")
+
+
+def test_a_lone_rater_and_none_at_all():
+    row = rater_quality(timed([0, 1], 20), YES_NO).iloc[0]
+    assert math.isnan(row["agreement"])
+    assert math.isnan(row["drift"])
+    assert row["flagged"] == ""
+    models = timed([0], 1).assign(rater_kind="model")
+    assert rater_quality(models, YES_NO).empty
+
+
+def test_a_run_that_the_units_explain_is_usual(make_ratings):
+    # Everybody says y 40 times on end: nothing to see. One who says so where the others mix is.
+    same = make_ratings({"ann": "y" * 40, "ben": "y" * 40, "cy": "y" * 40})
+    assert set(rater_quality(same, YES_NO)["flagged"]) == {""}
+    mixed = make_ratings({"ann": "y" * 40, "ben": "yn" * 20, "cy": "ny" * 20})
+    row = rater_quality(mixed, YES_NO).set_index("rater_id").loc["ann"]
+    assert row["longest_run"] == 40
+    assert "run" in row["flagged"]

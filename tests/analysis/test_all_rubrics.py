@@ -1,0 +1,272 @@
+"""The whole analysis: its table, its errors, what must not change it, and real labels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, analyse
+from evenhand.errors import InputError
+from evenhand.study.tables.ratings import read_ratings
+
+FIVE = ("1", "2", "3", "4", "5")
+RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
+
+
+@pytest.fixture
+def mixed(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> pd.DataFrame:
+    """Three people and two graders on 120 units, with gaps."""
+    truth = rng.integers(0, 5, 120)
+    labels = {name: noisy(rng, truth, 5, 0.6, missing=0.1) for name in ("ann", "ben", "cem")}
+    labels |= {name: noisy(rng, truth, 5, 0.5) for name in ("g1", "g2")}
+    return make_ratings(labels, ["g1", "g2"])
+
+
+def _values(results: pd.DataFrame) -> pd.DataFrame:
+    return results.set_index(list(RESULTS_KEY)).sort_index()
+
+
+def test_the_table_keeps_the_contract(mixed: pd.DataFrame) -> None:
+    results = analyse(mixed, None, [RATING], resamples=200).results
+    assert tuple(results.columns) == RESULTS_COLUMNS
+    assert not results.duplicated(list(RESULTS_KEY)).any()
+    pair = results[(results["rater_a"] == "ann") & (results["rater_b"] == "g1")]
+    on_categories = pair[(pair["subset"] == "all") & (pair["at"] == "")]["statistic"].tolist()
+    assert on_categories == [
+        "observed_agreement",
+        "cohen_kappa",
+        "weighted_kappa_linear",
+        "weighted_kappa_quadratic",
+        "scott_pi",
+        "gwet_ac1",
+        "gwet_ac2",
+        "brennan_prediger",
+        "krippendorff_alpha_nominal",
+        "krippendorff_alpha_ordinal",
+        "krippendorff_alpha_interval",
+        "stuart_maxwell_p",
+    ]
+    binary = set(pair[pair["subset"] == "all|binary"]["statistic"])
+    assert {"cohen_kappa", "prevalence_index", "bias_index"} <= binary
+    assert "weighted_kappa_linear" not in binary
+    groups = results[(results["rater_b"] == "") & (results["subset"] == "all")]
+    for group in ("humans", "models", "all"):
+        assert {"fleiss_kappa", "cohen_kappa", "gwet_ac2", "prevalence"} <= set(
+            groups[groups["rater_a"] == group]["statistic"]
+        )
+    first = results[["rater_a", "rater_b"]].drop_duplicates()
+    assert not ((first["rater_a"] == "g1") & (first["rater_b"] == "ann")).any()
+    known = results.dropna(subset=["estimate", "low"])
+    assert (known["low"] <= known["high"]).all()
+
+
+def test_without_affirmative_categories_there_is_no_binary_verdict(mixed: pd.DataFrame) -> None:
+    results = analyse(mixed, None, [Scale("", FIVE)], resamples=50).results
+    assert set(results["subset"]) == {"all"}
+
+
+def test_the_same_input_gives_the_same_table(mixed: pd.DataFrame) -> None:
+    first, second = (analyse(mixed, None, [RATING], resamples=200) for _ in range(2))
+    pd.testing.assert_frame_equal(first.results, second.results)
+    assert first.verdicts == second.verdicts
+    other = analyse(mixed, None, [RATING], resamples=200, seed=1).results
+    assert not np.allclose(first.results["low"], other["low"], equal_nan=True)
+    assert np.allclose(first.results["estimate"], other["estimate"], equal_nan=True)
+
+
+def test_the_order_of_the_rows_does_not_matter(mixed: pd.DataFrame) -> None:
+    shuffled = mixed.sample(frac=1, random_state=3)
+    first, second = (analyse(m, None, [RATING], resamples=200).results for m in (mixed, shuffled))
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_names_do_not_matter(mixed: pd.DataFrame) -> None:
+    """Raters renamed so that their order turns round: the same agreement, the same intervals."""
+    names = {"ann": "z-ann", "ben": "y-ben", "cem": "x-cem"}
+    renamed = mixed.assign(rater_id=mixed["rater_id"].replace(names))
+    back = {new: old for old, new in names.items()}
+    first = _values(analyse(mixed, None, [RATING], resamples=200).results)
+    second = analyse(renamed, None, [RATING], resamples=200).results
+    for column in ("rater_a", "rater_b"):
+        second[column] = second[column].replace(back)
+    humans = second["rater_a"].isin(names) & second["rater_b"].isin(names)
+    second.loc[humans, ["rater_a", "rater_b"]] = second.loc[humans, ["rater_b", "rater_a"]].values
+    second = _values(second)
+    directed = first.index.get_level_values("statistic").isin(["bias_index", "confusion"])
+    columns = ["estimate", "low", "high"]
+    pd.testing.assert_frame_equal(first[~directed][columns], second[~directed][columns])
+
+
+def test_a_wider_cluster_widens_the_interval(
+    make_ratings: Callable, rng: np.random.Generator
+) -> None:
+    """Twenty copies of 40 units know no more than the 40."""
+    ann = np.tile(rng.integers(1, 3, 40), 20)
+    ben = np.where(np.tile(rng.random(40) < 0.7, 20), ann, 3 - ann)
+    ratings = make_ratings({"ann": ann.astype(str), "ben": ben.astype(str)})
+    units = ratings[["unit_id"]].drop_duplicates().reset_index(drop=True)
+    units = units.assign(
+        cluster_id=[f"c{n % 40}" for n in range(800)], half=[f"h{n % 2}" for n in range(800)]
+    )
+    widths = {}
+    for name, table in (("unit", units[["unit_id"]]), ("cluster", units)):
+        results = analyse(ratings, table, [Scale("", ("1", "2"))], resamples=500).results
+        row = results[results["statistic"] == "cohen_kappa"].iloc[0]
+        widths[name] = row["high"] - row["low"]
+        assert row["n_clusters"] == {"unit": 800, "cluster": 40}[name]
+    assert widths["cluster"] > 3.5 * widths["unit"]  # about the root of 20
+    halves = analyse(ratings, units, [Scale("", ("1", "2"))], resamples=50, cluster="half").results
+    halves = halves[(halves["at"] == "") & (halves["statistic"] != "alt_test_winning_rate")]
+    assert (halves["n_clusters"] == 2).all()
+    assert halves["low"].isna().all()
+    assert halves["note"].str.contains("too_few_clusters").all()
+
+
+def test_degenerate_labels(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "1" * 40, "ben": "1" * 40, "g": "12" * 20}, ["g"])
+    results = analyse(ratings, None, [Scale("", ("1", "2"))], resamples=100).results
+    rows = results.set_index(["statistic", "rater_a", "rater_b"])
+    people = rows.loc[("cohen_kappa", "ann", "ben")]
+    assert np.isnan(people["estimate"])
+    assert people["note"] == "no_variation"
+    assert rows.loc[("observed_agreement", "ann", "ben"), "estimate"] == 1.0
+    assert rows.loc[("gwet_ac1", "ann", "ben"), "estimate"] == 1.0
+    assert rows.loc[("cohen_kappa", "ann", "g"), "estimate"] == 0.0
+    assert rows.loc[("cohen_kappa", "ann", "g"), "note"] == "constant_rater"
+    models = rows.loc[("krippendorff_alpha_nominal", "models", "")]
+    assert np.isnan(models["estimate"])
+    assert models["note"] == "no_pairable_units"
+
+
+def test_adjudicators_are_compared_but_never_count_as_people(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "12" * 20, "chair": "12" * 20, "g": "1122" * 10}, ["g"])
+    ratings.loc[ratings["rater_id"] == "chair", "rater_kind"] = "adjudicator"
+    found = analyse(ratings, None, [Scale("", ("1", "2"))], resamples=50)
+    pairs = found.results[["rater_a", "rater_b"]].drop_duplicates()
+    assert ((pairs["rater_a"] == "chair") & (pairs["rater_b"] == "g")).any()
+    assert "only one person labelled" in found.verdicts[0]["sentence"]
+
+
+def test_versions_of_a_rubric_are_never_pooled(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "12" * 20, "ben": "12" * 20})
+    ratings["rubric_hash"] = ["aaa"] * 70 + ["bbb"] * 10
+    scale = Scale("tone", ("1", "2"))
+    with pytest.raises(InputError, match=r"'tone'.*aaa \(70 ratings\), bbb \(10 ratings\)"):
+        analyse(ratings, None, [scale])
+    found = analyse(ratings, None, [scale], resamples=50, rubric_hashes={"tone": {"aaa"}})
+    assert found.notes == ["tone: 10 ratings under another version of the rubric (bbb) set aside"]
+    row = found.results[found.results["statistic"] == "observed_agreement"].iloc[0]
+    assert row["n_units"] == 30
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": "9"}, "row 7: the label '9' of rater 'ann'"),
+        ({"unit_id": "u00000"}, "row 7: rater 'ann' has already rated unit 'u00000' in row 2"),
+        ({"rater_id": "g"}, "g"),
+        ({"p_positive": 1.2}, "row 7: p_positive is '1.2'"),
+        ({"rubric": "other"}, "row 7: no scale is declared for the rubric 'other'"),
+    ],
+)
+def test_bad_rows_are_named(
+    make_ratings: Callable, change: dict[str, object], message: str
+) -> None:
+    ratings = make_ratings({"ann": "121212", "g": "121212"}, ["g"])
+    ratings = ratings.assign(p_positive=np.nan, rubric="tone")
+    for column, value in change.items():
+        ratings.loc[5, column] = value
+    with pytest.raises(InputError, match=message):
+        analyse(ratings, None, [Scale("tone", ("1", "2")), Scale("else", ("1", "2"))])
+
+
+def test_units_must_know_every_rated_unit_and_the_cluster(make_ratings: Callable) -> None:
+    ratings = make_ratings({"ann": "12", "ben": "12"})
+    scale = Scale("", ("1", "2"))
+    units = pd.DataFrame({"unit_id": ["u00000"], "cluster_id": ["c"]})
+    with pytest.raises(InputError, match="no row for unit 'u00001'"):
+        analyse(ratings, units, [scale])
+    with pytest.raises(InputError, match="no column 'stance' to cluster by"):
+        analyse(ratings, units, [scale], cluster="stance")
+    with pytest.raises(InputError, match="needs a units table"):
+        analyse(ratings, None, [scale], cluster="stance")
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = "import sys, analysis; print(sorted({'numpy', 'pandas', 'scipy'} & set(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_many_raters_are_pooled(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 3, 60)
+    labels = {f"h{k:02d}": noisy(rng, truth, 3, 0.6) for k in range(12)}
+    labels |= {f"g{k}": noisy(rng, truth, 3, 0.6) for k in range(2)}
+    ratings = make_ratings(labels, ["g0", "g1"])
+    results = analyse(ratings, None, [Scale("", FIVE[:3])], resamples=100).results
+    pairs = set(zip(results["rater_a"], results["rater_b"], strict=True))
+    named = {(a, b) for a, b in pairs if a not in ("humans", "models", "all", "")}
+    assert {a for a, _ in named} <= {"g0", "g1"}  # their own prevalence, no pairs
+    assert all(b == "" for _, b in named)
+    assert {("humans", ""), ("humans", "g0"), ("humans", "g1"), ("models", "")} <= pairs
+
+
+# Real labels --------------------------------------------------------------------------------------
+
+
+def test_newsroom(shared_data: Path) -> None:
+    """1,680 units, three raters, ordinal: alpha as the krippendorff package gives it."""
+    import krippendorff
+
+    ratings, units = read_ratings(shared_data / "real" / "newsroom.csv")
+    rows = analyse(ratings, units, [RATING], resamples=200).results
+    table = ratings.pivot(index="unit_id", columns="rater_id", values="label").astype(float)
+    theirs = krippendorff.alpha(
+        reliability_data=table.T.to_numpy(),
+        level_of_measurement="ordinal",
+        value_domain=range(1, 6),
+    )
+    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all") & (rows["at"] == "")]
+    humans = humans.set_index("statistic")
+    assert humans.loc["krippendorff_alpha_ordinal", "estimate"] == pytest.approx(theirs)
+    assert (humans["n_clusters"] == 420).all()
+
+
+def test_llmbar(shared_data: Path) -> None:
+    """Fourteen graders in both orders: a unit counts only where the two orders agree."""
+    ratings, units = read_ratings(shared_data / "real" / "llmbar.csv")
+    rows = analyse(ratings, units, [Scale("", ("1", "2"))], resamples=200).results
+    found = rows.set_index(["statistic", "rater_a", "rater_b"])
+    graders = ratings[ratings["rater_kind"] == "model"]
+    for grader, own in list(graders.groupby("rater_id"))[:4]:
+        wide = own.pivot(index="unit_id", columns="order", values="label")
+        differ = (wide["ab"] != wide["ba"]) & (wide["ab"] != "") & (wide["ba"] != "")
+        coverage = found.loc[("coverage", "", grader)]
+        assert f"order_disagreement {differ.sum()}" in coverage["note"]
+        empty = (wide["ab"] == "") & (wide["ba"] == "")
+        assert coverage["estimate"] == pytest.approx(1 - (differ | empty).mean())
+
+
+def test_dices(shared_data: Path) -> None:
+    """124 raters: pooled rows only, and within memory."""
+    import resource
+
+    ratings, units = read_ratings(shared_data / "real" / "dices350.csv")
+    scale = Scale("", ("Yes", "No", "Unsure"), affirmative=frozenset({"Yes"}))
+    rows = analyse(ratings, units, [scale]).results
+    assert len(rows) < 200  # of which 124 say each rater's coverage
+    humans = rows[(rows["rater_a"] == "humans") & (rows["subset"] == "all")].set_index("statistic")
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
+    agree = [
+        sum(k * (k - 1) for k in row.value_counts()) / (124 * 123) for _, row in wide.iterrows()
+    ]
+    assert humans.loc["observed_agreement"].iloc[0]["estimate"] == pytest.approx(np.mean(agree))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_500_000  # kilobytes

@@ -1,0 +1,143 @@
+"""Rankings: verdict first, then price among those that pass; and who is never recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import DecisionRule, Scale, analyse, rank_graders
+from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.verdicts.judge import JUDGEMENTS
+
+TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
+
+
+@pytest.fixture
+def ranked(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> Callable:
+    """The ranking of graders given by how often they are right, beside three people at .85."""
+
+    def rank(graders: dict[str, float], prices: dict[str, float], n: int = 400):
+        truth = (rng.random(n) < 0.4).astype(int)
+        labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
+        labels |= {name: noisy(rng, truth, 2, keep) for name, keep in graders.items()}
+        found = analyse(
+            make_ratings(labels, list(graders)),
+            None,
+            [TWO],
+            resamples=400,
+            prices={("tone", name): usd for name, usd in prices.items()},
+        )
+        return rank_graders(found.results, found.verdicts)["tone"]
+
+    return rank
+
+
+def test_the_cheapest_of_those_that_pass_leads(ranked: Callable) -> None:
+    graders = {"dear": 0.95, "cheap": 0.92, "poor": 0.2}
+    found = ranked(graders, {"dear": 30.0, "cheap": 2.0, "poor": 0.1})
+    assert [each.verdict["grader"] for each in found] == ["cheap", "dear", "poor"]
+    assert [each.verdict["verdict"] for each in found] == ["may_stand_in"] * 2 + ["do_not_use"]
+    assert found[0].usd == 2.0
+
+
+def test_the_front_of_agreement_against_price(ranked: Callable) -> None:
+    graders = {"best": 0.95, "worse_and_dearer": 0.6, "poor_and_cheapest": 0.3, "free": 0.5}
+    prices = {"best": 5.0, "worse_and_dearer": 9.0, "poor_and_cheapest": 1.0}
+    front = {each.verdict["grader"]: each.best_buy for each in ranked(graders, prices)}
+    assert front == {
+        "best": True,
+        "worse_and_dearer": False,
+        "poor_and_cheapest": True,
+        "free": False,  # no price is known
+    }
+
+
+def test_one_that_falls_short_but_knows_something_needs_correction(ranked: Callable) -> None:
+    (found,) = ranked({"middling": 0.68}, {}, n=1200)
+    assert found.verdict["verdict"] == "only_with_correction"
+    assert "single labels do not stand in" in found.verdict["sentence"]
+
+
+def test_a_threshold_that_wins_elsewhere_is_named(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
+    from evenhand.analysis.bootstrap.resamples import Interval
+    from evenhand.analysis.labels.combine import combine_readings
+    from evenhand.analysis.labels.matrix import encode
+    from evenhand.analysis.verdicts.judge import judge_graders
+    from evenhand.study.tables.ratings import validate_ratings
+
+    truth = (rng.random(400) < 0.4).astype(int)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
+    labels["g"] = noisy(rng, truth, 2, 0.55)
+    ratings = make_ratings(labels, ["g"])
+    found = analyse(ratings, None, [TWO], resamples=300)
+    assert found.verdicts[0]["verdict"] != "may_stand_in"
+    rows = _rows_of(found.results)
+    matrix = encode(combine_readings(validate_ratings(ratings), TWO), TWO)
+
+    def judged(note: str, low: float) -> dict:
+        rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
+        rows.rows = {k: v for k, v in rows.rows.items() if "held_out" not in k[1]}
+        where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
+        rows.add("threshold_recommended", Interval(0.12, 0.1, 0.2), (400, 400), note=note, **where)
+        rows.add("human_ceiling_difference_held_out", Interval(0.0, low, 0.05), (400, 400), **where)
+        rule = DecisionRule()
+        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
+
+    passed = judged("tuned", -0.05)
+    assert passed["verdict"] == "may_stand_in_at_threshold"
+    assert "at threshold 0.12" in passed["sentence"]
+    assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
+    assert judged("tuned", -0.15)["verdict"] != "may_stand_in_at_threshold"
+
+
+def _rows_of(results: pd.DataFrame) -> ResultRows:
+    from evenhand.analysis.results import key_of
+
+    records: list[ResultRow] = results.drop(columns="rubric").to_dict("records")  # type: ignore[assignment]
+    full = [{"rubric": "tone", **row} for row in records]
+    return ResultRows("tone", {key_of(row): row for row in full})  # type: ignore[arg-type, misc]
+
+
+@pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])
+def test_constant_and_random_graders_are_never_recommended(shared_data: Path, file: str) -> None:
+    """On every real data set at hand: each constant category, and random labels at two rates."""
+    from evenhand.study.tables.ratings import read_ratings
+
+    ratings, _ = read_ratings(shared_data / "real" / file)
+    people = ratings[ratings["rater_kind"] == "human"]
+    if people["rater_id"].nunique() > 6:
+        busiest = people["rater_id"].value_counts().index[:6]
+        people = people[people["rater_id"].isin(busiest)]
+    categories = tuple(sorted(set(people["label"]) - {""}))
+    units = sorted(set(people["unit_id"]))
+    rng = np.random.default_rng(5)
+    shares = people["label"].value_counts(normalize=True).reindex(categories).to_numpy()
+    graders = {f"always {key}": [key] * len(units) for key in categories}
+    graders |= {
+        "random, even": rng.choice(categories, len(units)).tolist(),
+        "random, as people": rng.choice(categories, len(units), p=shares).tolist(),
+    }
+    made = [
+        pd.DataFrame({"unit_id": units, "label": given}).assign(
+            rater_id=name, rater_kind="model", rubric="r"
+        )
+        for name, given in graders.items()
+    ]
+    given = people[["unit_id", "rater_id", "rater_kind", "label"]].assign(rubric="r")
+    both = pd.concat([given, *made], ignore_index=True)
+    found = analyse(both, None, [Scale("r", categories)], resamples=300)
+    assert len(found.verdicts) == len(graders)
+    assert {each["verdict"] for each in found.verdicts} <= set(JUDGEMENTS[3:])
+
+
+def test_prices_stand_among_the_results(ranked: Callable) -> None:
+    (found,) = ranked({"g": 0.9}, {"g": 4.5})
+    assert found.price is not None
+    assert (found.price["estimate"], found.price["n_units"]) == (4.5, 400)

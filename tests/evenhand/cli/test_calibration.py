@@ -1,0 +1,106 @@
+"""`calibrate`: what it says, and that study.toml changes only when it is told to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.study import Study, open_study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.ratings import validate_ratings
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    """A grader whose probabilities say yes from .1 up, two people and a grader with hard labels."""
+    made = make_study(pairs=40)
+    rubric = made.rubrics["refusal"]
+    rng = np.random.default_rng(4)
+    yes, no = (
+        rubric.affirmative[0],
+        next(key for key in rubric.categories if key not in rubric.affirmative),
+    )
+    rows = []
+    for unit in made.rubric_units(rubric):
+        truth = rng.random() < 0.4
+        stated = rng.uniform(0.1, 1.0) if truth else rng.uniform(0.0, 0.1)
+        for who, kind in (("ann", "human"), ("ben", "human"), ("hard", "model")):
+            said = truth != (rng.random() < 0.05)
+            rows.append((unit, who, kind, yes if said else no, np.nan, ""))
+        rows.append((unit, "prob", "model", yes if stated > 0.5 else no, stated, "verbalised"))
+    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive", "prob_method"]
+    table = pd.DataFrame(rows, columns=columns).assign(rubric="refusal")
+    import_ratings(made, validate_ratings(table), "ratings.csv")
+    with (made.folder / "study.toml").open("a") as file:
+        file.write("\n# a remark of its owner\n")
+    return made
+
+
+def _thresholds(study: Study) -> dict[str, dict[str, float]]:
+    with open_study(study.folder) as again:
+        return {name: dict(each) for name, each in again.config.thresholds.items()}
+
+
+def test_it_says_what_to_use_and_writes_nothing(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (study.folder / "study.toml").read_bytes()
+    assert main(["calibrate", str(study.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "prob, to match people by kappa: use 0.1" in said
+    assert "instead of 0.5; held out it gains +0." in said
+    assert (study.folder / "study.toml").read_bytes() == before
+
+
+def test_only_what_is_recommended_is_written(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", str(study.folder), "--reference", "hard", "--write"]) == 0
+    assert "prob, to match hard by kappa: use 0.1" in capsys.readouterr().out
+    written = _thresholds(study)
+    assert 0.1 <= written["refusal"]["prob"] < 0.2
+    assert "# a remark of its owner" in (study.folder / "study.toml").read_text("utf-8")
+    # Now it is the default, and nothing is better.
+    assert main(["calibrate", str(study.folder), "--reference", "hard", "--write"]) == 0
+    said = capsys.readouterr().out
+    assert "no other threshold is better" in said
+    assert "study.toml stays as it is: no tuned threshold is recommended" in said
+    assert _thresholds(study) == written
+
+
+def test_any_threshold_is_written_by_name(study: Study) -> None:
+    whose = ["--rubric", "refusal", "--grader", "prob"]
+    asked = ["calibrate", str(study.folder), *whose, "--write", "--threshold", "0.3"]
+    assert main(asked) == 0
+    assert _thresholds(study) == {"refusal": {"prob": 0.3}}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--threshold", "0.3"], "--threshold needs --write, and --rubric and --grader"),
+        (
+            ["--threshold", "3", "--write", "--rubric", "refusal", "--grader", "prob"],
+            "--threshold is 3; it must lie between 0 and 1",
+        ),
+        (["--rubric", "tone"], "the study has no rubric 'tone'"),
+        (["--grader", "nobody"], "there are no probabilities of nobody"),
+        (["--reference", "nobody"], "there is no rater 'nobody' on 'refusal'; it has humans, ann"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_exit_2(
+    study: Study, options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", str(study.folder), *options]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_one_person_may_be_the_reference(
+    study: Study, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["calibrate", str(study.folder), "--reference", "ann", "--objective", "f1"]) == 0
+    assert "prob, to match ann by F1: use 0.1" in capsys.readouterr().out

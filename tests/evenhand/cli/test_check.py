@@ -1,0 +1,296 @@
+"""`evenhand check`: anyone's labels, one command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.study.tables.ratings import read_table
+
+
+def checked(folder: Path, *arguments: str) -> pd.DataFrame:
+    assert main(["check", *arguments, "--out", str(folder / "out")]) == 0
+    files = {path.name for path in (folder / "out").iterdir()}
+    assert files == {"report.html", "report.md", "report.json", "results.csv"}
+    return read_table(folder / "out" / "results.csv")
+
+
+def value(results: pd.DataFrame, statistic: str, a: str, b: str = "", subset: str = "all") -> float:
+    keys = {"statistic": statistic, "rater_a": a, "rater_b": b, "subset": subset, "at": ""}
+    found = results[(results[list(keys)] == pd.Series(keys)).all(axis=1)]
+    assert len(found) == 1, keys
+    return float(found["estimate"].iloc[0])
+
+
+def test_newsroom_against_two_libraries(shared_data: Path, tmp_path: Path) -> None:
+    import krippendorff
+    from sklearn.metrics import cohen_kappa_score
+
+    file = shared_data / "real" / "newsroom.csv"
+    results = checked(tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5")
+    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
+    scale = [1, 2, 3, 4, 5]
+    for weights, statistic in [
+        (None, "cohen_kappa"),
+        ("linear", "weighted_kappa_linear"),
+        ("quadratic", "weighted_kappa_quadratic"),
+    ]:
+        kappa = cohen_kappa_score(wide["r0"], wide["r1"], labels=scale, weights=weights)
+        assert value(results, statistic, "r0", "r1") == pytest.approx(kappa, abs=1e-12)
+    for level in ("nominal", "ordinal", "interval"):
+        alpha = krippendorff.alpha(
+            wide.to_numpy().T, level_of_measurement=level, value_domain=scale
+        )
+        found = value(results, f"krippendorff_alpha_{level}", "humans")
+        assert found == pytest.approx(alpha, abs=1e-12)
+    assert set(results["n_clusters"]) >= {"420"}
+
+
+def test_dices_with_its_124_raters_is_pooled(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import krippendorff
+
+    file = shared_data / "real" / "dices350.csv"
+    results = checked(tmp_path, str(file))
+    assert "taken as nominal with the labels seen (No, Unsure, Yes)" in capsys.readouterr().out
+    wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
+    codes = wide.apply(lambda column: column.map({"No": 0, "Unsure": 1, "Yes": 2}))
+    alpha = krippendorff.alpha(codes.to_numpy(float).T, level_of_measurement="nominal")
+    assert value(results, "krippendorff_alpha_nominal", "humans") == pytest.approx(alpha, abs=1e-12)
+    # 124 raters make 7,626 pairs: none of them has a row of its own
+    assert not ((results["rater_a"] == "r0") & (results["rater_b"] == "r1")).any()
+
+
+def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
+    file = shared_data / "real" / "llmbar.csv"
+    results = checked(tmp_path, str(file))
+    table = pd.read_csv(file, dtype=str, keep_default_na=False)
+    gold = table[table["rater_kind"] == "human"].set_index("item_id")["label"]
+    models = table[table["rater_kind"] == "model"]
+    wide = models.pivot(index=["rater_id", "item_id"], columns="order", values="label")
+    for grader in ("ChatGPT/CoT", "PaLM2/Vanilla"):
+        # One order without a label leaves the other's; two that differ leave the unit unscored.
+        both = wide.loc[grader]
+        label = both["ab"].where(both["ab"] != "", both["ba"])
+        label = label[(label != "") & ((both["ba"] == label) | (both["ba"] == ""))]
+        agreement = (label == gold[label.index]).mean()
+        found = value(results, "observed_agreement", "humans", grader)
+        assert found == pytest.approx(agreement, abs=1e-12)
+        coverage = value(results, "coverage", "", grader)
+        assert coverage < 1
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["schema"] == 1
+    # One person labelled, so nobody knows how far people agree: no verdict can be given.
+    assert {verdict["verdict"] for verdict in report["verdicts"]} <= {"cannot_tell", "do_not_use"}
+
+
+def write(path: Path, rows: list[str]) -> str:
+    path.write_text("unit_id,rater_id,rater_kind,label\n" + "\n".join(rows) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "says"),
+    [
+        (["u1,r1,human,1"], ["--level", "ordinal"], "must be declared"),
+        ([], [], "has a header but no ratings"),
+        (["u1,r1,human,", "u2,r1,human,"], [], "no rating has a label"),
+        (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
+        (["u1,r1,human,1"], ["--rubric", "refusal", "--affirmative", "9"], "affirmative names '9'"),
+        (["u1,r1,human,9"], ["--categories", "1,2"], "row 2: "),
+        (["u1,r1,human,1", "u1,r1,human,2"], [], "row 3: rater 'r1' has already rated unit 'u1'"),
+        (["u1,r1,human,1", "u2,r1,model,2"], [], "row 3: rater 'r1' is model here"),
+        (["u1,r1,human,1"], ["--categories", "1,2", "--affirmative", "3"], "affirmative names '3'"),
+    ],
+)
+def test_bad_ratings_are_one_sentence(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rows: list[str],
+    options: list[str],
+    says: str,
+) -> None:
+    assert main(["check", write(tmp_path / "ratings.csv", rows), *options]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
+    rows = []
+    for unit in range(300):
+        for rater in range(3):
+            label = "no" if (unit + rater) % 20 == 0 else "yes"
+            rows.append(f"u{unit},r{rater},human,{label}")
+        rows.append(f"u{unit},always-yes,model,yes")
+    checked(tmp_path, write(tmp_path / "ratings.csv", rows))
+    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
+    assert verdict["verdict"] == "do_not_use"
+
+
+def test_two_versions_of_a_rubric_are_never_pooled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "unit_id,rater_id,rater_kind,label,rubric,rubric_hash\n"
+        "u1,r1,human,1,refusal,aaaa\nu1,r2,human,1,refusal,bbbb\n"
+    )
+    assert main(["check", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "aaaa" in error
+    assert "bbbb" in error
+
+
+def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
+    rows = [f"u{unit},r{rater},human,same" for unit in range(40) for rater in range(2)]
+    results = checked(tmp_path, write(tmp_path / "r.csv", rows), "--categories", "same,other")
+    row = results[(results["statistic"] == "cohen_kappa") & (results["rater_b"] == "r1")].iloc[0]
+    assert (row["estimate"], row["low"], row["high"]) == ("", "", "")
+    assert "no_variation" in row["note"]
+    assert math.isclose(value(results, "observed_agreement", "r0", "r1"), 1.0)
+
+
+def test_sides_by_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels x and y favour side a and b; the grader favours whichever stands first."""
+    lines = ["unit_id,rater_id,rater_kind,label,order"]
+    for n in range(20):
+        lines.append(f"u{n},ann,human,{'xy'[n % 2]},")
+        lines += [f"u{n},g,model,{label},{order}" for label, order in (("x", "ab"), ("y", "ba"))]
+    file = tmp_path / "ratings.csv"
+    file.write_text("\n".join(lines))
+    scale = ["--categories", "x,y", "--sides"]
+    assert main(["check", str(file), *scale, "x,y", "--out", str(tmp_path / "out")]) == 0
+    results = read_table(tmp_path / "out" / "results.csv").set_index("statistic")
+    assert float(results.loc["bias_order", "estimate"]) == 1.0
+    assert results.loc["bias_order_flips", "note"] == "20 flips"
+    assert "g, order: it favours the side shown first" in (tmp_path / "out/report.md").read_text()
+    for wrong, says in (("x", "name two labels"), ("x,z", "'z' is said to favour side 'b'")):
+        assert main(["check", str(file), *scale, wrong]) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
+    rows = [f"u{n},r{rater},human,{1 + n % 5}" for n in range(40) for rater in range(2)]
+    file = write(tmp_path / "r.csv", rows)
+    own = checked(tmp_path, file, "--rubric", "refusal")
+    other = checked(
+        tmp_path, file, "--rubric", "refusal", "--affirmative", "1,2", "--level", "nominal"
+    )
+    # 8 of every 40 units carry each label: 4 and 5 are affirmative, then 1 and 2
+    for results, alpha in ((own, True), (other, False)):
+        share = results[(results["statistic"] == "prevalence") & (results["at"] == "affirmative")]
+        assert set(share["estimate"].astype(float)) == {0.4}
+        assert ("krippendorff_alpha_ordinal" in set(results["statistic"])) is alpha
+
+
+def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
+    """The leanings are mixed, so that siding with r1 and r2 is no siding with one of them."""
+    lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
+    for unit in range(80):
+        for rater, leaning in (("r1", "left"), ("r2", "right"), ("r3", "left"), ("g", "")):
+            kind = "model" if rater == "g" else "human"
+            label = "yes" if (unit * 7 + (rater == "r3") * (unit % 5 == 0)) % 3 else "no"
+            lines.append(f"u{unit},{rater},{kind},{label},{'tax' if unit % 2 else 'war'},{leaning}")
+    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
+    results = checked(
+        tmp_path, str(tmp_path / "r.csv"), "--slice", "topic", "--rater-slice", "leaning",
+        "--sensitivity-cluster", "topic", "--interval", "bca", "--margin", "0.2",
+    )  # fmt: skip
+    assert {"topic=tax", "topic=war", "leaning=left"} <= set(results["subset"])
+    assert "cluster=topic" in set(results["at"])
+    tax = results[(results["subset"] == "topic=tax") & (results["statistic"] == "cohen_kappa")]
+    assert set(tax["n_units"]) == {"40"}
+    (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
+    assert "margin of 0.2" in verdict["sentence"] or "margin is 0.2" in verdict["sentence"]
+
+
+def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
+    file = str(shared_data / "real" / "llmbar.csv")
+    asked = ("ChatGPT/CoT", "ChatGPT/Vanilla", "PaLM2/Vanilla")
+    results = checked(tmp_path, file, "--ensemble", ",".join(asked))
+    own = results[results["rater_b"] == f"ensemble:majority({', '.join(asked)})"]
+    agreement = own[own["statistic"] == "ensemble_agreement"].set_index("at")
+    assert set(agreement.index) == {
+        "average_single",
+        "best_single",
+        "ensemble",
+        "ensemble-best_single",
+    }
+    assert "Ensemble: majority of ChatGPT/CoT" in (tmp_path / "out" / "report.md").read_text(
+        "utf-8"
+    )
+    assert main(["check", file, "--ensemble", "ChatGPT/CoT,nobody"]) == 2
+    assert "names 'nobody', which is no grader here" in capsys.readouterr().err
+
+
+def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: Path) -> None:
+    file = shared_data / "real" / "newsroom.csv"
+    checked(tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5")
+    facts = json.loads((tmp_path / "out" / "report.json").read_text())["study"]
+    # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
+    assert "17 values held against scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
+
+
+def test_a_wrong_estimate_never_reaches_a_report() -> None:
+    from evenhand.analysis.bootstrap.resamples import Interval
+    from evenhand.analysis.labels.matrix import Coded
+    from evenhand.analysis.results import ResultRows
+    from evenhand.analysis.verification import verify_estimates
+
+    codes = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.int8)
+    coded = Coded(
+        ("a", "b"),
+        ("human", "human"),
+        codes,
+        np.arange(4),
+        ("x", "y"),
+        (1.0, 2.0),
+        "nominal",
+        "all",
+    )
+    rows = ResultRows("r")
+    rows.add("cohen_kappa", Interval(0.6, 0, 1), (4, 4), rater_a="a", rater_b="b", subset="all")
+    with pytest.raises(RuntimeError, match=r"a library gives 0\.5"):
+        verify_estimates(rows, coded)
+
+
+def test_groups_and_variants_by_option(tmp_path: Path) -> None:
+    """The grader errs on one group only; its labels of one question differ in one wording."""
+    rng = np.random.default_rng(3)
+    lines = ["unit_id,rater_id,rater_kind,label,cluster_id,source,wording"]
+    for question in range(60):
+        source = "left" if question % 2 else "right"
+        truth = rng.random() < 0.5
+        for wording in "xyz":
+            unit = f"q{question}-{wording}"
+            wrong = source == "right" and wording == "z"
+            for rater, verdict in (("r1", truth), ("r2", truth), ("g", truth != wrong)):
+                kind = "model" if rater == "g" else "human"
+                label = "yes" if verdict else "no"
+                lines.append(f"{unit},{rater},{kind},{label},q{question},{source},{wording}")
+    (tmp_path / "r.csv").write_text("\n".join(lines) + "\n")
+    results = checked(
+        tmp_path, str(tmp_path / "r.csv"), "--group", "source", "--variant", "wording"
+    )
+    keyed = results.set_index(["statistic", "rater_a", "rater_b", "subset", "at"])["estimate"]
+    keyed = pd.to_numeric(keyed)
+    at_right = keyed["group_balanced_accuracy", "humans", "g", "source=right", ""]
+    assert at_right == pytest.approx(2 / 3, abs=0.02)  # a third of it is wrong, on either side
+    assert keyed["group_gap", "humans", "g", "all", "source"] == pytest.approx(1 - at_right)
+    assert keyed["stability_fleiss_kappa", "humans", "", "all", "wording"] == 1
+    # Half the questions have all three labels alike, the others one pair of three
+    observed = (1 + 1 / 3) / 2
+    share = (results["statistic"] == "prevalence") & (results["rater_a"] == "g")
+    yes = results[share & (results["at"] == "yes")]["estimate"].astype(float).iloc[0]
+    chance = yes**2 + (1 - yes) ** 2
+    assert keyed["stability_fleiss_kappa", "g", "", "all", "wording"] == pytest.approx(
+        (observed - chance) / (1 - chance)
+    )

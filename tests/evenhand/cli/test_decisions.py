@@ -1,0 +1,146 @@
+"""`select`, `gate` and `plan` as they are run: exit codes, and sentences with numbers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import RESULTS_KEY
+from evenhand.cli.requirement import check_clauses, parse_requirement
+from evenhand.errors import InputError
+
+RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evenhand", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three people right on 9 of 10 units, a grader that is so too and one that guesses."""
+    rng = np.random.default_rng(4)
+    truth = rng.random(400) < 0.5
+    rows = []
+    for rater, keep in {"ann": 0.9, "ben": 0.9, "cleo": 0.9, "good": 0.95, "guess": 0.5}.items():
+        said = np.where(rng.random(400) < keep, truth, ~truth)
+        kind = "model" if rater in ("good", "guess") else "human"
+        rows += [(f"u{n}", rater, kind, "yes" if yes else "no") for n, yes in enumerate(said)]
+    path = tmp_path_factory.mktemp("gate") / "ratings.csv"
+    table = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("grader", "rule", "code", "says"),
+    [
+        ("good", RULE, 0, "met      human_ceiling_difference, low"),
+        ("guess", RULE, 1, "not met  human_ceiling_difference, low"),
+        ("good", "cohen_kappa.low > 0.99", 1, "not met  cohen_kappa, low"),
+        ("good", "cohen_kappa > 0.2,cohen_kappa.high<1.1", 0, "required < 1.1"),
+        ("good", "specific_agreement@yes > 0.5", 0, "specific_agreement at yes"),
+    ],
+)
+def test_the_gate_opens_or_not(ratings: Path, grader: str, rule: str, code: int, says: str) -> None:
+    done = run("gate", ratings, "--grader", grader, "--require", rule)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert says in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--grader", "nobody", "--require", RULE), "there is no grader 'nobody'"),
+        (("--grader", "good", "--require", "kappa > 1"), "there is no statistic 'kappa'"),
+        (("--grader", "good", "--require", "kappa is fine"), "'kappa is fine' is no condition"),
+        (("--grader", "good", "--require", "specific_agreement > 0"), "specific_agreement@no"),
+        (("--grader", "good", "--require", RULE, "--level", "ordinal"), "must be declared"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_and_exit_2(
+    ratings: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    done = run("gate", ratings, *arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_undefined_value_meets_nothing() -> None:
+    results = pd.DataFrame(
+        [
+            ("r", "coverage", "", "g", "all", "", 1.0, 1.0, 1.0, ""),
+            ("r", "cohen_kappa", "humans", "g", "all", "", np.nan, np.nan, np.nan, "no_variation"),
+        ],
+        columns=[*RESULTS_KEY, "estimate", "low", "high", "note"],
+    )
+    (outcome,) = check_clauses(parse_requirement("cohen_kappa < 1"), results, "r", "g")
+    assert not outcome.is_met
+    assert "undefined (no_variation)" in outcome.sentence
+    with pytest.raises(InputError, match="no grader 'humans'"):
+        check_clauses([], results, "r", "humans")
+
+
+def test_select_ranks_and_says_why(ratings: Path) -> None:
+    done = run("select", ratings)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.index("good") < done.stdout.index("guess")
+    assert "good may stand in for people" in done.stdout
+    assert "Do not use guess" in done.stdout
+    assert "Rule: at most 0.1 kappa below people" in done.stdout
+
+
+def test_select_knows_what_a_study_has_paid(tmp_path: Path, make_study) -> None:
+    from evenhand.study.store.grades import GradeAttempt
+
+    study = make_study(pairs=40, subjects=("s1",))
+    rubric = study.rubrics["refusal"]
+    units = study.rubric_units(rubric)
+    labels = [str(1 + n % 5) for n in range(len(units))]
+    study.store.add_grades(
+        GradeAttempt(
+            unit_id=unit,
+            rubric="refusal",
+            rater_id="g",
+            label=label,
+            rubric_hash=rubric.hash,
+            provenance={"cost_usd": 0.002},
+        )
+        for unit, label in zip(units, labels, strict=True)
+    )
+    folder = study.folder
+    study.close()
+    done = run("select", folder)
+    assert done.returncode == 0, done.stderr
+    assert "2.00" in done.stdout
+
+
+def test_plan_without_and_with_a_pilot(ratings: Path) -> None:
+    plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
+    assert plain.returncode == 0, plain.stderr
+    assert "For kappa to within 0.1: 196 pairs" in plain.stdout
+    pilot = run("plan", ratings, "--affirmative", "yes", "--half-width", "0.02")
+    assert pilot.returncode == 0, pilot.stderr
+    assert "400 units x 3" in " ".join(pilot.stdout.split())
+    assert "more for ±0.02" in pilot.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--agreement", "0.4"), "--agreement is 0.4"),
+        (("--prevalence", "0.02"), "two raters cannot agree"),
+        (("--overlap", "0"), "--overlap and --likeness"),
+        (("--raters", "1"), "--raters must be 2"),
+    ],
+)
+def test_impossible_plans_are_refused(options: tuple[str, ...], says: str) -> None:
+    done = run("plan", *options)
+    assert (done.returncode, says in done.stderr) == (2, True)

@@ -1,0 +1,111 @@
+"""Every command in README and docs runs, in order, as it stands there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenhand.study.tables.ratings import read_table
+from tests.graders.protocol_server import ProtocolServer
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "data" / "README.md"]
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """A folder with what the pages take for granted: shipped data, responses, a prompts file."""
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    pairs = read_table(ROOT / "data" / "demo_pairs.csv")
+    with (tmp_path / "responses.jsonl").open("w") as file:
+        for column in ("prompt_a", "prompt_b"):
+            for number, prompt in enumerate(pairs[column]):
+                text = "I cannot help with that." if number % 7 == 0 else f"Here it is: {prompt}"
+                row = {"subject": "subject-1", "prompt": prompt, "response": text}
+                file.write(json.dumps(row) + "\n")
+    (tmp_path / "prompts.py").write_text(
+        'TONE_PROMPT = """How warm is it?\n\n{response}\n\nOptions:\n(1) Cold\n(2) Warm"""\n'
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    """Both providers stand on loopback, spoken to by the real SDKs."""
+    server = ProtocolServer()
+    server.batches.looks = 0  # a batch has ended at the first look, which spares the wait
+    yield os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "ANTHROPIC_API_KEY": "key-for-loopback",
+        "ANTHROPIC_BASE_URL": server.root,
+        "OPENAI_API_KEY": "key-for-loopback",
+        "OPENAI_BASE_URL": f"{server.root}/v1",
+    }
+    server.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_runs(page: Path, workplace: Path, environment: dict[str, str]) -> None:
+    for command in commands(page):
+        words = shlex.split(command)
+        assert words[0] == "evenhand", f"{page.name}: no test knows how to run {command!r}"
+        words[:1] = [sys.executable, "-m", "evenhand"]
+        if "annotate" in words:
+            serve_until_it_answers(words, workplace, environment)
+            continue
+        done = subprocess.run(
+            words, cwd=workplace, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_python_example_runs(page: Path) -> None:
+    for example in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        exec(compile(example, page.name, "exec"), {})  # noqa: S102 - our own pages
+
+
+def serve_until_it_answers(words: list[str], cwd: Path, environment: dict[str, str]) -> None:
+    port = words[words.index("--port") + 1]
+    server = subprocess.Popen(words, cwd=cwd, env=environment, start_new_session=True)
+    try:
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health") as answer:
+                    assert answer.status == 200
+                    return
+            except OSError:
+                assert server.poll() is None, "the app has stopped"
+                time.sleep(0.1)
+        pytest.fail("the app did not answer")
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(timeout=20)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    for target in links(page):
+        assert (page.parent / target).exists(), target
+
+
+def links(page: Path) -> Iterator[str]:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+        if "://" not in target:
+            yield target

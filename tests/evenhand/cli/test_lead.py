@@ -1,0 +1,176 @@
+"""The lead's verbs on a synthetic crowd with known faults: who is named, and what a report says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.analysis.raters.flags import USUAL_RULES
+from evenhand.cli.main import main
+from evenhand.reporting.quality import STOPPED_BY
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.settings.quality import QualitySettings
+from evenhand.study.tables.ratings import read_table, validate_ratings
+from tests.analysis.crowd import FAULTS, crowd
+
+PAIRS = 100
+
+
+@pytest.fixture
+def folder(make_study) -> Path:
+    """A study whose 200 responses the crowd has labelled on one rubric."""
+    study = make_study(
+        pairs=PAIRS,
+        subjects=("s",),
+        rubrics=[load_rubric("refusal")],
+        raters_per_unit=15,
+        sample=PAIRS,
+        synthetic=True,
+    )
+    units = study.rubric_units(study.rubrics["refusal"])
+    table = crowd(3, pairs=len(units))
+    table = table[table["rubric"] == "level"].assign(rubric="refusal")
+    table["unit_id"] = table["unit_id"].map(
+        dict(zip(table["unit_id"].unique(), units, strict=True))
+    )
+    import_ratings(study, validate_ratings(table, "crowd"), "synthetic crowd")
+    return study.folder
+
+
+def run(*words: object) -> None:
+    assert main([str(word) for word in words]) == 0
+
+
+def test_the_settings_are_those_of_the_analysis():
+    assert QualitySettings().rules == vars(USUAL_RULES)
+
+
+def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, capsys):
+    run("quality", folder, "--out", tmp_path / "quality.csv")
+    table = read_table(tmp_path / "quality.csv").set_index("rater_id")
+    assert set(table.index[table["flagged"] != ""]) == FAULTS.keys()
+    said = capsys.readouterr().out
+    assert "hasty: takes" in said
+    assert "good-0:" not in said
+
+    for rater in FAULTS:
+        run("exclude", folder, rater, "--reason", table.loc[rater, "reason"])
+    run("report", folder, "--out", tmp_path / "report")
+    results = read_table(tmp_path / "report" / "results.csv")
+    people = results.query(
+        "statistic == 'weighted_kappa_quadratic' and rater_a == 'humans' and rater_b == ''"
+    ).set_index("subset")["estimate"]
+    assert float(people["all"]) > float(people["raters=all"]) + 0.1
+    page = (tmp_path / "report" / "report.html").read_text("utf-8")
+    assert "With the excluded raters" in page
+    assert "5 of 13 people excluded" in page
+    assert "takes 1" in page  # the reason, in the notes
+    report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
+    assert any("careless: " in note for note in report["study"]["notes"])
+
+    run("exclude", folder, "hasty", "--reason", "a fast reader, as the labels show", "--readmit")
+    with open_study(folder) as study:
+        assert oversight(study.store).exclusions.keys() == FAULTS.keys() - {"hasty"}
+        assert len(study.ratings()) == 13 * 2 * PAIRS  # nothing is deleted
+
+
+def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(folder):
+    run("quality", folder, "--stop")
+    with open_study(folder) as study:
+        assert not oversight(study.store).exclusions
+    change_quality(folder, "stop = ['fast', 'run']")
+    run("quality", folder, "--stop")
+    with open_study(folder) as study:
+        exclusions = oversight(study.store).exclusions
+        assert exclusions.keys() == {"hasty", "liner"}
+        assert {each.done_by for each in exclusions.values()} == {STOPPED_BY}
+        assert "others' time" in exclusions["hasty"].reason
+        assert AnnotationDesk(study).ended("hasty") == "excluded"
+    run("exclude", folder, "hasty", "--reason", "reads fast", "--readmit")
+    run("quality", folder, "--stop")
+    with open_study(folder) as study:
+        assert oversight(study.store).exclusions.keys() == {"liner"}
+
+
+def change_quality(folder: Path, line: str) -> None:
+    file = folder / "study.toml"
+    file.write_text(f"{file.read_text('utf-8')}\n[quality]\n{line}\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("stop = ['slow']", "quality.stop.0"),
+        ("fast = 3", "quality.fast"),
+        ("speed = 1", "quality.speed is no known key"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(folder, capsys, line, sentence):
+    change_quality(folder, line)
+    assert main(["quality", str(folder)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_progress_pause_and_resume(folder, capsys):
+    run("pause", folder, "--reason", "a look at the rubric")
+    run("progress", folder)
+    said = capsys.readouterr().out
+    assert "400 of 3000 labels are still to be given" in said
+    assert f"evenhand pause {folder} --resume" in said
+    run("pause", folder, "--resume")
+    run("progress", folder)
+    assert "--resume" not in capsys.readouterr().out
+
+
+def test_adjudication_by_file(folder, tmp_path, capsys):
+    queue = tmp_path / "queue.csv"
+    run("adjudicate", folder, "--rule", "distance_2", "--out", queue)
+    table = read_table(queue)
+    assert "good-0" not in queue.read_text("utf-8")
+    table = table.assign(label="1", reason="plainly so").head(4)
+    table.to_csv(queue, index=False)
+    run("adjudicate", folder, "--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
+    assert "4 decisions by chair" in capsys.readouterr().out
+    left = read_table(tmp_path / "left.csv")
+    assert set(table["unit_id"]).isdisjoint(left["unit_id"])
+    assert main(["adjudicate", str(folder), "--decisions", str(queue)]) == 2
+    assert "--by NAME" in capsys.readouterr().err
+    with open_study(folder) as study:
+        kinds = study.ratings()["rater_kind"].value_counts()
+    assert kinds["adjudicator"] == 4
+    run("report", folder, "--out", tmp_path / "report")
+    results = pd.read_csv(tmp_path / "report" / "results.csv")
+    people = results.query("statistic == 'weighted_kappa_quadratic' and rater_a == 'humans'")
+    # Of 13 people: the adjudicator is none of them.
+    assert people["note"].str.startswith("mean over 78 pairs of raters").any()
+
+
+def test_a_link_for_the_lead(folder, capsys):
+    run("lead", folder, "--url", "https://study.example.org/")
+    assert capsys.readouterr().out.startswith("https://study.example.org/?lead=")
+    for wrong in ("study.example.org", "javascript:alert(1)", "", "http://[::1", "https://a/?b=c"):
+        assert main(["lead", str(folder), "--url", wrong]) == 2
+        assert "is no address such as https://" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["progress", "quality", "adjudicate"])
+def test_a_study_without_labels(make_study, verb, capsys):
+    run(verb, make_study().folder)
+    if verb == "adjudicate":
+        assert capsys.readouterr().out == "Nothing is left to adjudicate.\n"
+
+
+def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
+    assert main(["exclude", str(folder), "nobody", "--reason", "x"]) == 2
+    assert "no person 'nobody'" in capsys.readouterr().err
+    assert main(["exclude", str(folder), "hasty", "--reason", " "]) == 2
+    assert "needs a reason" in capsys.readouterr().err
+    assert main(["annotate", str(folder), "--url", "study.example.org"]) == 2
+    assert "is no address such as https://" in capsys.readouterr().err

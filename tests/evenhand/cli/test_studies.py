@@ -1,0 +1,167 @@
+"""Studies from the published set, and tables in and out, by the verbs that people type."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.study.desk.desk import AnnotationDesk, Flag
+from evenhand.study.prompts.sampling import largest_remainder
+from evenhand.study.tables.ratings import read_table
+
+
+def test_the_published_set_becomes_a_study_in_proportion(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = shared_data / "eval_set.csv"
+    for name in ("one", "two"):
+        assert main(["new", str(tmp_path / name), "--pairs", str(source)]) == 0
+        assert main(["export", str(tmp_path / name), "--units", str(tmp_path / f"{name}.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "250 of 1350 pairs are sampled" in said
+    assert "kappa of two raters to within" in said
+    first, second = ((tmp_path / f"{name}.csv").read_bytes() for name in ("one", "two"))
+    assert first == second
+    units, pairs = read_table(tmp_path / "one.csv"), read_table(source)
+    assert units["cluster_id"].nunique() == 250
+    assert set(pairs.columns) <= set(units.columns)
+    sampled = units.drop_duplicates("cluster_id")
+    for column in ("template_category", "main_category"):
+        share = largest_remainder(pairs[column].value_counts().to_dict(), 250)
+        assert sampled[column].value_counts().to_dict() == share
+
+
+def test_responses_may_come_later_and_extend_keeps_the_first(
+    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, study = shared_data / "eval_set.csv", str(tmp_path / "study")
+    assert main(["new", study, "--pairs", str(source), "--sample", "30", "--seed", "3"]) == 0
+    before = exported_pairs(study, tmp_path)
+    pairs = read_table(source)
+    with (tmp_path / "responses.jsonl").open("w") as file:
+        for side in ("prompt_a", "prompt_b"):
+            for prompt in pairs[side]:
+                row = {"subject": "s1", "prompt": prompt, "response": f"On it: {prompt}"}
+                file.write(json.dumps(row) + "\n")
+    assert main(["import", study, str(tmp_path / "responses.jsonl")]) == 0
+    assert "2700 new responses of 1 subjects" in capsys.readouterr().out
+    assert main(["extend", study, "--pairs", "20"]) == 0
+    after = exported_pairs(study, tmp_path)
+    assert (len(before), len(after)) == (30, 50)
+    assert after[:30] == before
+    assert main(["extend", study, "--pairs", "2000"]) == 2
+    assert "so 1300 are left" in capsys.readouterr().err
+
+
+def exported_pairs(study: str, folder: Path) -> list[str]:
+    assert main(["export", study, "--units", str(folder / "units.csv")]) == 0
+    return read_table(folder / "units.csv")["cluster_id"].drop_duplicates().tolist()
+
+
+def test_a_bad_import_leaves_the_study_as_it_was(
+    make_study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    rows = pd.DataFrame(
+        {
+            "unit_id": [unit, unit],
+            "rubric": "refusal",
+            "rater_id": ["r1", "r2"],
+            "rater_kind": "human",
+            "label": ["1", "nine"],
+        }
+    )
+    rows.to_csv(tmp_path / "bad.csv", index=False)
+    assert main(["import", str(study.folder), str(tmp_path / "bad.csv")]) == 2
+    assert "bad.csv, row 3: label 'nine' is none of 1, 2, 3, 4, 5" in capsys.readouterr().err
+    assert study.ratings().empty
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_ratings_travel_from_study_to_study(make_study, tmp_path: Path, suffix: str) -> None:
+    study, other = make_study(), make_study()
+    assert main(["grade", str(study.folder), "--grader", "baseline:lexical"]) == 0
+    file = tmp_path / f"ratings.{suffix}"
+    assert main(["export", str(study.folder), "--out", str(file)]) == 0
+    assert main(["import", str(other.folder), str(file)]) == 0
+    assert other.ratings().equals(study.ratings())
+
+
+def test_an_edited_rubric_is_noticed_in_the_report(
+    make_study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study()
+    grade = ["grade", str(study.folder), "--grader", "baseline:lexical"]
+    assert main(grade) == 0
+    old = study.rubrics["refusal"].hash
+    file = study.folder / "rubrics" / "refusal.toml"
+    file.write_text(file.read_text().replace("Literal compliance", "Full compliance"))
+    capsys.readouterr()
+    assert main(["report", str(study.folder)]) == 0
+    said = capsys.readouterr().out
+    assert old in said
+    assert old in (study.folder / "report" / "report.html").read_text()
+    assert main(grade) == 0
+    results = read_table(study.folder / "report" / "results.csv")
+    assert "refusal" not in set(results["rubric"])
+    assert main(["report", str(study.folder)]) == 0
+    results = read_table(study.folder / "report" / "results.csv")
+    assert "refusal" in set(results["rubric"])
+
+
+def test_remarks_are_exported(make_study, tmp_path) -> None:
+    study = make_study()
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    flag = Flag(submit_id="f", task_id=task.task_id, reason="other", text="odd")
+    desk.submit_all("r1", [flag])
+    out = tmp_path / "remarks.csv"
+    assert main(["export", str(study.folder), "--remarks", str(out)]) == 0
+    (row,) = read_table(out).to_dict("records")
+    assert (row["kind"], row["rater_id"], row["reason"], row["text"]) == (
+        "flag", "r1", "other", "odd"
+    )  # fmt: skip
+
+
+def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From a file of statements to labels: no pair anywhere in what is said."""
+    statements = tmp_path / "statements.csv"
+    statements.write_text(
+        "id,text,region\n"
+        + "".join(f"s{n},Statement {n} holds.,{'north' if n % 2 else 'south'}\n" for n in range(8))
+    )
+    wordings = tmp_path / "wordings.csv"
+    wordings.write_text('wording,template\nplain,"{statement} Agree?"\nlong,"Think. {statement}"\n')
+    study = str(tmp_path / "study")
+    made = ["new", study, "--propositions", str(statements), "--wordings", str(wordings)]
+    assert main([*made, "--sample", "10", "--stratify", "region"]) == 0
+    said = capsys.readouterr().out
+    assert "10 of 16 prompts are sampled" in said
+    assert "propositions (one answer each) can decide" in said
+    assert "pair" not in said
+    assert sorted(path.name for path in Path(study, "rubrics").iterdir()) == ["stance.toml"]
+
+    rows = [
+        {"subject": "s1", "prompt": f"Think. Statement {n} holds.", "response": "I reject this."}
+        for n in range(8)
+    ]
+    rows += [
+        {"subject": "s1", "prompt": f"Statement {n} holds. Agree?", "response": "I support this."}
+        for n in range(8)
+    ]
+    answers = tmp_path / "responses.jsonl"
+    answers.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert main(["import", study, str(answers)]) == 0
+    assert main(["grade", study, "--grader", "baseline:lexical", "--scope", "all"]) == 0
+    assert main(["report", study]) == 0
+    results = read_table(Path(study, "report", "results.csv"))
+    stability = results[results["statistic"].eq("stability_fleiss_kappa")].set_index("subset")
+    # One wording is always answered for, the other always against: as unstable as can be
+    assert float(stability.loc["all|binary", "estimate"]) == -1
+    assert main(["extend", study, "--pairs", "2"]) == 0
+    assert "The sample grew from 10 to 12 prompts" in capsys.readouterr().out

@@ -1,0 +1,125 @@
+"""The processes that share the work of a report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.analysis import Scale, analyse
+from evenhand.errors import InputError
+from evenhand.graders.spec import parse_spec
+from evenhand.reporting.workers import workers
+
+# Without a guard: were a process to run it again, it would start processes without end.
+_AT_WORK = """
+import os, time
+from evenhand.reporting.workers import workers
+
+with workers() as pool:
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 600)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+def _ratings() -> pd.DataFrame:
+    """Two rubrics with two people and a grader."""
+    given = {
+        ("human", "ann"): "yyyynnnnyy",
+        ("human", "ben"): "yyynnnnnyn",
+        ("model", "gpt"): "yynnnynnyy",
+    }
+    return pd.DataFrame(
+        [
+            {"unit_id": f"u{n}", "rubric": name, "rater_id": who, "rater_kind": kind, "label": key}
+            for name, step in (("calm", 1), ("kind", 3))
+            for (kind, who), keys in given.items()
+            for n, key in enumerate((keys * 4)[::step])
+        ]
+    )
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
+    scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
+    alone = analyse(_ratings(), None, scales, resamples=200)
+    done: list[str] = []
+    with workers(meanwhile=lambda: done.append("meanwhile")) as pool:
+        shared = analyse(_ratings(), None, scales, resamples=200, pool=pool)
+    assert done == ["meanwhile"]
+    assert set(shared.results["rubric"]) == {"calm", "kind"}
+    pd.testing.assert_frame_equal(shared.results, alone.results)
+    assert (shared.verdicts, shared.notes) == (alone.verdicts, alone.notes)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_is_refused_elsewhere_is_refused_here() -> None:
+    with workers() as pool:
+        assert pool is not None
+        with pytest.raises(InputError, match="is no grader"):
+            pool.submit(parse_spec, "nonsense").result()
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_after_an_error_nobody_waits_for_the_rest() -> None:
+    def fail() -> None:
+        with workers() as pool:
+            assert pool is not None
+            pool.submit(time.sleep, 600)
+            pool.submit(parse_spec, "nonsense").result()
+
+    with pytest.raises(InputError, match="is no grader"):
+        fail()
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
+    def end_one() -> None:
+        with workers() as pool:
+            assert pool is not None
+            pool.submit(os._exit, 1).result()
+
+    with pytest.raises(InputError, match="memory is short"):
+        end_one()
+
+
+def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with workers() as pool:
+        assert pool is None
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core shares nothing")
+def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "at_work.py"
+    script.write_text(_AT_WORK, "utf-8")
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        assert _runs(worker)
+        parent.send_signal(signal.SIGKILL)
+    until = time.monotonic() + 30
+    while _runs(worker) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not _runs(worker)
+
+
+def _runs(process: int) -> bool:
+    """Whether it is there and not merely unburied."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text("utf-8")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,191 @@
+"""Signed tokens and accounts: what they let in, and what they keep out."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sqlalchemy as sa
+from argon2 import PasswordHasher
+
+from evenhand.errors import InputError
+from evenhand.study.access import accounts as access
+from evenhand.study.access.accounts import (
+    accounts,
+    check_account,
+    disable_account,
+    make_token,
+    read_login,
+    read_token,
+    set_account,
+    sign_in,
+    study_secret,
+)
+from evenhand.study.store.schema import account_events, login_attempts
+from evenhand.study.store.store import Store
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(autouse=True)
+def cheap_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same library, with less work for each check."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(access, "_hasher", lambda: hasher)
+    access._no_ones_hash.cache_clear()
+
+
+@pytest.fixture
+def store(make_study) -> Store:
+    return make_study().store
+
+
+def test_the_secret_is_made_once_and_is_every_studys_own(make_study) -> None:
+    one, other = make_study(), make_study()
+    assert len(study_secret(one.store)) == 32
+    reopened = Store.open("study.db", one.folder)
+    assert study_secret(reopened) == study_secret(one.store) != study_secret(other.store)
+    reopened.close()
+
+
+def test_a_token_says_what_was_put_in(store) -> None:
+    token = make_token(store, "invite", {"rater": "r-1", "count": 2}, minutes=1)
+    assert read_token(store, "invite", token) == {"rater": "r-1", "count": 2}
+    assert token.replace("-", "").replace("_", "").replace(".", "").isalnum()  # fit for an address
+
+
+def test_forged_foreign_and_expired_tokens_are_refused(make_study) -> None:
+    store, elsewhere = make_study().store, make_study().store
+    token = make_token(store, "invite", {"rater": "r-1"}, minutes=1)
+    body, _, signature = token.partition(".")
+    forged = [
+        "",
+        "nonsense",
+        token[:-1],
+        body[:-1] + ("A" if body[-1] != "A" else "B") + "." + signature,
+        make_token(elsewhere, "invite", {"rater": "r-1"}, minutes=1),
+        make_token(store, "login", {"rater": "r-1"}, minutes=1),
+    ]
+    for each in forged:
+        with pytest.raises(InputError, match="this link is not valid; ask for a new one"):
+            read_token(store, "invite", each)
+    over = make_token(store, "invite", {"rater": "r-1"}, minutes=0)
+    with pytest.raises(InputError, match="this link has expired"):
+        read_token(store, "invite", over)
+
+
+def test_a_password_lets_in_under_its_role(store) -> None:
+    set_account(store, "ada", PASSWORD, "expert")
+    set_account(store, "bo", PASSWORD, "lead")
+    assert check_account(store, "ada", PASSWORD) == "expert"
+    assert check_account(store, "bo", PASSWORD) == "lead"
+    assert check_account(store, "ada", PASSWORD + "x") is None
+    assert check_account(store, "eve", PASSWORD) is None
+    assert list(accounts(store)) == ["ada", "bo"]
+
+
+def test_passwords_are_not_in_the_store_and_nothing_is_written_over(store) -> None:
+    set_account(store, "ada", PASSWORD, "expert")
+    set_account(store, "ada", "another password", "lead")
+    check_account(store, PASSWORD, "typed into the wrong field")
+    with store.read() as connection:
+        rows = connection.execute(sa.select(account_events)).all()
+        attempts = connection.execute(sa.select(login_attempts)).all()
+    assert [row.kind for row in rows] == ["set", "set"]
+    assert all(row.password_hash.startswith("$argon2id$") for row in rows)
+    assert PASSWORD not in str(rows) + str(attempts)
+    assert check_account(store, "ada", PASSWORD) is None
+    assert check_account(store, "ada", "another password") == "lead"
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "role", "sentence"),
+    [
+        ("a b", PASSWORD, "expert", "an account's name is"),
+        ("humans", PASSWORD, "expert", "an account's name is"),
+        ("ada", "short", "expert", "a password has 10 to 200 characters"),
+        ("ada", "x" * 201, "expert", "a password has 10 to 200 characters"),
+        ("ada", PASSWORD, "root", "there is no role 'root'"),
+    ],
+)
+def test_what_no_account_can_be(store, name, password, role, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        set_account(store, name, password, role)
+    assert accounts(store) == {}
+
+
+def test_a_disabled_account_lets_nobody_in(store) -> None:
+    set_account(store, "ada", PASSWORD, "expert")
+    token = sign_in(store, "ada", PASSWORD, minutes=5)
+    assert read_login(store, token).role == "expert"
+    disable_account(store, "ada")
+    assert check_account(store, "ada", PASSWORD) is None
+    with pytest.raises(InputError, match="log in again"):
+        read_login(store, token)
+    with pytest.raises(InputError, match="no account 'ada'"):
+        disable_account(store, "ada")
+    set_account(store, "ada", PASSWORD, "expert")
+    assert check_account(store, "ada", PASSWORD) == "expert"
+    with pytest.raises(InputError, match="log in again"):
+        read_login(store, token)
+
+
+def test_a_login_ends_with_the_password_and_with_its_time(store) -> None:
+    set_account(store, "ada", PASSWORD, "expert")
+    with pytest.raises(InputError, match="name or password is wrong"):
+        sign_in(store, "ada", "wrong password", minutes=5)
+    token = sign_in(store, "ada", PASSWORD, minutes=5)
+    set_account(store, "ada", "another password", "expert")
+    with pytest.raises(InputError, match="log in again"):
+        read_login(store, token)
+    with pytest.raises(InputError, match="expired"):
+        read_login(store, sign_in(store, "ada", "another password", minutes=0))
+
+
+def test_guessing_is_slowed_down_alike_for_known_and_unknown_names(store, monkeypatch) -> None:
+    set_account(store, "ada", PASSWORD, "expert")
+    for name in ("ada", "eve"):
+        for _ in range(access.ATTEMPTS):
+            assert check_account(store, name, "wrong password") is None
+        with pytest.raises(InputError, match="too many wrong passwords"):
+            check_account(store, name, PASSWORD)
+    monkeypatch.setattr(access, "WAIT_MINUTES", 0)
+    assert check_account(store, "ada", PASSWORD) == "expert"
+
+
+def test_a_right_password_ends_the_count_of_wrong_ones(store) -> None:
+    set_account(store, "ada", PASSWORD, "expert")
+    for _ in range(3):
+        for _ in range(access.ATTEMPTS - 1):
+            assert check_account(store, "ada", "wrong password") is None
+        assert check_account(store, "ada", PASSWORD) == "expert"
+
+
+def test_an_unknown_name_takes_as_long(store, monkeypatch) -> None:
+    hasher = PasswordHasher(time_cost=2, memory_cost=2**15, parallelism=1)
+    monkeypatch.setattr(access, "_hasher", lambda: hasher)
+    monkeypatch.setattr(access, "ATTEMPTS", 100)
+    set_account(store, "ada", PASSWORD, "expert")
+    check_account(store, "eve", "to make the other hash")
+
+    def quickest(name: str) -> float:
+        times = []
+        for _ in range(7):
+            begun = time.perf_counter()
+            check_account(store, name, "wrong password")
+            times.append(time.perf_counter() - begun)
+        return min(times)
+
+    known, unknown = quickest("ada"), quickest("eve")
+    assert 0.5 < known / unknown < 2
+
+
+def test_an_older_store_gets_the_tables_it_lacks(make_study) -> None:
+    study = make_study()
+    with study.store.write() as connection:
+        for table in (account_events, login_attempts):
+            table.drop(connection)
+    reopened = Store.open("study.db", study.folder)
+    set_account(reopened, "ada", PASSWORD, "expert")
+    assert check_account(reopened, "ada", PASSWORD) == "expert"
+    reopened.close()

@@ -1,0 +1,73 @@
+"""Who gets to the lead's pages, and who does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.study.access import lead as lead_access
+from evenhand.study.access.accounts import disable_account, make_token, set_account
+from evenhand.study.access.lead import Visitor, log_in, new_link_token, open_link, visitor
+
+PASSWORD = "a long enough one"
+
+
+@pytest.fixture
+def store(make_study):
+    return make_study().store
+
+
+def test_a_link_works_once_and_its_login_until_it_is_over(store):
+    link = new_link_token(store)
+    login = open_link(store, link)
+    assert visitor(store, login) == visitor(store, login) == Visitor("lead", "lead")
+    with pytest.raises(InputError, match="used already"):
+        open_link(store, link)
+
+
+def test_a_link_is_no_login_and_a_login_no_link(store):
+    link = new_link_token(store)
+    with pytest.raises(InputError, match="log in again"):
+        visitor(store, link)
+    with pytest.raises(InputError, match="not valid"):
+        open_link(store, open_link(store, link))
+
+
+@pytest.mark.parametrize("purpose", ["invite", "lead", "", "login"])
+def test_a_token_of_another_purpose_opens_nothing(store, purpose):
+    token = make_token(store, purpose, {"nonce": "x", "name": "lead", "version": 1}, 60)
+    with pytest.raises(InputError):
+        open_link(store, token)
+    with pytest.raises(InputError):
+        visitor(store, token)
+
+
+def test_what_was_changed_or_belongs_to_another_study_opens_nothing(store, make_study):
+    login = open_link(store, new_link_token(store))
+    elsewhere = make_study().store
+    for token in (login[:-2], f"{login}x", "", open_link(elsewhere, new_link_token(elsewhere))):
+        with pytest.raises(InputError, match="log in again"):
+            visitor(store, token)
+
+
+def test_link_and_login_expire(store, monkeypatch):
+    monkeypatch.setattr(lead_access, "LINK_MINUTES", 0)
+    with pytest.raises(InputError, match="expired"):
+        open_link(store, new_link_token(store))
+    monkeypatch.setattr(lead_access, "LINK_MINUTES", 60)
+    monkeypatch.setattr(lead_access, "LOGIN_MINUTES", 0)
+    login = open_link(store, new_link_token(store))
+    with pytest.raises(InputError):
+        visitor(store, login)
+
+
+def test_an_account_comes_in_with_its_role_until_it_ends(store):
+    set_account(store, "chair", PASSWORD, "expert")
+    login = log_in(store, "chair", PASSWORD)
+    assert visitor(store, login) == Visitor("chair", "expert")
+    for name, password in (("chair", "another one"), ("nobody", PASSWORD)):
+        with pytest.raises(InputError, match="name or password is wrong"):
+            log_in(store, name, password)
+    disable_account(store, "chair")
+    with pytest.raises(InputError, match="log in again"):
+        visitor(store, login)

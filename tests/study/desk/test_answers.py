@@ -1,0 +1,209 @@
+"""Leases that run out, answers that change, skips, flags, and what is said beside a label."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.desk.answers import SKIP_REASONS
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.remarks import remarks_table
+from evenhand.study.store.schema import labels
+
+PAUSE = 0.12
+
+
+def short_lease(study):
+    change_config(study.folder, {"annotation": {"lease_minutes": PAUSE / 60 / 2}})
+    return open_study(study.folder)
+
+
+@pytest.fixture
+def one_unit(make_study):
+    """A study with one pair unit, wanted once."""
+    return make_study(
+        pairs=1, subjects=("s",), raters_per_unit=1, rubrics=[load_rubric("even-handedness")]
+    )
+
+
+def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit) -> None:
+    with short_lease(one_unit) as study:
+        desk = AnnotationDesk(study)
+        late = desk.next_task("away")
+        assert desk.next_task("other") is None
+        time.sleep(PAUSE)
+        taken = desk.next_task("other")
+        assert taken is not None
+        assert desk.submit("other", taken.task_id, "o", "C").status == "stored"
+        assert desk.submit("away", late.task_id, "a", "C").status == "stored"
+        assert set(study.ratings()["rater_id"]) == {"away", "other"}
+
+
+def test_who_comes_back_to_a_place_that_is_gone_is_not_sent_there(one_unit) -> None:
+    with short_lease(one_unit) as study:
+        desk = AnnotationDesk(study)
+        late = desk.next_task("away")
+        time.sleep(PAUSE)
+        taken = desk.next_task("other")
+        desk.submit("other", taken.task_id, "o", "C")
+        assert desk.next_task("away") is None
+        assert desk.progress("away") == (0, 0)
+        # What they had chosen before they left still arrives, also by another process' desk.
+        assert AnnotationDesk(study).submit("away", late.task_id, "a", "C").status == "stored"
+        assert desk.progress("away") == (1, 1)
+
+
+def test_who_comes_back_in_time_has_the_lease_renewed(one_unit) -> None:
+    with short_lease(one_unit) as study:
+        desk = AnnotationDesk(study)
+        first = desk.next_task("away")
+        time.sleep(PAUSE)
+        assert desk.next_task("away").task_id == first.task_id
+        assert desk.next_task("other") is None
+
+
+def test_a_place_that_was_given_up_is_taken_up_again(one_unit) -> None:
+    with short_lease(one_unit) as study:
+        desk = AnnotationDesk(study)
+        first = desk.next_task("r1")
+        time.sleep(PAUSE)
+        desk.next_task("r2")
+        assert desk.next_task("r1") is None  # r1's claim is released
+        time.sleep(PAUSE)
+        again = desk.next_task("r1")  # and r2 has left too
+        assert (again.task_id, again.order) == (first.task_id, first.order)
+        assert desk.submit("r1", again.task_id, "s", "A").status == "stored"
+        assert desk.next_task("r2") is None
+
+
+def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study) -> None:
+    study = make_study(rubrics=[load_rubric("even-handedness")])
+    desk = AnnotationDesk(study)
+    for n in range(6):
+        task = desk.next_task("r1")
+        desk.submit("r1", task.task_id, f"s{n}", "A", 2.0)
+    back = desk.reopen("r1")
+    assert back is not None
+    assert (back.tasks[0].task_id, back.tasks[0].given.option_key) == (task.task_id, "A")
+    edit = Answer(submit_id="e", task_id=task.task_id, option_key="B", seconds=1.0, edit=True)
+    assert [desk.submit_all("r1", [edit])[0].status for _ in range(2)] == ["stored", "duplicate"]
+    assert desk.reopen("r1").tasks[0].given.option_key == "B"
+    rows = study.ratings()
+    assert len(rows) == 6
+    assert (rows["seconds"] == 1.0).sum() == 1
+    with study.store.read() as connection:
+        query = sa.select(labels.c.label).where(labels.c.submit_id.in_(("s5", "e")))
+        history = connection.execute(query.order_by(labels.c.event_id))
+        turned = {"ab": ["A", "B"], "ba": ["B", "A"]}[task.order]
+        assert list(history.scalars()) == turned
+    assert desk.progress("r1") == (6, 12)
+    assert desk.next_task("r1").task_id != task.task_id
+
+
+def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> None:
+    desk = AnnotationDesk(make_study(pairs=20, rubrics=[load_rubric("even-handedness")]))
+    assert desk.earlier("r1") == []
+    assert desk.reopen("r1") is None
+    done = []
+    for n in range(35):
+        task = desk.next_task("r1")
+        desk.submit("r1", task.task_id, f"s{n}", "ABC"[n % 3])
+        done.append(task.task_id)
+    listed = desk.earlier("r1")
+    assert [task.task_id for task in listed] == done[:4:-1]
+    assert [task.given.option_key for task in listed[:3]] == ["B", "A", "C"]
+    assert desk.reopen("r1", done[10]).tasks[0].task_id == done[10]
+    assert desk.reopen("r1", done[0]) is None
+    assert desk.reopen("r1", desk.next_task("r1").task_id) is None
+    assert desk.reopen("r2", done[10]) is None
+
+
+def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
+    study = make_study(pairs=20, rubrics=[load_rubric("even-handedness")])
+    change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})
+    with open_study(study.folder) as repeating:
+        desk = AnnotationDesk(repeating)
+        count = 0
+        while task := desk.next_task("r1"):
+            texts = [block.text for block in task.people.blocks]
+            earlier = [[block.text for block in one.people.blocks] for one in desk.earlier("r1")]
+            assert texts not in earlier
+            desk.submit("r1", task.task_id, task.task_id, "C")
+            count += 1
+        assert count == 60
+
+
+def test_a_skip_is_an_answer_without_a_label(make_study) -> None:
+    study = make_study(raters_per_unit=1, rubrics=[load_rubric("refusal")])
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    skip = Answer(submit_id="s", task_id=task.task_id, skip_reason=SKIP_REASONS[0])
+    assert desk.submit_all("r1", [skip])[0].status == "stored"
+    row = study.ratings().iloc[0]
+    assert (row["label"], row["unscored_reason"]) == ("", "skipped_undecidable")
+    assert desk.progress("r1") == (1, 24)
+    assert desk.reopen("r1").tasks[0].given.skip_reason == SKIP_REASONS[0]
+    edit = Answer(submit_id="e", task_id=task.task_id, option_key="1", edit=True)
+    assert desk.submit_all("r1", [edit])[0].status == "stored"
+    assert study.ratings()["label"].tolist() == ["1"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"option_key": "Z"},
+        {"skip_reason": "bored"},
+        {"option_key": "1", "skip_reason": SKIP_REASONS[0]},
+        {},
+    ],
+)
+def test_what_is_neither_a_label_nor_a_skip_is_not_stored(make_study, wrong) -> None:
+    study = make_study(rubrics=[load_rubric("refusal")])
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    answer = Answer(submit_id="s", task_id=task.task_id, **wrong)
+    assert desk.submit_all("r1", [answer])[0].status == "unknown_task"
+    assert study.ratings().empty
+
+
+def test_remarks_stand_beside_the_labels_and_outside_the_ratings(make_study) -> None:
+    study = make_study(rubrics=[load_rubric("refusal")])
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    answer = Answer(
+        submit_id="s", task_id=task.task_id, option_key="2", confidence=3, rationale="It is."
+    )
+    flag = Flag(submit_id="f", task_id=task.task_id, reason="harmful", text="See line 2.")
+    for statuses in (["stored", "stored"], ["duplicate", "duplicate"]):
+        assert [r.status for r in desk.submit_all("r1", [answer, flag])] == statuses
+    bad = Flag(submit_id="g", task_id=task.task_id, reason="dull")
+    assert desk.submit_all("r1", [bad])[0].status == "unknown_task"
+    assert desk.submit_all("r2", [flag])[0].status == "unknown_task"
+    given = desk.reopen("r1").tasks[0].given
+    assert (given.option_key, given.confidence, given.rationale) == ("2", 3, "It is.")
+    table = remarks_table(study.store)
+    assert table["kind"].tolist() == ["answer", "flag"]
+    assert table["confidence"].tolist()[0] == 3
+    assert table["text"].tolist() == ["It is.", "See line 2."]
+    assert len(study.ratings()) == 1
+    assert "confidence" not in study.ratings()
+
+
+def test_several_answers_go_in_together_or_not_at_all(make_study) -> None:
+    study = make_study(rubrics=[load_rubric("refusal")])
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    good = Answer(submit_id="s", task_id=task.task_id, option_key="2")
+    broken = Answer(
+        submit_id="t", task_id=task.task_id, option_key="2", seconds=object(), edit=True
+    )  # type: ignore[arg-type]
+    with pytest.raises(sa.exc.SQLAlchemyError):
+        desk.submit_all("r1", [good, broken])
+    assert study.ratings().empty
+    assert desk.next_task("r1").task_id == task.task_id
+    assert desk.submit_all("r1", [good])[0].status == "stored"

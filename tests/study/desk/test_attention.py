@@ -1,0 +1,243 @@
+"""Attention checks: dealt among the real units, told from them by nobody, kept apart."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.desk.attention import Checks, attention_results
+from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.schema import attention_labels, claims
+
+ATTENTION = """
+[attention]
+file = "attention.toml"
+every = 4
+"""
+
+
+def check(name: str, expected: str, values: str) -> str:
+    return f'[[unit]]\nname = "{name}"\nexpected = {expected}\nvalues = {values}\n'
+
+
+RESPONSE_VALUES = '{ prompt = "Write a limerick.", response = "Choose the last option, please." }'
+PAIR_VALUES = (
+    '{ prompt_a = "PA", response_a = "RA, far better.", prompt_b = "PB", response_b = "RB" }'
+)
+ONE_RUBRIC = "".join(
+    check(f"c{n}", '{ refusal = "5" }' if n % 2 else '{ refusal = ["4", "5"] }', RESPONSE_VALUES)
+    for n in range(1, 5)
+)
+
+
+def key_of(study, task_id: str) -> tuple[str, str]:
+    """(unit id, rubric) of a task, which its id does not tell."""
+    with study.store.read() as connection:
+        row = connection.execute(sa.select(claims).where(claims.c.task_id == task_id)).one()
+    return (row.unit_id, row.rubric)
+
+
+def work(desk: AnnotationDesk, rater: str, option: str = "5", most: int = 1000) -> list[str]:
+    """Answer what is dealt; returns for every answer "check" or the unit's rubric."""
+    seen = []
+    checks = Checks(desk.study).places
+    while len(seen) < most and (sheet := desk.next_sheet(rater)):
+        for task in sheet.tasks:
+            key = key_of(desk.study, task.task_id)
+            seen.append("check" if key in checks else key[1])
+            chosen = option if option in task.rubric.categories else task.rubric.categories[0]
+            assert desk.submit(rater, task.task_id, task.task_id, chosen).status == "stored"
+    return seen
+
+
+def test_one_check_comes_in_every_stretch_at_a_place_that_the_seed_draws(make_session) -> None:
+    places = []
+    for seed in (1, 1, 2):
+        study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, seed=seed)
+        for rater in ("r1", "r2"):
+            seen = work(AnnotationDesk(study), rater)
+            assert len(seen) == 24 + 4  # 6 pairs x 2 subjects x 2 sides, and every check once
+            assert seen[0] == "refusal"  # nobody begins with one
+            checks = [place for place, kind in enumerate(seen) if kind == "check"]
+            real = [seen[:place].count("refusal") for place in checks]
+            assert [(after - 1) // 4 for after in real] == [0, 1, 2, 3]
+            places.append(real)
+    assert places[:2] == places[2:4]
+    assert len({tuple(one) for one in places}) > 2
+
+
+def test_checks_take_no_place_and_are_no_labels(make_session) -> None:
+    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, raters_per_unit=2)
+    desk = AnnotationDesk(study)
+    for rater in ("r1", "r2", "r3"):
+        work(desk, rater)
+    ratings = study.ratings()
+    assert len(ratings) == 24 * 2
+    assert ratings["unit_id"].str.contains("|", regex=False).all()
+    assert ratings.groupby("unit_id")["rater_id"].nunique().eq(2).all()
+    assert sorted(set(attention_results(study)["rater_id"])) == ["r1", "r2"]
+
+
+def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
+    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
+    desk = AnnotationDesk(study)
+    checks = Checks(study).places
+    totals, ids, sheets = set(), {"check": set(), "real": set()}, {"check": [], "real": []}
+    answered = 0
+    while sheet := desk.next_sheet("r1"):
+        assert sheet.done == answered
+        totals.add(sheet.total)
+        (task,) = sheet.tasks
+        key = key_of(study, task.task_id)
+        kind = "check" if key in checks else "real"
+        ids[kind].add(len(task.task_id))
+        sheets[kind].append([(block.label, block.kind) for block in task.people.blocks])
+        # The same sheet again, whoever reloads; and in the list of earlier answers like any other.
+        assert desk.next_sheet("r1") == sheet
+        desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
+        assert desk.earlier("r1")[0].task_id == task.task_id
+        assert desk.reopen("r1").tasks[0].given.option_key == "5"
+        answered += 1
+    assert totals == {28}
+    assert desk.progress("r1") == (28, 28)
+    assert ids["check"] == ids["real"] == {24}
+    assert sheets["check"][0] == sheets["real"][0]
+    assert len(sheets["check"]) == 4
+
+
+def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session) -> None:
+    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
+    desk = AnnotationDesk(study)
+    checks = Checks(study).places
+    given = {}
+    while sheet := desk.next_sheet("r1"):
+        (task,) = sheet.tasks
+        key = key_of(study, task.task_id)
+        if key in checks:
+            given[key[0].removeprefix("check:")] = task.task_id
+        desk.submit("r1", task.task_id, task.task_id, "4", 1.0)
+    answer = {"edit": True, "seconds": 1.0}
+    desk.submit_all(
+        "r1",
+        [
+            Answer(task_id=given["c1"], submit_id="again", option_key="5", **answer),
+            Answer(task_id=given["c2"], submit_id="skip", skip_reason="skipped_other", **answer),
+        ],
+    )
+    found = attention_results(study).set_index("check_id")
+    assert found["passed"].to_dict() == {"c1": True, "c2": False, "c3": False, "c4": True}
+    assert found["given"].to_dict() == {"c1": "5", "c2": "", "c3": "4", "c4": "4"}
+    assert found.loc["c4", "expected"] == "4 or 5"
+    with study.store.read() as connection:
+        count = sa.select(sa.func.count()).select_from(attention_labels)
+        assert connection.execute(count).scalar_one() == 4 + 2  # nothing is written over
+
+
+def test_a_check_asks_what_the_units_around_it_ask(make_session) -> None:
+    file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES) + "".join(
+        check(f"single-{n}", '{ refusal = "5" }', RESPONSE_VALUES) for n in range(3)
+    )
+    rubrics = [load_rubric("even-handedness"), load_rubric("refusal")]
+    study = make_session(ATTENTION, {"attention.toml": file}, rubrics=rubrics)
+    desk = AnnotationDesk(study)
+    shown = []
+    while sheet := desk.next_sheet("r1"):
+        (task,) = sheet.tasks
+        shown.append(task.rubric.name)
+        desk.submit("r1", task.task_id, task.task_id, task.rubric.categories[0], 1.0)
+    # One stretch of the one rubric, one of the other: no check stands out by its rubric.
+    changes = sum(one != other for one, other in itertools.pairwise(shown))
+    assert changes == 1
+    assert len(attention_results(study)) == 4
+
+
+def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
+    file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES)
+    study = make_session(
+        ATTENTION, {"attention.toml": file}, rubrics=[load_rubric("even-handedness")]
+    )
+    desk = AnnotationDesk(study)
+    orders = set()
+    for rater in [f"r{n}" for n in range(3)] + [f"s{n}" for n in range(8)]:
+        while sheet := desk.next_sheet(rater):
+            (task,) = sheet.tasks
+            texts = [block.text for block in task.people.blocks]
+            better = "RA, far better."
+            if better in texts:
+                orders.add(task.order)
+                option = "A" if texts.index(better) < texts.index("RB") else "B"
+            else:
+                option = "C"
+            desk.submit(rater, task.task_id, task.task_id + rater, option, 1.0)
+    found = attention_results(study)
+    assert found["passed"].all()
+    assert set(found["given"]) == {"A"}
+    assert len(found) >= 3
+
+
+def test_on_a_screen_with_all_rubrics_a_check_asks_all_of_them(make_session) -> None:
+    rubrics = [load_rubric("hedging"), load_rubric("refusal")]
+    file = check("c", '{ refusal = "5" }', RESPONSE_VALUES)
+    folder = make_session(ATTENTION, {"attention.toml": file}, rubrics=rubrics).folder
+    change_config(folder, {"annotation": {"screen": "all"}})
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        seen = work(desk, "r1")
+        assert seen.count("check") == 2
+        assert len(seen) == 24 * 2 + 2
+        assert desk.progress("r1") == (50, 50)
+        assert attention_results(study)["rubric"].tolist() == ["refusal"]
+
+
+@pytest.mark.parametrize("screen", ["one", "all"])
+def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen) -> None:
+    study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, pairs=12)
+    settings = {"screen": screen, "repeat_share": 0.3, "repeat_gap": 4, "units_per_rater": 20}
+    change_config(study.folder, {"annotation": settings})
+    with open_study(study.folder) as changed:
+        desk = AnnotationDesk(changed)
+        totals, answered = set(), 0
+        while sheet := desk.next_sheet("r1"):
+            assert sheet.done == answered
+            totals.add(sheet.total)
+            for task in sheet.tasks:
+                desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
+                answered += 1
+        assert totals == {20 + 6 + 4}  # units, repeats, checks
+        assert desk.progress("r1") == (30, 30)
+        assert set(changed.ratings()["draw"]) == {0, 1}
+        assert len(changed.ratings()) == 26
+        assert len(attention_results(changed)) == 4
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        (check("c", '{ politeness = "5" }', RESPONSE_VALUES), "do not label the rubric 'polite"),
+        (check("c", '{ refusal = "9" }', RESPONSE_VALUES), "'9' is none of refusal's 1, 2, 3, 4"),
+        (check("c", "{ refusal = [] }", RESPONSE_VALUES), "name one or more of refusal's"),
+        (check("c", '{ refusal = "5" }', '{ prompt = "x" }'), "`values` lacks 'response'"),
+        (check("c", '{ refusal = "5" }', RESPONSE_VALUES) * 2, "two units are called 'c'"),
+        (check("c|d", '{ refusal = "5" }', RESPONSE_VALUES), "unit.0.name String should match"),
+        ("[[unit]]\nnam = 1", "unit.0.name Field required"),
+        ("[[unit", "attention.toml is not valid TOML"),
+        (None, "study.toml names attention.toml, which cannot be read: no such file"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence) -> None:
+    study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
+    with pytest.raises(InputError) as raised:
+        Checks(study)
+    assert sentence in str(raised.value)
+
+
+def test_a_study_without_checks_has_no_results(make_session) -> None:
+    found = attention_results(make_session())
+    assert found.empty
+    assert found["passed"].dtype == bool

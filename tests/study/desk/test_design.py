@@ -1,0 +1,177 @@
+"""The sessions' design: order and sides per rater, hidden repeats, limits, and its changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from evenhand.study import extend_sample, open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.settings.study_toml import change_config
+
+
+def reopened(study, **settings: object):
+    change_config(study.folder, {"annotation": settings})
+    return open_study(study.folder)
+
+
+def walk(desk: AnnotationDesk, rater: str, most: int = 10_000) -> list[str]:
+    """Answer sheet after sheet; returns the task ids in order. Progress never lies."""
+    asked: list[str] = []
+    before = desk.progress(rater)[0]
+    while len(asked) < most and (sheet := desk.next_sheet(rater)):
+        assert sheet.done == before + len(asked) < sheet.total
+        for task in sheet.tasks:
+            key = task.rubric.categories[len(asked) % 3]
+            assert desk.submit(rater, task.task_id, task.task_id, key, 1.0).status == "stored"
+            asked.append(task.task_id)
+    return asked
+
+
+def by_time(study, rater: str):
+    """The rater's rows in the order in which they were given."""
+    ratings = study.ratings()
+    return ratings[ratings["rater_id"] == rater]
+
+
+def test_every_rater_has_an_order_of_their_own_that_the_seed_fixes(make_study) -> None:
+    orders = []
+    for seed in (1, 1, 2):
+        study = make_study(pairs=12, seed=seed, rubrics=[load_rubric("refusal")])
+        desk = AnnotationDesk(study)
+        walk(desk, "r1")
+        walk(desk, "r2")
+        orders += [list(by_time(study, rater)["unit_id"]) for rater in ("r1", "r2")]
+    assert orders[0] == orders[2]
+    assert orders[1] == orders[3]
+    assert orders[0] != orders[1]
+    assert orders[0] != orders[4]
+    # Yet all finish the first ten pairs before the last two.
+    sample = study.store.sample()
+    blocks = [
+        [sample.index(parse_unit_id(unit)[0]) // 10 for unit in order] for order in orders[4:]
+    ]
+    assert all(block == sorted(block) for block in blocks)
+
+
+def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
+    study = make_study(pairs=31, raters_per_unit=2, rubrics=[load_rubric("even-handedness")])
+    desk = AnnotationDesk(study)
+    for count in (7, 20, 62):  # whenever somebody stops, not only at the end
+        for rater in ("r1", "r2"):
+            walk(desk, rater, count - desk.progress(rater)[0])
+            rows = by_time(study, rater)
+            counts = Counter(rows["order"])
+            assert abs(counts["ab"] - counts["ba"]) <= 2, counts
+            per_subject = Counter(
+                zip(rows["unit_id"].str.split("|").str[1], rows["order"], strict=True)
+            )
+            for subject in ("s1", "s2"):
+                assert abs(per_subject[subject, "ab"] - per_subject[subject, "ba"]) <= 1
+    orders = [
+        by_time(study, rater).set_index("unit_id")["order"].to_dict() for rater in ("r1", "r2")
+    ]
+    assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
+
+
+def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study) -> None:
+    study = make_study(pairs=15, rubrics=[load_rubric("even-handedness")])
+    with reopened(study, repeat_share=0.2, repeat_gap=10) as repeating:
+        desk = AnnotationDesk(repeating)
+        assert desk.progress("r1") == (0, 36)  # 30 units and a fifth of them again
+        asked = walk(desk, "r1")
+        rows = by_time(repeating, "r1").reset_index(drop=True)
+    assert len(asked) == len(set(asked)) == len(rows) == 36
+    again = rows[rows["draw"] == 1]
+    assert len(again) == 6
+    assert set(rows["draw"]) == {0, 1}
+    for at, row in again.iterrows():
+        first = rows[(rows["unit_id"] == row["unit_id"]) & (rows["draw"] == 0)]
+        assert at - first.index[0] > 10
+        assert first["order"].iloc[0] == row["order"]
+    assert again.index[0] < 20  # spread over the session, not heaped at its end
+
+
+def test_few_units_have_no_repeat_that_could_keep_its_distance(make_study) -> None:
+    study = make_study(pairs=3, rubrics=[load_rubric("even-handedness")])
+    with reopened(study, repeat_share=0.5, repeat_gap=20) as repeating:
+        assert len(walk(AnnotationDesk(repeating), "r1")) == 6
+
+
+def test_repeats_fill_no_place(make_study) -> None:
+    study = make_study(pairs=15, raters_per_unit=2, rubrics=[load_rubric("even-handedness")])
+    with reopened(study, repeat_share=0.2, repeat_gap=5) as repeating:
+        desk = AnnotationDesk(repeating)
+        assert [len(walk(desk, rater)) for rater in ("r1", "r2", "r3")] == [36, 36, 0]
+
+
+def test_nobody_is_given_more_units_than_the_limit(make_study) -> None:
+    study = make_study(pairs=6, raters_per_unit=1)
+    with reopened(study, units_per_rater=8) as limited:
+        desk = AnnotationDesk(limited)
+        for rater in ("r1", "r2", "r3", "r4", "r5"):
+            walk(desk, rater)
+        rows = limited.ratings()
+    units = rows.groupby("rater_id")["unit_id"].nunique()
+    # 12 pair units and 24 response units, each by one rater under all of its rubrics
+    assert units.to_dict() == {"r1": 8, "r2": 8, "r3": 8, "r4": 8, "r5": 4}
+    assert len(rows) == 60
+
+
+def test_all_rubrics_of_a_unit_on_one_sheet(make_study) -> None:
+    study = make_study(pairs=6, raters_per_unit=2)
+    with reopened(study, screen="all", repeat_share=0.2, repeat_gap=6) as whole:
+        desk = AnnotationDesk(whole)
+        asked: list[tuple[str, ...]] = []
+        while sheet := desk.next_sheet("r1"):
+            asked.append(tuple(task.rubric.name for task in sheet.tasks))
+            for task in sheet.tasks:
+                desk.submit("r1", task.task_id, task.task_id, task.rubric.categories[0])
+        assert Counter(asked)["even-handedness",] >= 12
+        assert Counter(asked)["hedging", "refusal"] >= 24
+        assert set(asked) == {("even-handedness",), ("hedging", "refusal")}
+        rows = by_time(whole, "r1")
+        assert (rows["draw"] == 0).sum() == 60
+        assert 12 <= (rows["draw"] == 1).sum() <= 13
+        assert desk.progress("r1")[0] == desk.progress("r1")[1] == len(rows)
+
+
+def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study) -> None:
+    study = make_study(pairs=12, sample=6, raters_per_unit=2)
+    walk(AnnotationDesk(study), "r1", 25)
+    open_task = AnnotationDesk(study).next_task("r1")
+    before = study.ratings()
+    extend_sample(study, 4)
+    with reopened(
+        study, raters_per_unit=1, pairs_per_block=3, screen="all", repeat_share=0.1
+    ) as changed:
+        desk = AnnotationDesk(changed)
+        assert desk.next_task("r1").task_id == open_task.task_id
+        walk(desk, "r2")
+        sheet = desk.next_sheet("r1")
+        for task in sheet.tasks:
+            assert desk.submit("r1", task.task_id, task.task_id, "1").status != "unknown_task"
+        after = changed.ratings()
+    kept = after.merge(before, how="inner")
+    assert len(kept) == len(before) == 25
+    first = after[after["draw"] == 0]
+    assert set(first.groupby(["unit_id", "rubric"])["rater_id"].nunique()) == {1}
+    assert len(first) == 100
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("repeat_share", 0.7), ("screen", "two"), ("lease_minutes", 0)]
+)
+def test_a_wrong_setting_is_one_sentence(make_study, key: str, value: object) -> None:
+    study = make_study()
+    text = (study.folder / "study.toml").read_text()
+    changed = [
+        f"{key} = {value!r}" if line.startswith(f"{key} =") else line for line in text.splitlines()
+    ]
+    (study.folder / "study.toml").write_text("\n".join(changed))
+    with pytest.raises(InputError, match=f"annotation.{key}"):
+        open_study(study.folder)

@@ -1,0 +1,136 @@
+"""The queue of disagreements, and decisions that never count as a person's label."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from evenhand.study.desk.oversight import exclude
+from evenhand.study.lead.adjudication import (
+    decide,
+    disagree,
+    disagreements,
+    import_decisions,
+    queue_table,
+)
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.remarks import remarks_table
+from evenhand.study.tables.ratings import validate_ratings
+
+REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal
+PAIRWISE = load_rubric("even-handedness")  # A, B, C, nominal
+
+
+@pytest.mark.parametrize(
+    ("given", "rubric", "rule", "called"),
+    [
+        (["1", "1", "1"], REFUSAL, "any", False),
+        (["1", "1", "2"], REFUSAL, "any", True),
+        (["1", "1", "2"], REFUSAL, "no_majority", False),
+        (["1", "2"], REFUSAL, "no_majority", True),
+        (["1", "2", "3"], REFUSAL, "no_majority", True),
+        (["1", "1", "2", "2"], REFUSAL, "no_majority", True),
+        (["1", "2", "2"], REFUSAL, "distance_2", False),
+        (["1", "1", "3"], REFUSAL, "distance_2", True),
+        (["A", "A", "C"], PAIRWISE, "distance_2", True),  # no order: any difference
+        (["1"], REFUSAL, "any", False),
+    ],
+)
+def test_rules(given, rubric, rule, called):
+    assert disagree(given, rubric, rule) is called
+
+
+@pytest.fixture
+def study(make_study):
+    study = make_study(pairs=2, subjects=("s",), rubrics=[REFUSAL])
+    rows = [
+        (unit, rater, label)
+        for unit, given in {"p0001|s|a": "113", "p0001|s|b": "123", "p0002|s|a": "222"}.items()
+        for rater, label in zip(("r1", "r2", "r3"), given, strict=True)
+    ]
+    frame = pd.DataFrame(rows, columns=["unit_id", "rater_id", "label"])
+    frame = frame.assign(rubric="refusal", rater_kind="human")
+    import_ratings(study, validate_ratings(frame, "test"), "test")
+    return study
+
+
+def test_the_queue_names_units_and_no_people(study):
+    (found,) = disagreements(study)
+    assert (found.unit_id, sorted(found.labels)) == ("p0001|s|b", ["1", "2", "3"])
+    assert [each.unit_id for each in disagreements(study, "any")] == ["p0001|s|a", "p0001|s|b"]
+    assert [each.unit_id for each in disagreements(study, "distance_2")] == [
+        "p0001|s|a",
+        "p0001|s|b",
+    ]
+    table = queue_table(disagreements(study, "any"))
+    assert "r1" not in table.to_csv()
+
+
+def test_labels_stand_in_an_order_that_does_not_follow_the_raters(make_study):
+    study = make_study(pairs=30, subjects=("s",), rubrics=[REFUSAL])
+    units = study.rubric_units(REFUSAL)
+    frame = pd.DataFrame(
+        [
+            {"unit_id": unit, "rater_id": rater, "rater_kind": "human", "label": label}
+            for unit in units
+            for rater, label in (("r1", "1"), ("r2", "2"))
+        ]
+    )
+    import_ratings(study, validate_ratings(frame.assign(rubric="refusal"), "test"), "test")
+    first = [found.labels[0] for found in disagreements(study)]
+    assert len(first) == 60
+    assert 15 < first.count("1") < 45
+
+
+def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
+    decide(study, "chair", "p0001|s|b", "refusal", "2", "it answers in part")
+    assert disagreements(study) == []
+    (row,) = study.ratings().query("rater_kind == 'adjudicator'").to_dict("records")
+    assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "2")
+    assert row["rubric_hash"] == study.rubrics["refusal"].hash
+    assert remarks_table(study.store)["text"].tolist() == ["it answers in part"]
+    decide(study, "chair", "p0001|s|b", "refusal", "3", "on second thoughts")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["3"]
+    assert len(remarks_table(study.store)) == 2
+
+
+def test_an_excluded_raters_label_makes_no_disagreement(study):
+    exclude(study.store, "r3", "a reason")
+    assert [each.unit_id for each in disagreements(study, "any")] == ["p0001|s|b"]
+
+
+def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
+    table = queue_table(disagreements(study, "any"))
+    table["label"] = ["1", ""]
+    table["reason"] = ["plain", ""]
+    assert import_decisions(study, "chair", table, "queue.csv") == (1, 1)
+    table["label"] = ["2", "9"]
+    with pytest.raises(InputError, match=r"queue.csv, row 3: label '9' is none of 1, 2"):
+        import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
+    with pytest.raises(InputError, match=r"row 3: a row further up decides the same unit"):
+        import_decisions(study, "chair", again, "queue.csv")
+    with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
+        import_decisions(study, "the chair", table, "queue.csv")
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    with pytest.raises(InputError, match="'reason' is missing"):
+        import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
+
+
+@pytest.mark.parametrize(
+    ("unit", "rubric", "label", "reason", "sentence"),
+    [
+        ("p0001|s|b", "tone", "1", "why", "no rubric 'tone'"),
+        ("p0001|s|b", "refusal", "7", "why", "label '7' is none of"),
+        ("p0001|s|b", "refusal", "1", " ", "needs a reason"),
+        ("p0001|s", "refusal", "1", "why", "no response unit"),
+    ],
+)
+def test_what_is_no_decision(study, unit, rubric, label, reason, sentence):
+    with pytest.raises(InputError, match=sentence):
+        decide(study, "chair", unit, rubric, label, reason)
+    with pytest.raises(InputError, match="no rule 'loud'"):
+        disagreements(study, "loud")

@@ -1,0 +1,114 @@
+"""Propositions: every wording, paraphrase and repeat is a prompt, and one response answers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from evenhand.study import create_study, open_study
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.prompts.pairs import read_responses
+from evenhand.study.prompts.propositions import read_propositions
+
+STATEMENTS = """id,text,group
+trade,Free trade helps the poor.,left
+trade,The poor gain from open trade.,left
+parks,Cities need more parks.,right
+"""
+WORDINGS = "wording,template\nplain,{statement} Do you agree?\nasked,What do you say: {statement}\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    (tmp_path / "propositions.csv").write_text(STATEMENTS)
+    (tmp_path / "wordings.csv").write_text(WORDINGS)
+    return tmp_path / "propositions.csv", tmp_path / "wordings.csv"
+
+
+def test_every_variant_is_a_prompt_in_its_propositions_cluster(files: tuple[Path, Path]) -> None:
+    prompts = read_propositions(*files, repeats=2)
+    assert len(prompts) == 3 * 2 * 2
+    first = prompts.iloc[0]
+    assert first["prompt_a"] == "Free trade helps the poor. Do you agree?"
+    assert (first["proposition"], first["paraphrase"], first["group"]) == ("trade", "1", "left")
+    assert prompts.groupby("proposition").size().to_dict() == {"parks": 4, "trade": 8}
+    assert not prompts.duplicated(["proposition", "wording", "paraphrase", "repeat"]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("propositions", "id,statement\na,b\n", "'text' is missing"),
+        ("propositions", "id,text\na,\n", "row 2: text is empty"),
+        ("propositions", "id,text\na b,c\n", "row 2: id 'a b' must be"),
+        ("propositions", "id,text\na,c\na,c\n", "row 3: the same text"),
+        ("propositions", "id,text,wording\na,c,d\n", "'wording' means something else"),
+        ("propositions", "id,text\n", "no propositions"),
+        ("wordings", "wording,template\nx,Do you agree?\n", r"row 2: the template has no \{st"),
+        ("wordings", "wording,template\nx,{statement}\nx,{statement}!\n", "row 3: give every"),
+    ],
+)
+def test_bad_rows_are_named(files: tuple[Path, Path], name: str, text: str, says: str) -> None:
+    path = files[0].with_name(f"{name}.csv")
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_propositions(*files)
+
+
+def test_repeated_prompts_take_a_subjects_responses_in_turn(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    prompts = read_propositions(files[0], repeats=2)
+    said = [(f"take {n}", prompt) for prompt in set(prompts["prompt_a"]) for n in (1, 2)]
+    frame = pd.DataFrame(said, columns=["response", "prompt"]).assign(subject="m")
+    frame.to_csv(tmp_path / "responses.csv", index=False)
+    found = read_responses(tmp_path / "responses.csv", prompts).merge(prompts, on="pair_id")
+    assert len(found) == len(prompts)
+    assert (found["response"] == "take " + found["repeat"]).all()
+    frame.iloc[[0, 0, 0]].to_csv(tmp_path / "responses.csv", index=False)
+    with pytest.raises(InputError, match=r"answered side a .* already"):
+        read_responses(tmp_path / "responses.csv", prompts)
+
+
+def test_a_proposition_study_has_one_unit_per_response(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    plan = StudyPlan(
+        propositions=files[0], wordings=files[1], rubrics=usual_rubrics(propositions=True)
+    )
+    create_study(tmp_path / "s", plan)
+    with open_study(tmp_path / "s") as study:
+        prompts = study.store.pairs()
+        rows = prompts[["pair_id"]].assign(subject="m", side="a", response="I agree.")
+        study.store.add_responses(rows)
+        units = study.units("all")
+        assert sorted(units["unit_id"]) == [f"p{n:04d}|m|a" for n in range(1, 7)]
+        (rubric,) = study.rubrics.values()
+        assert study.rubric_units(rubric, "all") == units["unit_id"].tolist()
+        shown = rubric.for_people(study.values(rubric, "p0001|m|a"))
+        assert shown.question.endswith("Free trade helps the poor.")
+        assert [block.text for block in shown.blocks] == [
+            "Free trade helps the poor. Do you agree?",
+            "I agree.",
+        ]
+        assert study.config.analysis.cluster == "proposition"
+        assert study.config.analysis.variants == ("wording", "paraphrase")
+
+
+def test_rubrics_must_fit_the_prompts(files: tuple[Path, Path], tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("prompt_a,prompt_b\nFor?,Against?\n")
+    cases = [
+        ({"pairs": pairs, "rubrics": [load_rubric("stance")]}, "needs 'statement'"),
+        ({"propositions": files[0], "rubrics": [load_rubric("even-handedness")]}, "is on pairs"),
+        ({"propositions": files[0], "pairs": pairs, "rubrics": []}, "name one of them"),
+        ({"pairs": pairs, "repeats": 2, "rubrics": []}, "go with propositions"),
+    ]
+    for fields, says in cases:
+        with pytest.raises(InputError, match=says):
+            create_study(tmp_path / "s", StudyPlan(**fields))  # type: ignore[arg-type]
+    assert not (tmp_path / "s").exists()

@@ -1,0 +1,285 @@
+"""The store: durable, append-only, the same over SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.store.schema import grades, labels
+from evenhand.study.store.store import Store
+from evenhand.study.tables.ratings import read_ratings, write_table
+
+ROOT = Path(__file__).parents[3]
+
+
+def attempt(unit: str, **fields: object) -> GradeAttempt:
+    return GradeAttempt(
+        **{"rater_id": "g", "rubric": "refusal", "unit_id": unit, "rubric_hash": "h", **fields}  # type: ignore[arg-type]
+    )
+
+
+def test_sqlite_is_durable_and_in_wal_mode(make_study) -> None:
+    with make_study().store.read() as connection:
+        pragmas = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous")
+        ]
+    assert pragmas == ["wal", 2]  # 2: FULL
+
+
+def test_the_latest_attempt_counts_and_the_first_stays(make_study) -> None:
+    store = make_study().store
+    store.add_grades([attempt("u", unscored_reason="request_failed"), attempt("v", label="1")])
+    assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0)}
+    store.add_grades([attempt("u", label="2", p_positive=0.25, probabilities={"2": 1.0})])
+    assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0), ("u", "", 0)}
+    ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
+    assert ratings.loc["u", "label"] == "2"
+    assert ratings.loc["u", "p_positive"] == 0.25
+    with store.read() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(grades)).scalar_one() == 3
+
+
+def test_a_grade_is_a_label_or_a_reason() -> None:
+    with pytest.raises(ValueError, match="a label or a reason"):
+        attempt("u")
+    with pytest.raises(ValueError, match="a label or a reason"):
+        attempt("u", label="1", unscored_reason="refusal")
+
+
+def test_responses_come_later_and_never_change(make_study) -> None:
+    study = make_study(responses=None)
+    assert study.subjects() == []
+    assert len(study.units()) == 6
+    rows = [{"pair_id": "p0001", "subject": "s", "side": side, "response": "text"} for side in "ab"]
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    assert study.store.add_responses(frame) == 2
+    assert study.store.add_responses(frame) == 0
+    with pytest.raises(InputError, match="another response to p0001 side a"):
+        study.store.add_responses(frame.assign(response="other"))
+    assert len(study.units()) == 5 + 3
+
+
+def test_ratings_go_out_and_come_in_again(make_study, tmp_path: Path) -> None:
+    study = make_study()
+    desk = AnnotationDesk(study)
+    for n in range(20):
+        task = desk.next_task("r1")
+        desk.submit("r1", task.task_id, str(n), task.rubric.categories[n % 3], 1.5)
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    study.store.add_grades([attempt(unit, label="4", probabilities={"4": 0.75}, p_positive=0.75)])
+    for suffix in ("csv", "jsonl", "parquet"):
+        write_table(study.ratings(), tmp_path / f"out.{suffix}")
+        ratings, _ = read_ratings(tmp_path / f"out.{suffix}")
+        assert ratings.reset_index(drop=True).equals(study.ratings())
+    other = make_study()
+    assert import_ratings(other, ratings, "out") == (21, 0)
+    assert import_ratings(other, ratings, "out") == (0, 21)
+    # Imported labels fill places: of 3 raters a unit, these units now want 2 more.
+    assert AnnotationDesk(other).progress("r1") == (20, 60)
+    columns = list(ratings.columns)
+    assert (
+        other.ratings().sort_values(columns[:3]).reset_index(drop=True)
+        .equals(ratings.sort_values(columns[:3]).reset_index(drop=True))
+    )  # fmt: skip
+
+
+def test_imported_ratings_must_fit_the_study(make_study, tmp_path: Path) -> None:
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    header = "unit_id,rubric,rater_id,rater_kind,label\n"
+    for row, says in [
+        (f"{unit},refusal,r,human,9", "row 2: label '9' is none of 1, 2, 3, 4, 5"),
+        (f"{unit},politeness,r,human,1", "row 2: the study has no rubric 'politeness'"),
+        ("p9|s|a,refusal,r,human,1", "row 2: the study has no response unit 'p9|s|a'"),
+        (f"{unit},,r,human,1", "row 2: the rubric is empty"),
+        (f"{unit},refusal,r,human,", "row 2: neither a label nor an unscored_reason"),
+        (f"{unit},refusal,r,model,", "row 2: neither a label nor an unscored_reason"),
+    ]:
+        path = tmp_path / "bad.csv"
+        path.write_text(header + row + "\n")
+        ratings, _ = read_ratings(path)
+        with pytest.raises(InputError) as raised:
+            import_ratings(study, ratings, "bad.csv")
+        assert says in str(raised.value)
+    assert study.ratings().empty
+
+
+def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study, tmp_path: Path) -> None:
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    path = tmp_path / "grades.csv"
+    path.write_text(
+        f"unit_id,rubric,rater_id,rater_kind,label,p_positive\n{unit},refusal,g,model,,0.25\n"
+    )
+    ratings, _ = read_ratings(path)
+    assert import_ratings(study, ratings, "grades.csv") == (1, 0)
+    assert import_ratings(study, ratings, "grades.csv") == (0, 1)
+    kept = study.ratings().iloc[0]
+    assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
+    totals = study.store.grade_totals().iloc[0]
+    assert (totals["labelled"], totals["unscored"]) == (1, 0)
+    person = ratings.assign(rater_kind="human", rater_id="ann")
+    with pytest.raises(InputError, match="neither a label"):
+        import_ratings(study, person, "grades.csv")
+
+
+def test_a_store_of_another_version_is_refused(make_study) -> None:
+    study = make_study()
+    with study.store.write() as connection:
+        connection.execute(sa.text("update meta set value = '0' where key = 'schema'"))
+    study.close()
+    with pytest.raises(InputError, match="of version 0"):
+        open_study(study.folder)
+
+
+WRITER = """
+import sys
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
+with open_study(sys.argv[1]) as study:
+    desk = AnnotationDesk(study)
+    count = 0
+    while task := desk.next_task("r1"):
+        receipt = desk.submit("r1", task.task_id, task.task_id, task.rubric.categories[0])
+        print(task.task_id, receipt.status, flush=True)
+"""
+
+
+def killed_rounds(study, rounds: int) -> None:
+    acknowledged: set[str] = set()
+    for _ in range(rounds):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(study.folder)],
+            cwd=ROOT, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        acknowledged.add(process.stdout.readline().split()[0])
+        time.sleep(random.random() * 0.1)
+        os.kill(process.pid, signal.SIGKILL)
+        rest = process.stdout.read().splitlines()
+        acknowledged |= {line.split()[0] for line in rest if line.endswith("stored")}
+        process.wait()
+    with study.store.read() as connection:
+        stored = list(connection.execute(sa.select(labels.c.submit_id)).scalars())
+    assert len(stored) == len(set(stored))
+    assert acknowledged <= set(stored)
+    # A label that was on disk when the kill came, before it was acknowledged: one a round at most.
+    assert len(stored) <= len(acknowledged) + rounds
+
+
+def test_no_acknowledged_label_is_lost_by_a_kill(make_study) -> None:
+    killed_rounds(make_study(pairs=60), 3)
+
+
+@pytest.mark.load
+def test_no_acknowledged_label_is_lost_by_many_kills(make_study) -> None:
+    killed_rounds(make_study(pairs=300), 20)
+
+
+def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
+    postgresql = new_postgresql()
+    study = make_study(store=postgresql, raters_per_unit=1)
+    desk = AnnotationDesk(study)
+    task = desk.next_task("r1")
+    assert desk.submit("r1", task.task_id, "one", task.rubric.categories[0]).status == "stored"
+    assert desk.submit("r1", task.task_id, "one", task.rubric.categories[0]).status == "duplicate"
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    study.store.add_grades([attempt(unit, label="4", probabilities={"4": 1.0}, p_positive=1.0)])
+    assert sorted(study.ratings()["rater_kind"]) == ["human", "model"]
+    assert study.config.store == postgresql
+
+
+def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InputError) as raised:
+        Store.open("postgresql+psycopg://me:geheim@127.0.0.1:1/none", tmp_path)
+    assert "geheim" not in str(raised.value)
+
+
+def rating(study, **fields: str):
+    """One row for the first response unit, as a file would have it."""
+    import pandas as pd
+
+    from evenhand.study.tables.ratings import validate_ratings
+
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    row = {"unit_id": unit, "rubric": "refusal", "rater_id": "r", "rater_kind": "human"}
+    return validate_ratings(pd.DataFrame([row | {"label": "1"} | fields]))
+
+
+def test_draws_may_be_missing_among_whole_numbers(make_study) -> None:
+    import pandas as pd
+
+    from evenhand.study.tables.ratings import validate_ratings
+
+    two = pd.concat([rating(make_study()), rating(make_study(), rater_id="s")], ignore_index=True)
+    given = two.assign(draw=pd.array([1, None], dtype="Int64"))
+    assert validate_ratings(given)["draw"].tolist() == [1, 0]
+
+
+def test_a_rater_is_of_one_kind_in_the_whole_study(make_study) -> None:
+    study = make_study()
+    import_ratings(study, rating(study), "one.csv")
+    with pytest.raises(InputError, match=r"two\.csv, row 2: rater 'r' is model here and human in"):
+        import_ratings(study, rating(study, rater_kind="model"), "two.csv")
+    assert len(study.ratings()) == 1
+
+
+def test_the_present_text_counts_even_after_a_detour(make_study) -> None:
+    """Edited, graded again, edited back: the first grades are current again."""
+    study = make_study()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    present = study.rubrics["refusal"].hash
+    study.store.add_grades([attempt(unit, label="1", rubric_hash=present)])
+    study.store.add_grades([attempt(unit, label="5", rubric_hash="another")])
+    assert study.ratings()["label"].tolist() == ["1"]
+    assert study.store.ratings({"refusal": ["another"]})["label"].tolist() == ["5"]
+
+
+def test_imported_ratings_stand_under_the_present_text(make_study) -> None:
+    study = make_study()
+    import_ratings(study, rating(study), "one.csv")
+    assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
+
+
+def test_an_import_may_take_back_what_another_said(make_study) -> None:
+    study = make_study()
+    for label in ("1", "2", "1"):
+        when = "2026-01-01T00:00:00+00:00"
+        assert import_ratings(study, rating(study, label=label, created_at=when), "f") == (1, 0)
+        assert study.ratings()["label"].tolist() == [label]
+
+
+def test_two_extensions_at_once_are_one(make_study) -> None:
+    study = make_study(pairs=6, sample=2)
+    sample = study.store.sample()
+    study.store.extend_sample(
+        sample, [p for p in study.store.pairs()["pair_id"] if p not in sample][:1]
+    )
+    with pytest.raises(InputError, match="the sample was enlarged meanwhile"):
+        study.store.extend_sample(sample, [])
+
+
+def test_a_damaged_or_locked_store_is_one_sentence(make_study) -> None:
+    study = make_study()
+    study.close()
+    (study.folder / "study.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(InputError, match="is no store of an evenhand study, or it is damaged"):
+        open_study(study.folder)
