@@ -141,7 +141,7 @@ def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_pai
     study = marked_study(pairs=3)
     old = study.rubrics["hedging"].hash
     with monkeypatch.context() as patch:
-        patch.setattr("graders.batch.BatchRun._collect_all", dies)
+        patch.setattr("evenhand.graders.batch.BatchRun._collect_all", dies)
         with pytest.raises(Killed):
             by_batch(study, claude)
     with with_edited_rubric(study, "hedging", same=True) as edited:
@@ -172,7 +172,7 @@ def test_cancel_keeps_what_has_come_and_sends_nothing(
     server.batches.looks = 1000
     study = marked_study(pairs=4)
     with monkeypatch.context() as patch:
-        patch.setattr("graders.batch.BatchRun._collect_all", dies)
+        patch.setattr("evenhand.graders.batch.BatchRun._collect_all", dies)
         with pytest.raises(Killed):
             by_batch(study, grader)
     server.batches.fate = lambda call: ""

@@ -15,7 +15,10 @@ ASSETS = {".js", ".html", ".css", ".j2", ".toml"}
 WORDS_OF_THEIR_OWN = {
     ("graders/claude.py", "refusal"): "the provider's stop reason and the unscored reason",
     ("graders/openai_chat.py", "refusal"): "the unscored reason",
-    ("study/units.py", "stance"): "the template variable of the published columns stance_a, _b",
+    (
+        "study/prompts/units.py",
+        "stance",
+    ): "the template variable of the published columns stance_a, _b",
 }
 
 

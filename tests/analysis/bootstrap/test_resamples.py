@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_resamples_kept_or_drawn_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept = Resamples(np.ones(30), 600, np.random.default_rng(5))
-    monkeypatch.setattr("analysis.resampling._KEEP_BYTES", 0)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._KEEP_BYTES", 0)
     drawn = Resamples(np.ones(30), 600, np.random.default_rng(5))
     features = np.random.default_rng(1).random((30, 4))
     assert np.array_equal(kept.totals(features), drawn.totals(features))
@@ -194,9 +194,9 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch: pytest.MonkeyPa
     whole = everything()
     assert whole[1].shape == (521, 700)
     # Threads for everything, nothing kept, pieces of a few rows and columns.
-    monkeypatch.setattr("analysis.resampling._WORTH_THREADS", 0)
-    monkeypatch.setattr("analysis.resampling._KEEP_BYTES", 0)
-    monkeypatch.setattr("analysis.resampling._CACHED_CELLS", 1_000)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._WORTH_THREADS", 0)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._KEEP_BYTES", 0)
+    monkeypatch.setattr("evenhand.analysis.bootstrap.resamples._CACHED_CELLS", 1_000)
     in_pieces = everything()
     assert np.array_equal(whole[0], in_pieces[0])
     assert np.array_equal(whole[1], in_pieces[1])
