@@ -64,7 +64,7 @@ def test_the_leads_pages_are_loaded_at_their_door_alone_and_not_before_it_opens(
     assert importing == {"lead_entry.py"}
     tree = ast.parse((FOLDER / "lead_entry.py").read_text("utf-8"))
     (door,) = [node for node in tree.body if getattr(node, "name", "") == "show_lead_entry"]
-    (at,) = _imports(FOLDER / "lead_entry.py", "evenhand.annotate_app.lead.")
+    (at,) = _imports(FOLDER / "lead_entry.py", lead)
     # Within the function, behind the check and the way out of whom it does not let in.
     lines = ast.unparse(door).splitlines()
     order = [

@@ -18,7 +18,7 @@ WORDS_OF_THEIR_OWN = {
     (
         "study/prompts/units.py",
         "stance",
-    ): "the template variable of the published columns stance_a, _b",
+    ): "a template variable of the published columns",
 }
 
 
