@@ -16,6 +16,7 @@ from evenhand.annotate_app.lead.pages import PAGES
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 ROOT = FOLDER.parent
+LEAD = "evenhand.annotate_app.lead."
 MODULES = sorted(FOLDER.glob("*.py"))
 
 
@@ -64,7 +65,7 @@ def test_the_leads_pages_are_loaded_at_their_door_alone_and_not_before_it_opens(
     assert importing == {"lead_entry.py"}
     tree = ast.parse((FOLDER / "lead_entry.py").read_text("utf-8"))
     (door,) = [node for node in tree.body if getattr(node, "name", "") == "show_lead_entry"]
-    (at,) = _imports(FOLDER / "lead_entry.py", lead)
+    (at,) = _imports(FOLDER / "lead_entry.py", LEAD)
     # Within the function, behind the check and the way out of whom it does not let in.
     lines = ast.unparse(door).splitlines()
     order = [
