@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
-from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED, UNCORRECTED
+from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
 from evenhand.analysis.report.figures import Figure
@@ -95,7 +95,7 @@ def _questions(source: Source, rubric: str) -> list[Table]:
 
 def _without_uncorrected(p: Figure) -> Figure:
     """A p with the remark on how it was corrected only: the other stands in results.csv."""
-    return replace(p, remarks=tuple(r for r in p.remarks if not r.startswith(UNCORRECTED)))
+    return replace(p, remarks=tuple(each for each in p.remarks if each.code != "uncorrected_p"))
 
 
 def _details(source: Source, rubric: str) -> list[Table]:

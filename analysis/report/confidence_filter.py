@@ -8,7 +8,7 @@ from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, DECLARED, HELD_OUT
+from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
 
 __all__ = ["section"]
 
@@ -35,7 +35,7 @@ def _cuts(source: Source, rubric: str) -> list[Block]:
     declared = [
         figure
         for figure in source.figures.everywhere(rubric, COVERAGE)
-        if DECLARED in figure.remarks
+        if figure.says("declared_cut")
     ]
     if not declared:
         return []

@@ -12,12 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.analysis.notes import join_notes, text_of
 from evenhand.analysis.report.charts.style import chart_spec
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown, spreadsheet
-from evenhand.analysis.results import RESULTS_COLUMNS, join_notes
+from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.study.tables.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     """The results as plain rows; None where a number is undefined."""
     rows: list[dict[str, Any]] = []
     for found in analysis.rows:
-        row = {name: _plain(value) for name, value in found.items()}
-        note = join_notes(found["note"], "synthetic" if synthetic else "")
-        rows.append(row | {"note": note})
+        row = {name: _plain(value) for name, value in found.items() if name in RESULTS_COLUMNS}
+        marks = join_notes(found["remarks"], "synthetic" if synthetic else "")
+        rows.append(row | {"note": text_of(marks)})
     return rows
 
 

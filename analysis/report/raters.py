@@ -21,8 +21,6 @@ _WORK = (
     "rater_seconds_median",
     "rater_seconds_drift",
 )
-_UNSCORED = "unscored:"
-"""How a note begins that counts a rater's unscored units."""
 
 
 def section(source: Source) -> Section:
@@ -115,7 +113,7 @@ def _sensitivity(source: Source, rubric: str) -> list[Block]:
     for subset, reading in READINGS.items():
         draft.group(f"With people, {reading}")
         for figure in figures[subset]:
-            if any(remark.startswith(_UNSCORED) for remark in figure.remarks):
+            if figure.says("unscored"):
                 row = source.row(rubric, statistics, figure.raters, subset)
                 draft.add(figure.raters[1], row)
     tables = draft.finish()

@@ -10,7 +10,7 @@ from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
 from evenhand.analysis.report.blocks import Block, Heading
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, Figures
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -56,13 +56,13 @@ class Source:
     """An analysis, its results by key, and what is known of the study."""
 
     analysis: Analysis
-    figures: Figures
+    figures: ResultsIndex
     context: ReportContext
 
     @classmethod
     def of(cls, analysis: Analysis, context: ReportContext) -> Source:
         """Index the results."""
-        return cls(analysis, Figures(analysis.rows), context)
+        return cls(analysis, ResultsIndex(analysis.rows), context)
 
     def per_rubric(self, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
         """The blocks of every rubric that has any, under its title."""
@@ -122,7 +122,7 @@ class Source:
     def default_threshold(self, rubric: str, raters: tuple[str, str]) -> str:
         """The threshold in use, as the rows write it; empty where nothing could be tuned."""
         for figure in self.figures.select(rubric, "cohen_kappa_at_threshold", ALL_BINARY):
-            if figure.raters == raters and "the default threshold" in figure.remarks:
+            if figure.raters == raters and figure.says("default_threshold"):
                 return figure.at
         return ""
 

@@ -139,17 +139,17 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
     won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
     head = f"{grader}, to match {reference_title(reference)} by {objective}: "
-    if kind == "tuned":
+    if kind.code == "tuned":
         text = f"use {best} instead of {default}; held out it gains {won}."
-    elif kind == "not_identifiable":
-        text = f"keep {default}; the best threshold is not identifiable here: {reason}"
-        text += f" ({best})." if "interval" in reason else "."
+    elif kind.code == "not_identifiable":
+        text = f"keep {default}; the best threshold is not identifiable here: {reason.words}"
+        text += f" ({best})." if reason.code == "interval_too_wide" else "."
     elif tuned is not None and tuned.bounds[1] == float(at or "nan"):
-        text = f"keep {default}; {reason}."
+        text = f"keep {default}; {reason.words}."
     else:
         text = f"keep {default}; the best here is {best}, but held out it gains {won}."
-    coarse = [f" {each[0].upper()}{each[1:]}." for each in others if "draws" in each]
-    return head + text + "".join(coarse)
+    coarse = [each.words for each in others if each.code == "coarse_draws"]
+    return head + text + "".join(f" {each[0].upper()}{each[1:]}." for each in coarse)
 
 
 def _quality(source: Source, rubric: str) -> list[Table]:

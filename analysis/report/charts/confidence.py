@@ -18,7 +18,7 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
-from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, DECLARED
+from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE
 
 __all__ = ["coverage_curves"]
 
@@ -43,7 +43,7 @@ def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -
                     at=float(kept.at),
                     kept=kept.bounds[1],
                     kept_row=kept.line,
-                    declared=DECLARED in kept.remarks,
+                    declared=kept.says("declared_cut"),
                     chosen=float(kept.at) == chosen.get(kept.raters),
                 )
             )

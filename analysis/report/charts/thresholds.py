@@ -61,7 +61,7 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
         if best is None or advised is None:
             continue
         default = source.default_threshold(rubric, raters)
-        text = _ADVICE[advised.remarks[0]].format_map(vars(advised))
+        text = _ADVICE[advised.remarks[0].code].format_map(vars(advised))
         panel = {"grader": short(raters[1])}
         values += [_point(figure, default, best, advised) | panel for figure in curve]
         values += [best.datum(kind="interval", **panel)]
