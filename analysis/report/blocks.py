@@ -38,7 +38,8 @@ class Whisker:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`.
+    """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`; `reason`
+    says why a figure is undefined, wherever that is shown.
 
     `key` and `line` name the results row that the numbers were read off; a figure that others
     `published` has its source instead.
@@ -52,6 +53,7 @@ class Cell:
     line: int = 0
     whisker: Whisker | None = None
     published: str = ""
+    reason: str = ""
 
     @property
     def plain(self) -> str:
