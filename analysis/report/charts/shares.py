@@ -50,7 +50,7 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     ]
     x: Spec = {"type": "quantitative", "title": "Share of labels", "scale": {"domain": [0, 1]}}
     y = {"field": "who", "type": "nominal", "sort": None, "title": None}
-    share = span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
+    part = span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
     shade: Spec = {
         "field": "category",
         "type": "nominal",
@@ -72,7 +72,7 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
             "height": {"step": 24},
             "encoding": {"y": y},
             "layer": [
-                layer("bar", share | {"color": shade}, stroke=ROLES["page"], height={"band": 0.85}),
+                layer("bar", part | {"color": shade}, stroke=ROLES["page"], height={"band": 0.85}),
                 layer("text", name),
             ],
         },
