@@ -10,10 +10,10 @@ import streamlit as st
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.entry import ask_for_entry, current_rater
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
-from evenhand.annotate_app.steps import show_step
+from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.unit_page import show_practice, show_units
 from evenhand.annotate_app.watch import start_watch
-from evenhand.annotate_app.writing import block, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk

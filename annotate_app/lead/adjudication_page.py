@@ -7,8 +7,8 @@ from typing import get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.lead_entry import require
-from evenhand.annotate_app.writing import block, show, show_complaint
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study import Study

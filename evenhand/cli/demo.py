@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from evenhand.cli.lead import print_lead_link
+from evenhand.cli.reports import print_verdicts
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
 
@@ -22,7 +23,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from evenhand.cli.reports import report_study
+    from evenhand.reporting.report import report_study
     from evenhand.study import open_study
 
     say = console().print
@@ -34,8 +35,8 @@ def _demo(arguments: argparse.Namespace) -> int:
             maker_of(arguments.study)(folder, progress)
         say(f"A synthetic demo study stands in {folder}.")
     with open_study(folder) as study:
-        out = report_study(study, folder / "report")
-    say(f"Report (synthetic data): {out / 'report.html'}")
+        print_verdicts(report_study(study, folder / "report"))
+    say(f"Report (synthetic data): {folder / 'report' / 'report.html'}")
     if arguments.no_app:
         return 0
     from evenhand.annotate_app.serve import free_port, serve

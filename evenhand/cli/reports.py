@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_file, analyse_study
+from evenhand.reporting.analysing import add_analysis_options, analyse_file
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
-    from evenhand.study import Study
 
-__all__ = ["add_verbs", "report_study"]
+__all__ = ["add_verbs", "print_verdicts"]
 
 
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,23 +29,13 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _report(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.report import report_study
     from evenhand.study import open_study
 
+    out: Path = arguments.out or arguments.dir / "report"
     with open_study(arguments.dir) as study:
-        out = report_study(study, arguments.out or arguments.dir / "report")
+        print_verdicts(report_study(study, out))
     console().print(f"Report: {out / 'report.html'}")
-
-
-def report_study(study: Study, out: Path) -> Path:
-    """Analyse a study, print the verdicts and write the report files."""
-    from evenhand.analysis.report import prepare_drawing, write_report
-    from evenhand.reporting.workers import workers
-
-    with workers(meanwhile=prepare_drawing) as pool:
-        analysis, context = analyse_study(study, pool=pool)
-    write_report(analysis, context, out)
-    _print_verdicts(analysis)
-    return out
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -56,13 +45,14 @@ def _check(arguments: argparse.Namespace) -> None:
     analysis, context = analyse_file(arguments.file, arguments, verify=out is not None)
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
-    _print_verdicts(analysis)
+    print_verdicts(analysis)
     if out is not None:
         write_report(analysis, context, out)
         console().print(f"Report: {out / 'report.html'}")
 
 
-def _print_verdicts(analysis: Analysis) -> None:
+def print_verdicts(analysis: Analysis) -> None:
+    """The sentences that a report begins with."""
     say = console().print
     for note in analysis.notes:
         say(f"Note: {note}")

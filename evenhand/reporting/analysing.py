@@ -71,7 +71,9 @@ def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = F
     return analyse_file(source, arguments, why=why)
 
 
-def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = None) -> Analysed:
+def analyse_study(
+    study: Study, *, verify: bool = True, why: bool = False, pool: Executor | None = None
+) -> Analysed:
     """Analyse a study as study.toml says, in a `pool` of processes if there is one.
 
     Raises InputError where nothing is labelled yet.
@@ -117,7 +119,7 @@ def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = No
                 rater: each.reason for rater, each in oversight(study.store).exclusions.items()
             },
             usage=usage,
-            verify=True,
+            verify=verify,
             why=why,
             pool=pool,
         )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenhand", *arguments]
+    command = [sys.executable, "-P", "-m", "evenhand", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -67,7 +67,7 @@ def test_help_loads_nothing_heavy() -> None:
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stderr.strip() == "[]"
 

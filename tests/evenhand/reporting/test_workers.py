@@ -105,7 +105,9 @@ def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "at_work.py"
     script.write_text(_AT_WORK, "utf-8")
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-P", script], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         worker = int(parent.stdout.readline())
         assert _runs(worker)

@@ -165,7 +165,7 @@ def killed_rounds(study, rounds: int) -> None:
     acknowledged: set[str] = set()
     for _ in range(rounds):
         process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(study.folder)],
+            [sys.executable, "-P", "-c", WRITER, str(study.folder)],
             cwd=ROOT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stdout is not None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app import step_strings as words
-from evenhand.annotate_app.writing import block, heading, items, plain, show, show_complaint
+from evenhand.annotate_app import session_strings as words
+from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
 from evenhand.study.session.log import Standing
@@ -28,7 +28,7 @@ def show_step(sessions: Sessions, admission: Admission, standing: Standing) -> N
         "comprehension": _comprehension,
         "background": _background,
     }
-    st.html(Path(__file__).with_name("steps.css"))
+    st.html(Path(__file__).with_name("session_pages.css"))
     with st.container(key="step"):
         if standing.step == "ended":
             _ended(sessions, admission, standing)
@@ -165,8 +165,9 @@ def _ended(sessions: Sessions, admission: Admission, standing: Standing) -> None
     title, text = words.ENDED[standing.outcome]
     show(heading(title, 1), block(text))
     url = ""
-    if admission.way == "prolific" and standing.outcome in ("screened_out", "no_consent"):
-        url = completion_url(sessions.study, standing.outcome)
+    match admission.way, standing.outcome:
+        case "prolific", "screened_out" | "no_consent" as end:
+            url = completion_url(sessions.study, end)
     if url:
         st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
     else:
