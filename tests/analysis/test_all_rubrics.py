@@ -199,7 +199,10 @@ def test_units_must_know_every_rated_unit_and_the_cluster(make_ratings: Callable
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    code = "import sys, analysis; print(sorted({'numpy', 'pandas', 'scipy'} & set(sys.modules)))"
+    code = (
+        "import sys, evenhand.analysis\n"
+        "print(sorted({'numpy', 'pandas', 'scipy'} & set(sys.modules)))"
+    )
     out = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
     )
