@@ -1,4 +1,4 @@
-"""Live figures: made apart by the verbs themselves, once for each state of the study."""
+"""Live figures: made apart, once for each state of the study."""
 
 from __future__ import annotations
 
