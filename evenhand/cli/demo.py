@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from evenhand.cli.lead import print_lead_link
-from evenhand.cli.reports import print_verdicts
+from evenhand.cli.reports import print_report
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
 
@@ -23,7 +23,6 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from evenhand.reporting.report import report_study
     from evenhand.study import open_study
 
     say = console().print
@@ -35,7 +34,7 @@ def _demo(arguments: argparse.Namespace) -> int:
             maker_of(arguments.study)(folder, progress)
         say(f"A synthetic demo study stands in {folder}.")
     with open_study(folder) as study:
-        print_verdicts(report_study(study, folder / "report"))
+        print_report(study, folder / "report")
     say(f"Report (synthetic data): {folder / 'report' / 'report.html'}")
     if arguments.no_app:
         return 0

@@ -6,13 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_file
+from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.terminal import console, print_table, working
+from evenhand.reporting.analysing import analyse_file
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
+    from evenhand.study import Study
 
-__all__ = ["add_verbs", "print_verdicts"]
+__all__ = ["add_verbs", "print_report"]
 
 
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,36 +25,44 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     check = verbs.add_parser("check", help="the same analysis on a ratings file, no study needed")
     check.add_argument("file", type=Path, metavar="RATINGS")
-    add_analysis_options(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
-    check.set_defaults(run=_check)
+    check.set_defaults(run=_check, declare=add_analysis_options)
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.report import report_study
     from evenhand.study import open_study
 
     out: Path = arguments.out or arguments.dir / "report"
     with open_study(arguments.dir) as study:
-        print_verdicts(report_study(study, out))
+        print_report(study, out)
     console().print(f"Report: {out / 'report.html'}")
+
+
+def print_report(study: Study, out: Path) -> None:
+    """Write the report of a study, with a sign of life meanwhile, and print the verdicts."""
+    from evenhand.reporting.report import report_study
+
+    with working("reporting") as tell:
+        analysis = report_study(study, out, on_stage=tell)
+    _print_verdicts(analysis)
 
 
 def _check(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.report import render_table_text, write_report
 
     out = arguments.out
-    analysis, context = analyse_file(arguments.file, arguments, verify=out is not None)
+    analysis, context = analyse_asked(
+        arguments.file, arguments, by=analyse_file, verify=out is not None
+    )
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
-    print_verdicts(analysis)
+    _print_verdicts(analysis)
     if out is not None:
         write_report(analysis, context, out)
         console().print(f"Report: {out / 'report.html'}")
 
 
-def print_verdicts(analysis: Analysis) -> None:
-    """The sentences that a report begins with."""
+def _print_verdicts(analysis: Analysis) -> None:
     say = console().print
     for note in analysis.notes:
         say(f"Note: {note}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,10 +44,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
 
 
 @contextmanager
-def working(title: str) -> Iterator[None]:
-    """A sign of life on stderr during work that cannot say how far it is."""
-    with console(stderr=True).status(title):
-        yield
+def working(title: str) -> Iterator[Callable[[str], None]]:
+    """A sign of life on stderr during work that cannot say how far it is.
+
+    What it yields puts another title there.
+    """
+    with console(stderr=True).status(title) as status:
+        yield status.update
 
 
 @contextmanager

@@ -19,7 +19,6 @@ STOPPED_BY = "quality rule"
 def study_quality(study: Study) -> pd.DataFrame:
     """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or ""."""
     from evenhand.analysis import Scale
-    from evenhand.analysis.raters.flags import QualityRules
     from evenhand.analysis.raters.quality import rater_quality
     from evenhand.study.desk.attention import attention_results
     from evenhand.study.desk.oversight import oversight
@@ -29,7 +28,7 @@ def study_quality(study: Study) -> pd.DataFrame:
     table = rater_quality(
         study.ratings(),
         {name: Scale.from_rubric(rubric) for name, rubric in study.rubrics.items()},
-        rules=QualityRules(**config.quality.rules),
+        rules=config.quality,
         units=study.units("all"),
         cluster=config.analysis.cluster,
         rubric_hashes=study.accepted_hashes(),
