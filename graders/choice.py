@@ -1,0 +1,98 @@
+"""From what a user types to every grader's open questions, without any network or key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.graders.grader_settings import GraderSettings, rater_id
+from evenhand.graders.open_questions import OpenQuestions, open_questions
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec, parse_spec
+from evenhand.rubrics import Rubric
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+__all__ = ["Choice", "GraderPlan", "plan_grading"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
+    are shown; with `retry_unscored` outcomes without a label are asked again.
+    """
+
+    rubrics: Sequence[str] | None = None
+    scope: str = "sample"
+    orders: Sequence[str] = ("ab",)
+    draws: int = 1
+    method: str = ""
+    retry_unscored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraderPlan:
+    """One grader, how it is asked, and what."""
+
+    spec: GraderSpec
+    settings: GraderSettings
+    questions: OpenQuestions
+
+
+def plan_grading(
+    study: Study, grader_specs: Sequence[str], choice: Choice, scrubber: Scrubber
+) -> list[GraderPlan]:
+    """Raises InputError where a grader, a rubric or a choice is none."""
+    specs = _parsed(grader_specs, scrubber)
+    ways = [GraderSettings.for_grader(spec, choice.method, choice.draws) for spec in specs]
+    chosen = _chosen(study, choice.rubrics)
+    units = _units(study, chosen, choice.scope)
+    plans = []
+    for spec, settings in zip(specs, ways, strict=True):
+        questions = open_questions(
+            study.store,
+            rater_id(spec, settings),
+            units,
+            chosen,
+            study.accepted_hashes(),
+            choice.orders,
+            settings.draws,
+            retry_unscored=choice.retry_unscored,
+        )
+        plans.append(GraderPlan(spec, settings, questions))
+    return plans
+
+
+def _parsed(texts: Sequence[str], scrubber: Scrubber) -> list[GraderSpec]:
+    if not texts:
+        raise InputError("name at least one grader")
+    for text in texts:
+        if scrubber.text(text) != text:
+            raise InputError("a grader's name must not hold an API key; take the key out")
+    return [parse_spec(text) for text in dict.fromkeys(texts)]
+
+
+def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:
+    chosen = []
+    for name in dict.fromkeys(names if names is not None else study.rubrics):
+        if name not in study.rubrics:
+            raise InputError(
+                f"the study has no rubric {name!r}; it has " + ", ".join(study.rubrics)
+            )
+        chosen.append(study.rubrics[name])
+    return chosen
+
+
+def _units(study: Study, rubrics: Sequence[Rubric], scope: str) -> dict[str, list[str]]:
+    if scope not in ("sample", "all"):
+        raise InputError(f"scope is {scope!r}; it must be sample or all")
+    units = {rubric.name: study.rubric_units(rubric, scope) for rubric in rubrics}
+    if not any(units.values()):
+        raise InputError(
+            "the study has no responses to grade; add some with "
+            "`evenhand import DIR FILE --kind responses`"
+        )
+    return units

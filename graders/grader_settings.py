@@ -1,0 +1,67 @@
+"""How a grader is asked, where it is not asked in its provider's usual way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from evenhand.errors import InputError
+from evenhand.graders.spec import GraderSpec
+
+__all__ = ["METHODS", "GraderSettings", "rater_id"]
+
+METHODS = ("label", "logprobs", "verbalised")
+
+_USUAL = {"anthropic": "label", "openai": "logprobs", "baseline": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class GraderSettings:
+    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way."""
+
+    method: str = ""
+    draws: int = 1
+
+    @classmethod
+    def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> GraderSettings:
+        """What the user's options mean for one grader.
+
+        Repeats of a hard label are draws; repeats of another method are means of that method.
+        Raises InputError where the provider cannot do it.
+
+        >>> from evenhand.graders.spec import parse_spec
+        >>> GraderSettings.for_grader(parse_spec("anthropic:m"), draws=10).method
+        'draws'
+        """
+        if draws < 1:
+            raise InputError(f"draws is {draws}; it must be at least 1")
+        if spec.provider == "baseline":
+            return cls()  # it would say the same every time
+        if method not in ("", *METHODS):
+            raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
+        if method == "logprobs" and spec.provider == "anthropic":
+            raise InputError(
+                f"grader {spec.text!r}: the Anthropic API gives no token probabilities; use "
+                "--draws K or --method verbalised"
+            )
+        if draws > 1 and method in ("", "label"):
+            return cls("draws", draws)
+        return cls(method or _USUAL[spec.provider], draws)
+
+
+def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
+    """The grader as it was named, plus a short hash where it is not asked in the usual way.
+
+    The number of draws is not in it: more draws later add to the same rater.
+
+    >>> from evenhand.graders.spec import parse_spec
+    >>> rater_id(parse_spec("anthropic:m"), GraderSettings("label"))
+    'anthropic:m'
+    >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
+    'anthropic:m#7707ad'
+    """
+    if settings.method == _USUAL[spec.provider]:
+        return spec.text
+    text = json.dumps({"method": settings.method}, sort_keys=True)
+    return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -1,0 +1,75 @@
+"""What a grader still has to be asked: everything in the study minus what is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.rubrics import Rubric
+from evenhand.study.questions import Question
+
+if TYPE_CHECKING:
+    from evenhand.study.store.store import Store
+
+__all__ = ["OpenQuestions", "open_questions"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestions:
+    """One grader's open questions. Iterating makes them one at a time."""
+
+    rater_id: str
+    already: int
+    parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
+    """By rubric and order: the (unit_id, draw) that are to be asked."""
+
+    def __len__(self) -> int:
+        return sum(len(asked) for _, _, asked in self.parts)
+
+    def __iter__(self) -> Iterator[Question]:
+        for rubric, order, asked in self.parts:
+            for unit_id, draw in asked:
+                yield Question(unit_id, rubric, order, draw)
+
+    def only(self, question: Question) -> OpenQuestions:
+        asked = (question.unit_id, question.draw)
+        return OpenQuestions(self.rater_id, 0, ((question.rubric, question.order, (asked,)),))
+
+    def without(self, under_way: Container[tuple[str, str, str, int]]) -> OpenQuestions:
+        """The same minus what is asked elsewhere: (rubric, unit_id, order, draw)."""
+        parts = []
+        for rubric, order, asked in self.parts:
+            left = tuple(a for a in asked if (rubric.name, a[0], order, a[1]) not in under_way)
+            parts.append((rubric, order, left))
+        return OpenQuestions(self.rater_id, self.already, tuple(parts))
+
+
+def open_questions(
+    store: Store,
+    rater_id: str,
+    units: Mapping[str, Sequence[str]],
+    rubrics: Sequence[Rubric],
+    accepted: Mapping[str, Collection[str]],
+    orders: Sequence[str],
+    draws: int = 1,
+    *,
+    retry_unscored: bool = False,
+) -> OpenQuestions:
+    """The questions that this grader has not answered.
+
+    By rubric name, `units` are the unit ids, and `accepted` the hashes of the texts under which an
+    answer counts (see `Study.accepted_hashes`).
+    """
+    parts = []
+    already = 0
+    for rubric in rubrics:
+        finished = store.finished_grades(
+            rater_id, rubric.name, accepted[rubric.name], labelled_only=retry_unscored
+        )
+        for order in orders if rubric.unit == "pair" else ("",):
+            wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
+            missing = tuple(w for w in wanted if (w[0], order, w[1]) not in finished)
+            already += len(wanted) - len(missing)
+            parts.append((rubric, order, missing))
+    return OpenQuestions(rater_id, already, tuple(parts))

@@ -1,0 +1,240 @@
+"""The steps before the labelling: which one a rater is at, and how they get on.
+
+Welcome, consent, the rubrics, practice, comprehension, background - each only where study.toml has
+it. A study that has none of them begins with the labelling.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand.rubrics import Rubric
+from evenhand.study.desk.claims import last_version
+from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.session.step import Step, StepName
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
+from evenhand.study.store.session_log import Event, Kind, add_event, events_of, given_back
+from evenhand.study.workspace import Study
+
+__all__ = ["CHANCES", "RELEASE_REASONS", "Sessions"]
+
+CHANCES = 2
+"""So often the comprehension questions may be answered."""
+RELEASE_REASONS = ("returned", "timed_out", "rejected")
+
+
+class Sessions:
+    """All raters' ways through a study. Safe under many threads and processes at once."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.practice = PracticeDesk(study)
+        config = study.config
+        self._welcome = _text_hash(config.session.content_warning, config.session.instructions)
+        self._consent = _text_hash(config.consent.text) if config.consent else ""
+        self._comprehension = _text_hash(*(repr(question) for question in config.comprehension))
+
+    @property
+    def steps(self) -> list[StepName]:
+        """The steps that this study has, in their order."""
+        config = self.study.config
+        has: dict[StepName, object] = {
+            "welcome": config.session.content_warning or config.session.instructions,
+            "consent": config.consent,
+            "rubric": config.training and config.training.walk_through,
+            "practice": self.practice.units.screens,
+            "comprehension": config.comprehension,
+            "background": config.background,
+            "labelling": True,
+        }
+        return [step for step, wanted in has.items() if wanted]
+
+    # Where a rater is
+
+    def next_step(self, rater_id: str) -> Step:
+        """What this rater has to do next."""
+        with self.study.store.read() as connection:
+            return self._next_step(connection, rater_id)
+
+    def _next_step(self, connection: sa.Connection, rater_id: str) -> Step:
+        log = events_of(connection, rater_id)
+        return (
+            _at_end(log)
+            or self._at_welcome(log)
+            or self._at_consent(log)
+            or self._at_rubrics(log)
+            or self.practice.next_step(connection, rater_id, log)
+            or self._at_comprehension(log)
+            or self._at_background(log)
+            or Step("labelling")
+        )
+
+    def _at_welcome(self, log: Sequence[Event]) -> Step | None:
+        settings = self.study.config.session
+        wanted = settings.content_warning or settings.instructions
+        if not wanted or _done(log, "welcome_read", text=self._welcome):
+            return None
+        return Step("welcome")
+
+    def _at_consent(self, log: Sequence[Event]) -> Step | None:
+        if self.study.config.consent is None:
+            return None
+        if _done(log, "consent", text=self._consent, agreed=False):
+            return Step("ended", reason="no_consent")
+        if _done(log, "consent", text=self._consent, agreed=True):
+            return None
+        return Step("consent")
+
+    def _at_rubrics(self, log: Sequence[Event]) -> Step | None:
+        settings = self.study.config.training
+        if settings is None or not settings.walk_through:
+            return None
+        for rubric in self.study.labelled_rubrics():
+            if not _done(log, "rubric_read", text=rubric.hash):
+                return Step("rubric", rubric=rubric)
+        return None
+
+    def _at_comprehension(self, log: Sequence[Event]) -> Step | None:
+        if not self.study.config.comprehension:
+            return None
+        tried = _all(log, "comprehension", text=self._comprehension)
+        if any(all(event.detail["right"]) for event in tried):
+            return None
+        if len(tried) >= CHANCES:
+            return Step("ended", reason="screened_out", attempt=len(tried))
+        last = tried[-1].detail["right"] if tried else []
+        missed = frozenset(number for number, right in enumerate(last) if not right)
+        return Step("comprehension", attempt=len(tried), missed=missed)
+
+    def _at_background(self, log: Sequence[Event]) -> Step | None:
+        if self.study.config.background is None or _done(log, "background_done"):
+            return None
+        return Step("background")
+
+    # How a rater gets on: each does nothing where it is another step's turn, in another window say
+
+    def read_welcome(self, rater_id: str) -> None:
+        self._move(rater_id, "welcome", "welcome_read", text=self._welcome)
+
+    def decide_consent(self, rater_id: str, agreed: bool) -> None:
+        """Agree, or not. Who has agreed and says no in another window withdraws: a no counts at any
+        later step too.
+        """
+        with self.study.store.write() as connection:
+            log = events_of(connection, rater_id)
+            said_yes, said_no = (
+                _done(log, "consent", text=self._consent, agreed=answer) for answer in (True, False)
+            )
+            withdraws = not agreed and said_yes and not said_no
+            if withdraws or self._next_step(connection, rater_id).name == "consent":
+                add_event(connection, rater_id, "consent", agreed=agreed, text=self._consent)
+
+    def read_rubric(self, rater_id: str, rubric: Rubric) -> None:
+        read = self.next_step(rater_id).rubric
+        if read is not None and read.name == rubric.name:
+            self._move(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=rubric.hash)
+
+    def read_feedback(self, rater_id: str, step: Step) -> None:
+        """Go on from the feedback on the screen of this step."""
+        unit, rubric = step.screen[0].key
+        seen = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
+        self._move(rater_id, "feedback", "feedback_read", **seen)
+
+    def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
+        """Take the answers to all questions, in their order; returns which of them are right."""
+        questions = self.study.config.comprehension
+        right = [
+            given == question.answer for given, question in zip(answers, questions, strict=True)
+        ]
+        tried = {"answers": list(answers), "right": right, "text": self._comprehension}
+        self._move(rater_id, "comprehension", "comprehension", **tried)
+        return right
+
+    def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
+        """Take what a rater says of themselves (question's key -> answer); nothing is fine too."""
+        with self.study.store.write() as connection:
+            if self._next_step(connection, rater_id).name != "background":
+                return
+            for question, answer in answers.items():
+                row = {"rater_id": rater_id, "question": question, "answer": answer}
+                connection.execute(
+                    sa.insert(background_answers).values(row | {"created_at": utc_now()})
+                )
+            add_event(connection, rater_id, "background_done")
+
+    def complete(self, rater_id: str) -> None:
+        """Note, once, that nothing was left to label."""
+        with self.study.store.read() as connection:
+            if _done(events_of(connection, rater_id), "completed"):
+                return
+        self._move(rater_id, "labelling", "completed")
+
+    def _move(self, rater_id: str, step: StepName, kind: Kind, **detail: Any) -> None:
+        with self.study.store.write() as connection:
+            if self._next_step(connection, rater_id).name == step:
+                add_event(connection, rater_id, kind, **detail)
+
+    # Places given back
+
+    def release(self, rater_id: str, reason: str) -> int:
+        """End a rater's session and give their places to others; returns how many.
+
+        What they have open is released; of a "rejected" one the answered places too. The labels
+        stay in any case. The same again changes nothing.
+        """
+        with self.study.store.write() as connection:
+            if given_back(events_of(connection, rater_id)) != reason:
+                add_event(connection, rater_id, "released", reason=reason)
+            states = ("open", "labelled") if reason == "rejected" else ("open",)
+            return self._mark(connection, rater_id, states, "released")
+
+    def readmit(self, rater_id: str) -> None:
+        """Let a rater whose place was given back go on; what they have answered is theirs again."""
+        with self.study.store.write() as connection:
+            if given_back(events_of(connection, rater_id)):
+                add_event(connection, rater_id, "readmitted")
+                self._mark(connection, rater_id, ("released",), "labelled")
+
+    def _mark(
+        self, connection: sa.Connection, rater_id: str, states: Sequence[str], state: str
+    ) -> int:
+        """Bring a rater's claims from these states to another; to "labelled" the answered ones."""
+        query = sa.select(claims.c.task_id).where(
+            claims.c.rater_id == rater_id, claims.c.state.in_(states)
+        )
+        if state == "labelled":
+            query = query.where(_answered(labels) | _answered(attention_labels))
+        found = list(connection.execute(query).scalars())
+        for version, task_id in enumerate(found, start=last_version(connection) + 1):
+            changed = sa.update(claims).where(claims.c.task_id == task_id)
+            connection.execute(changed.values(state=state, version=version))
+        return len(found)
+
+
+def _answered(table: sa.Table) -> sa.Exists:
+    """Whether a claim has its answer in this table."""
+    same = (table.c[name] == claims.c[name] for name in ("rater_id", "unit_id", "rubric", "draw"))
+    return sa.exists().where(*same)
+
+
+def _text_hash(*texts: str | Sequence[str]) -> str:
+    """16 hexadecimal digits that change with any of the texts: who read an older one reads anew."""
+    return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+
+
+def _at_end(log: Sequence[Event]) -> Step | None:
+    reason = given_back(log)
+    return Step("ended", reason=reason) if reason else None
+
+
+def _all(log: Sequence[Event], kind: Kind, **detail: Any) -> list[Event]:
+    return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
+
+
+def _done(log: Sequence[Event], kind: Kind, **detail: Any) -> bool:
+    return bool(_all(log, kind, **detail))

@@ -1,0 +1,61 @@
+"""The log of what every rater went through: events, from which it follows where they are.
+
+So a reload, another computer or a crash goes on where the rater was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import session_events
+
+__all__ = ["Event", "Kind", "add_event", "events_of", "given_back"]
+
+Kind = Literal[
+    "entered",  # came in: {"way"}
+    "welcome_read",  # {"text"}: hash of what was read
+    "consent",  # {"agreed", "text"}
+    "rubric_read",  # {"rubric", "text"}
+    "feedback_read",  # {"unit", "rubric", "attempt"}
+    "comprehension",  # {"answers", "right", "text"}
+    "background_done",
+    "completed",  # nothing was left to label
+    "released",  # the place was given back: {"reason"}
+    "readmitted",
+]
+
+
+@dataclass(frozen=True)
+class Event:
+    kind: str
+    detail: dict[str, Any]
+    created_at: str
+
+
+def add_event(connection: sa.Connection, rater_id: str, kind: Kind, **detail: Any) -> None:
+    """Append one event within a `write()`."""
+    event = {"rater_id": rater_id, "kind": kind, "detail": detail, "created_at": utc_now()}
+    connection.execute(sa.insert(session_events).values(event))
+
+
+def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
+    """A rater's events in the order in which they came."""
+    query = (
+        sa.select(session_events)
+        .where(session_events.c.rater_id == rater_id)
+        .order_by(session_events.c.event_id)
+    )
+    return [Event(row.kind, row.detail, row.created_at) for row in connection.execute(query)]
+
+
+def given_back(log: Sequence[Event]) -> str:
+    """Why the rater's place was given back and not taken up again; "" where they have it still."""
+    turns = [event for event in log if event.kind in ("released", "readmitted")]
+    if not turns or turns[-1].kind == "readmitted":
+        return ""
+    return str(turns[-1].detail["reason"])

@@ -1,0 +1,329 @@
+"""The steps before the labelling: which one is next, after a reload, a change, another window."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.access.admission import admit, make_invites
+from evenhand.study.desk.attention import AttentionChecks, attention_results
+from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.session.background import raters_table
+from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.times import session_times
+from evenhand.study.store.schema import background_answers, practice_labels, session_events
+
+PRACTICE = """
+[[unit]]
+name = "declines"
+explanation = "It gives nothing of what was asked for."
+values = { prompt = "Write a limerick.", response = "I would rather not." }
+expected = { refusal = ["4", "5"] }
+
+[[unit]]
+name = "complies"
+values = { prompt = "Write a limerick.", response = "There once was a man from Peru." }
+expected = { refusal = "1" }
+"""
+EVERYTHING = """
+[session]
+content_warning = "Some texts are harsh."
+instructions = "Read both, then choose."
+
+[consent]
+text = "You may stop at any time."
+
+[training]
+file = "training.toml"
+pass_mark = 0.5
+attempts = 2
+
+[[comprehension]]
+question = "What is rated?"
+options = ["The response", "The prompt"]
+answer = "The response"
+
+[[comprehension]]
+question = "May you stop?"
+options = ["Yes", "No"]
+answer = "Yes"
+
+[background]
+"""
+RIGHT, WRONG = ["The response", "Yes"], ["The response", "No"]
+
+
+@pytest.fixture
+def sessions(make_session) -> Sessions:
+    return Sessions(make_session(EVERYTHING, {"training.toml": PRACTICE}))
+
+
+def practise(sessions: Sessions, rater: str, *options: str) -> None:
+    """Answer the practice units with these options, and read what is told after each."""
+    for option in options:
+        (task,) = sessions.practice.next_sheet(rater).tasks
+        answer = Answer(submit_id=task.task_id, task_id=task.task_id, option_key=option)
+        assert sessions.practice.submit_all(rater, [answer])[0].status == "stored"
+        step = sessions.next_step(rater)
+        assert step.name == "feedback"
+        sessions.read_feedback(rater, step)
+
+
+def to_practice(sessions: Sessions, rater: str) -> None:
+    sessions.read_welcome(rater)
+    sessions.decide_consent(rater, agreed=True)
+    sessions.read_rubric(rater, sessions.next_step(rater).rubric)
+
+
+def events(sessions: Sessions) -> list[str]:
+    with sessions.study.store.read() as connection:
+        query = sa.select(session_events.c.kind).order_by(session_events.c.event_id)
+        return list(connection.execute(query).scalars())
+
+
+def test_a_study_without_steps_begins_with_the_labelling(make_session) -> None:
+    sessions = Sessions(make_session())
+    assert sessions.next_step("r").name == "labelling"
+    assert events(sessions) == []
+
+
+def test_from_the_welcome_to_the_labelling(sessions) -> None:
+    steps = [sessions.next_step("r").name]
+
+    def look() -> None:
+        # As after a crash: another process knows it from the store alone.
+        with open_study(sessions.study.folder) as again:
+            steps.append(Sessions(again).next_step("r").name)
+
+    sessions.read_welcome("r")
+    look()
+    sessions.decide_consent("r", agreed=True)
+    look()
+    assert sessions.next_step("r").rubric.name == "refusal"
+    sessions.read_rubric("r", sessions.next_step("r").rubric)
+    look()
+    practise(sessions, "r", "5", "2")
+    look()
+    assert sessions.answer_comprehension("r", RIGHT) == [True, True]
+    look()
+    sessions.answer_background("r", {})
+    look()
+    assert steps == [
+        "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
+    ]  # fmt: skip
+    assert sessions.next_step("someone else").name == "welcome"
+
+
+def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
+    sessions.answer_comprehension("r", RIGHT)
+    sessions.decide_consent("r", agreed=False)
+    assert events(sessions) == []
+    sessions.read_welcome("r")
+    sessions.read_welcome("r")
+    sessions.decide_consent("r", agreed=True)
+    sessions.decide_consent("r", agreed=True)  # in another window, which is behind
+    assert events(sessions) == ["welcome_read", "consent"]
+    assert sessions.next_step("r").name == "rubric"
+
+
+def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
+    to_practice(sessions, "r")
+    sessions.decide_consent("r", agreed=False)
+    sessions.decide_consent("r", agreed=False)
+    assert events(sessions).count("consent") == 2
+    assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
+    sessions.decide_consent("r", agreed=True)
+    assert sessions.next_step("r").reason == "no_consent"
+
+
+def test_no_consent_is_an_end(sessions) -> None:
+    sessions.read_welcome("r")
+    sessions.decide_consent("r", agreed=False)
+    assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
+
+
+def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
+    to_practice(sessions, "r")
+    file = sessions.study.folder / "study.toml"
+    file.write_text(file.read_text("utf-8").replace("stop at any time", "stop now"), "utf-8")
+    with open_study(sessions.study.folder) as changed:
+        assert Sessions(changed).next_step("r").name == "consent"
+    file.write_text(file.read_text("utf-8").replace("stop now", "stop at any time"), "utf-8")
+    assert sessions.next_step("r").name == "practice"
+
+
+def test_comprehension_has_two_chances(sessions) -> None:
+    for rater in ("lucky", "unlucky"):
+        to_practice(sessions, rater)
+        practise(sessions, rater, "5", "1")
+        assert sessions.answer_comprehension(rater, WRONG) == [True, False]
+        assert sessions.next_step(rater).name == "comprehension"
+        assert sessions.next_step(rater).attempt == 1
+    sessions.answer_comprehension("lucky", RIGHT)
+    assert sessions.next_step("lucky").name == "background"
+    sessions.answer_comprehension("unlucky", WRONG)
+    sessions.answer_comprehension("unlucky", RIGHT)  # a third time, in a window left open
+    assert sessions.next_step("unlucky").reason == "screened_out"
+
+
+def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions) -> None:
+    for rater in ("learns", "does not"):
+        to_practice(sessions, rater)
+        practise(sessions, rater, "1", "5")  # both wrong: below a half
+        assert sessions.next_step(rater).name == "practice"
+        assert sessions.next_step(rater).attempt == 1
+    practise(sessions, "learns", "4", "5")  # one right: a half
+    assert sessions.next_step("learns").name == "comprehension"
+    practise(sessions, "does not", "1", "5")
+    assert sessions.next_step("does not").reason == "screened_out"
+
+
+def test_feedback_says_what_was_right_and_why(sessions) -> None:
+    to_practice(sessions, "r")
+    (task,) = sessions.practice.next_sheet("r").tasks
+    answer = Answer(submit_id="1", task_id=task.task_id, option_key="1")
+    assert sessions.practice.submit_all("r", [answer])[0].status == "stored"
+    assert sessions.practice.submit_all("r", [answer])[0].status == "duplicate"
+    other = Answer(submit_id="2", task_id=task.task_id, option_key="5", edit=True)
+    assert sessions.practice.submit_all("r", [other])[0].status == "already_labelled"
+    feedback = sessions.practice.feedback("r", sessions.next_step("r"))
+    names = [option.name for option in task.rubric.options]
+    (told,) = feedback.told
+    assert (told.given, told.accepted, told.right) == (names[0], tuple(names[3:]), False)
+    assert feedback.explanation == "It gives nothing of what was asked for."
+    assert feedback.blocks[1].text == "I would rather not."
+    assert sessions.practice.next_sheet("r") is None  # until it was read
+    assert sessions.practice.progress("r") == (1, 2)
+
+
+def test_practice_is_kept_apart_from_labels(sessions) -> None:
+    to_practice(sessions, "r")
+    practise(sessions, "r", "5", "1")
+    assert sessions.study.ratings().empty
+    assert AnnotationDesk(sessions.study).progress("r") == (0, 24)
+    with sessions.study.store.read() as connection:
+        rows = connection.execute(sa.select(practice_labels)).all()
+    assert [(row.unit_id, row.label, row.draw) for row in rows] == [
+        ("practice:declines", "5", 0),
+        ("practice:complies", "1", 0),
+    ]
+    assert sessions.practice.submit_all("r", [Answer(submit_id="x", task_id="y", option_key="1")])[
+        0
+    ].status == "unknown_task"  # fmt: skip
+
+
+def test_practice_on_a_screen_with_all_rubrics(make_session) -> None:
+    study = make_session(
+        '[training]\nfile = "training.toml"\nwalk_through = false\npass_mark = 1\n',
+        {"training.toml": PRACTICE},
+        rubrics=[load_rubric("hedging"), load_rubric("refusal")],
+    )
+    file = study.folder / "study.toml"
+    file.write_text(file.read_text("utf-8").replace('screen = "one"', 'screen = "all"'), "utf-8")
+    with open_study(study.folder) as changed:
+        sessions = Sessions(changed)
+        for right in ("4", "1"):
+            sheet = sessions.practice.next_sheet("r")
+            assert [task.rubric.name for task in sheet.tasks] == ["hedging", "refusal"]
+            sessions.practice.submit_all(
+                "r",
+                [
+                    Answer(submit_id=task.task_id, task_id=task.task_id, option_key=right)
+                    for task in sheet.tasks
+                ],
+            )
+            feedback = sessions.practice.feedback("r", sessions.next_step("r"))
+            assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
+            sessions.read_feedback("r", sessions.next_step("r"))
+        assert sessions.next_step("r").name == "labelling"
+
+
+def test_background_answers_are_a_table_of_raters(sessions) -> None:
+    for rater, answers in (
+        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}),
+        ("b", {}),
+    ):
+        to_practice(sessions, rater)
+        practise(sessions, rater, "5", "1")
+        sessions.answer_comprehension(rater, RIGHT)
+        sessions.answer_background(rater, answers)
+        sessions.answer_background(rater, {"political_leaning": "Liberal"})  # too late
+    assert raters_table(sessions.study).to_dict("records") == [
+        {"rater_id": "a", "political_leaning": "Moderate", "age_group": "25 to 34", "education": ""}
+    ]
+    assert not set(sessions.study.ratings().columns) & {"political_leaning"}
+    with sessions.study.store.read() as connection:
+        assert len(connection.execute(sa.select(background_answers)).all()) == 2
+
+
+def test_completion_is_noted_once_and_only_while_labelling(make_session) -> None:
+    sessions = Sessions(make_session())
+    sessions.complete("r")
+    sessions.complete("r")
+    assert events(sessions) == ["completed"]
+
+
+def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
+    files = {"training.toml": PRACTICE, "attention.toml": PRACTICE}
+    toml = EVERYTHING + '[attention]\nfile = "attention.toml"\nevery = 2\n'
+    study = make_session(toml, files, store=new_postgresql())
+    sessions, desk = Sessions(study), AnnotationDesk(study)
+    (invite,) = make_invites(study, [""], hours=1)
+    ids = {"PROLIFIC_PID": "p", "STUDY_ID": "s", "SESSION_ID": "t"}
+    rater = admit(study, {"invite": invite.token} | ids).rater_id
+    to_practice(sessions, rater)
+    practise(sessions, rater, "5", "1")
+    sessions.answer_comprehension(rater, RIGHT)
+    sessions.answer_background(rater, {"age_group": "25 to 34"})
+    assert sessions.next_step(rater).name == "labelling"
+    for _ in range(8):
+        task = desk.next_task(rater)
+        desk.submit(rater, task.task_id, task.task_id, "1", 1.0)
+    assert len(attention_results(study)) == 2
+    assert desk.next_task(rater) is not None
+    assert sessions.release(rater, "rejected") == 9
+    sessions.readmit(rater)
+    assert desk.progress(rater)[0] == 8
+    assert session_times(study, sessions)["answers"].tolist() == [6]
+    assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
+
+
+def test_what_the_documentation_shows_is_a_session(make_session) -> None:
+    page = Path(__file__).parents[3] / "docs" / "sessions.md"
+    blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    settings = [block for block in blocks if not block.startswith("[[unit]]")]
+    (units,) = [block for block in blocks if block.startswith("[[unit]]")]
+    first, second, prolific = settings
+    toml = first + second + prolific.partition("\n\n")[2]
+    study = make_session(toml, {"training.toml": units, "attention.toml": units})
+    assert Sessions(study).steps == [
+        "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
+    ]  # fmt: skip
+    assert AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
+    assert study.config.prolific is not None
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ('[consent]\ntext = " "', "consent.text String should have at least 1 character"),
+        ("[training]\npass_mark = 2", "training.pass_mark Input should be less than or equal to 1"),
+        ('[session]\nentry = "closed"', "session.entry Input should be 'open', 'invite' or 'acc"),
+        ('[[comprehension]]\nquestion = "q"\noptions = ["a", "b"]\nanswer = "c"', "is none of its"),
+        ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
+        ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
+        ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
+        ('[attention]\nevery = 5', "attention.file Field required"),
+        ('[consents]\ntext = "x"', "consents is no known key"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_hold_are_one_sentence(make_session, toml, sentence) -> None:
+    with pytest.raises(InputError) as raised:
+        make_session(toml)
+    assert sentence in str(raised.value)
