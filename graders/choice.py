@@ -89,7 +89,8 @@ def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:
 def _units(study: Study, rubrics: Sequence[Rubric], scope: str) -> dict[str, list[str]]:
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
-    units = {rubric.name: study.rubric_units(rubric, scope) for rubric in rubrics}
+    by_kind = study.units_by_kind(scope)
+    units = {rubric.name: by_kind[rubric.unit] for rubric in rubrics}
     if not any(units.values()):
         raise InputError(
             "the study has no responses to grade; add some with "

@@ -80,6 +80,7 @@ def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = No
     from evenhand.analysis.thresholds.confidence import ConfidenceRule
     from evenhand.errors import InputError
     from evenhand.study.desk.oversight import oversight
+    from evenhand.study.store.totals import grade_totals
 
     ratings = study.ratings()
     if ratings.empty:
@@ -92,7 +93,7 @@ def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = No
         name: Scale.from_rubric(rubric, study.config.thresholds.get(name))
         for name, rubric in study.rubrics.items()
     }
-    usage = study.store.grade_totals()
+    usage = grade_totals(study.store)
     with working("analysing"):
         analysis = analyse(
             ratings,
