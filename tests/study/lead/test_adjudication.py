@@ -134,3 +134,15 @@ def test_what_is_no_decision(study, unit, rubric, label, reason, sentence):
         decide(study, "chair", unit, rubric, label, reason)
     with pytest.raises(InputError, match="no rule 'loud'"):
         adjudication_queue(study, "loud")
+
+
+@pytest.mark.parametrize("rows", [1, 12])
+def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study, statements, rows):
+    study = make_study(subjects=("s",), rubrics=[REFUSAL, PAIRWISE])
+    units = study.rubric_units(REFUSAL, "all")[:rows]
+    table = pd.DataFrame({"unit_id": units, "rubric": "refusal", "label": "2", "reason": "so"})
+    with statements(study) as sent:
+        assert import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
+    read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
+    assert len(read) == 1
+    assert not [sql for sql in sent if "responses.response" in sql]
