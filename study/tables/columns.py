@@ -1,4 +1,4 @@
-"""What a table must have and must not have: columns, rows, keys. Faults are said by their row."""
+"""What a table must have and must not have: columns, rows, keys that differ."""
 
 from __future__ import annotations
 
