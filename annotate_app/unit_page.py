@@ -18,7 +18,7 @@ from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_l
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.session.prolific import completion_url
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 
 __all__ = ["show_practice", "show_units"]
 

@@ -15,7 +15,7 @@ from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import decisions_table
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.remarks import remarks_table
 from evenhand.study.tables.formats import csv_bytes

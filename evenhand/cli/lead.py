@@ -161,7 +161,7 @@ def _exclude(arguments: argparse.Namespace) -> None:
 def _adjudicate(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
     from evenhand.study import open_study
-    from evenhand.study.lead.adjudication import disagreements, import_decisions, queue_table
+    from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
     from evenhand.study.tables.ratings import read_table, write_table
 
     if arguments.decisions and not arguments.by:
@@ -171,7 +171,7 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
             table = read_table(arguments.decisions)
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
             console().print(f"{taken} decisions by {arguments.by}; {left} rows had no label.")
-        queue = queue_table(disagreements(study, arguments.rule))
+        queue = queue_table(adjudication_queue(study, arguments.rule))
     if arguments.out is not None:
         write_table(queue, arguments.out)
         console().print(f"{len(queue)} units to adjudicate -> {arguments.out}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
-    from evenhand.study.session.steps import Sessions
+    from evenhand.study.session.sessions import Sessions
 
 __all__ = ["add_verbs"]
 
@@ -159,7 +159,7 @@ def _password() -> str:
 def _session(arguments: argparse.Namespace) -> int:
     from evenhand.study import open_study
     from evenhand.study.session.prolific import rater_of, released_submissions
-    from evenhand.study.session.steps import Sessions
+    from evenhand.study.session.sessions import Sessions
 
     with open_study(arguments.dir) as study:
         sessions = Sessions(study)

@@ -140,7 +140,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _import_responses(study: Study, file: Path) -> None:
-    from evenhand.study.prompts.pairs import read_responses
+    from evenhand.study.prompts.responses import read_responses
 
     frame = read_responses(file, study.store.pairs())
     new = study.store.add_responses(frame)

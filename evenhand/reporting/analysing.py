@@ -60,6 +60,7 @@ def analyse_study(
     from evenhand.analysis import Scale, StudyFacts, analyse
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.session.background import raters_table
+    from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
     if ratings.empty:
@@ -71,7 +72,7 @@ def analyse_study(
         name: Scale.from_rubric(rubric, config.thresholds.get(name))
         for name, rubric in study.rubrics.items()
     }
-    usage = study.store.grade_totals()
+    usage = grade_totals(study.store)
     exclusions = oversight(study.store).exclusions
     analysis = analyse(
         ratings,
