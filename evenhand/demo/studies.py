@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.graders.runner import Progress
+    from evenhand.graders.run import Progress
 
 __all__ = ["DEMOS", "default_folder", "is_demo", "maker_of"]
 

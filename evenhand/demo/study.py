@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.graders.runner import Progress
+    from evenhand.graders.run import Progress
     from evenhand.study import Study
 
 __all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
