@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.exits import DONE, NOT_MET
+from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_source
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis.bias import Finding
     from evenhand.analysis.results import ResultRow
     from evenhand.analysis.verdicts.ranking import Candidate
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
-EXIT_NOT_MET = 1
+_UNUSED_BY_SELECT = ("--epsilon", "--group", "--variant", "--sensitivity-cluster")
+"""A ranking rests on verdicts, and these on none of it."""
+_UNUSED_BY_GATE = ("--margin", "--slice", "--rater-slice", "--sensitivity-cluster")
+"""A rule speaks of the rows on all units, not of verdicts."""
 WORDS = {
     "may_stand_in": "may stand in",
     "may_stand_in_at_threshold": "at a threshold",
@@ -27,14 +31,11 @@ WORDS = {
 COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst bias", "USD/1,000"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    select = verbs.add_parser("select", help="rank graders: which one, for what, at what price")
-    select.add_argument("source", type=Path, metavar="DIR|RATINGS")
-    add_analysis_options(select)
-    select.set_defaults(run=_select)
+def _select_options(select: Parser) -> None:
+    add_source(select, "the labels and grades", without=_UNUSED_BY_SELECT)
 
-    gate = verbs.add_parser("gate", help="exit 0 where a grader meets a rule, 1 where not: for CI")
-    gate.add_argument("source", type=Path, metavar="DIR|RATINGS")
+
+def _gate_options(gate: Parser) -> None:
     gate.add_argument("--grader", required=True, metavar="NAME", help="whom the rule is about")
     gate.add_argument(
         "--require",
@@ -42,14 +43,13 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="RULE",
         help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER, all to be met",
     )
-    add_analysis_options(gate)
-    gate.set_defaults(run=_gate)
+    add_source(gate, "the labels and grades", without=_UNUSED_BY_GATE)
 
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
 
-    analysis, _ = analyse_source(arguments.source, arguments)
+    analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
     say = console().print
     if not ranking:
@@ -102,12 +102,12 @@ def _gate(arguments: argparse.Namespace) -> int:
     from evenhand.cli.requirement import check_clauses, parse_requirement
 
     clauses = parse_requirement(arguments.require)
-    analysis, _ = analyse_source(arguments.source, arguments)
+    analysis = analysis_of(arguments, of_study=["--rubric"])
     rubric = _one_rubric(arguments, sorted(set(analysis.results["rubric"])))
     outcomes = check_clauses(clauses, analysis.results, rubric, arguments.grader)
     for outcome in outcomes:
         console().print(outcome.sentence)
-    return 0 if all(outcome.is_met for outcome in outcomes) else EXIT_NOT_MET
+    return DONE if all(outcome.is_met for outcome in outcomes) else NOT_MET
 
 
 def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
@@ -124,3 +124,9 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     if arguments.source.is_file() and len(rubrics) == 1:
         return rubrics[0]  # read from a rubric's file
     raise InputError(f"there is no rubric {arguments.rubric!r} here; {', '.join(rubrics)} is")
+
+
+VERBS = (
+    Verb("select", "rank graders: which one, for what, at what price", _select_options, _select),
+    Verb("gate", "exit 0 where a grader meets a rule, 1 where not: for CI", _gate_options, _gate),
+)

@@ -23,7 +23,6 @@ def add_scale_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", choices=["nominal", "ordinal", "interval"])
     parser.add_argument("--categories", metavar="KEY,...", help="all permitted labels, in order")
     parser.add_argument("--affirmative", metavar="KEY,...", help="labels that count as yes")
-    parser.add_argument("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
 
 
 def with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:

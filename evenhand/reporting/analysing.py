@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.scale_options import add_scale_options, declared_scales, keys_in, with_units
 from evenhand.cli.terminal import console, working
@@ -23,39 +24,30 @@ __all__ = ["add_analysis_options", "analyse_file", "analyse_source", "analyse_st
 Analysed = tuple["Analysis", "ReportContext"]
 
 
-def add_analysis_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said about a ratings file; a study says it in study.toml."""
+def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """What can be said about a ratings file; a study says it in study.toml.
+
+    The options `without` which a verb can do are not shown, and keep their defaults.
+    """
+
+    def add(option: str, default: object = None, **more: Any) -> None:
+        if option in without:
+            parser.set_defaults(**{option.removeprefix("--").replace("-", "_"): default})
+        else:
+            parser.add_argument(option, default=default, **more)
+
     add_scale_options(parser)
-    parser.add_argument(
-        "--margin", type=float, default=0.1, metavar="KAPPA", help="how far below people (0.1)"
-    )
-    parser.add_argument(
-        "--slice", action="append", default=[], metavar="COL", help="repeat by a units column"
-    )
-    parser.add_argument(
-        "--group", action="append", default=[], metavar="COL", help="does a grader fail one group?"
-    )
-    parser.add_argument(
-        "--variant", action="append", default=[], metavar="COL", help="tells wordings apart"
-    )
-    parser.add_argument(
-        "--rater-slice", action="append", default=[], metavar="COL", help="repeat by kind of person"
-    )
-    parser.add_argument(
-        "--cluster", default="pair", metavar="COL", help="what is resampled (cluster_id; or unit)"
-    )
-    parser.add_argument(
-        "--sensitivity-cluster", default="", metavar="COL", help="another cluster, to compare"
-    )
-    parser.add_argument(
-        "--interval", choices=["percentile", "bca"], default="percentile", help="(percentile)"
-    )
-    parser.add_argument(
-        "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
-    )
-    parser.add_argument(
-        "--ensemble", action="append", default=[], metavar="G1,G2", help="graders taken as one"
-    )
+    add("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
+    add("--margin", 0.1, type=float, metavar="KAPPA", help="how far below people (0.1)")
+    add("--slice", [], action="append", metavar="COL", help="repeat by a units column")
+    add("--group", [], action="append", metavar="COL", help="does a grader fail one group?")
+    add("--variant", [], action="append", metavar="COL", help="tells wordings apart")
+    add("--rater-slice", [], action="append", metavar="COL", help="repeat by kind of person")
+    add("--cluster", "pair", metavar="COL", help="what is resampled (cluster_id; or unit)")
+    add("--sensitivity-cluster", "", metavar="COL", help="another cluster, to compare")
+    add("--interval", "percentile", choices=["percentile", "bca"], help="(percentile)")
+    add("--epsilon", 0.2, type=float, help="of the alternative annotator test (0.2)")
+    add("--ensemble", [], action="append", metavar="G1,G2", help="graders taken as one")
 
 
 def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = False) -> Analysed:
