@@ -24,7 +24,7 @@ def complete(parser: Parser) -> None:
         if word in own.verbs:
             own = own.verbs[word]
             own.declare()  # argcomplete looks at the options before the parser comes to this
-    argcomplete.autocomplete(parser, always_complete_options="long")
+    argcomplete.autocomplete(parser, always_complete_options=False)
 
 
 def shell_code(shell: str) -> str:

@@ -17,10 +17,27 @@ if TYPE_CHECKING:
 
 __all__ = ["VERBS"]
 
-_UNUSED_BY_SELECT = ("--epsilon", "--group", "--variant", "--sensitivity-cluster")
-"""A ranking rests on verdicts, and these on none of it."""
-_UNUSED_BY_GATE = ("--margin", "--slice", "--rater-slice", "--sensitivity-cluster")
-"""A rule speaks of the rows on all units, not of verdicts."""
+_UNUSED_BY_SELECT = (
+    "--epsilon",
+    "--group",
+    "--variant",
+    "--sensitivity-cluster",
+    "--confidence-cut",
+    "--confidence-target",
+)
+"""A ranking rests on verdicts, the audit and prices; these change none of them."""
+_UNUSED_BY_GATE = (
+    "--slice",
+    "--rater-slice",
+    "--sensitivity-cluster",
+    "--margin",
+    "--min-coverage",
+    "--min-clusters",
+    "--min-stability",
+    "--min-information",
+    "--bias-bound",
+)
+"""A rule is held against the rows on all units, not against slices or verdicts."""
 WORDS = {
     "may_stand_in": "may stand in",
     "may_stand_in_at_threshold": "at a threshold",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable
 
 from evenhand.errors import InputError
@@ -33,6 +32,8 @@ def exit_code(verb: str, run: Callable[[], int | None]) -> int:
         _say("stopped; what was collected is kept")
         return INTERRUPTED
     except Exception:
+        import traceback
+
         traceback.print_exc()
         _say(f"evenhand {verb}: this is a fault in evenhand; please report the lines above")
         return CRASHED

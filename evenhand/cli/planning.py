@@ -51,7 +51,16 @@ _UNUSED = (
     "--sensitivity-cluster",
     "--epsilon",
     "--ensemble",
+    "--leaning",
+    "--family",
+    "--confidence-cut",
+    "--confidence-target",
+    "--min-coverage",
+    "--min-stability",
+    "--min-information",
+    "--bias-bound",
 )
+"""Options of files that say nothing of people's agreement, nor of how many pairs decide."""
 
 
 def _options(plan: Parser) -> None:
@@ -89,7 +98,7 @@ def _plan(arguments: argparse.Namespace) -> None:
         _describe_pilot(analysis_of(arguments, why=True), arguments)
         return
     only_files = set(arguments.of_files) - {"--margin"}
-    refuse(arguments, only_files, "is about a pilot's labels; name the pilot, DIR or RATINGS")
+    refuse(arguments, only_files, "is about a pilot's labels; name its RATINGS file")
     _print_widths(scenario, arguments)
     _print_needed(scenario, arguments)
     _print_chance(scenario, arguments)

@@ -6,10 +6,8 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from evenhand.cli.exits import BAD_INPUT
 from evenhand.errors import InputError
@@ -17,8 +15,7 @@ from evenhand.errors import InputError
 __all__ = ["Parser", "Verb", "add_verbs", "refuse"]
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(NamedTuple):
     """One verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.
 
     `declare` adds what the verb reads, and no more. A verb of verbs, such as `rubric`, calls
@@ -80,19 +77,17 @@ class Parser(ArgumentParser):
     def _named(self, words: Sequence[str]) -> list[str]:
         """The options among the words up to a verb, written out; ends where one is mistyped."""
         options, given = self.options, []
+        if self.verbs and words and words[0][:1] != "-" and words[0] not in self.verbs:
+            self.error(f"invalid choice: {words[0]!r}{_suggestion(words[0], self.verbs)}")
         for word in words:
-            if word == "--":
-                break
+            if word == "--" or word in self.verbs:
+                break  # what follows a verb is read by its own parser
             if word.startswith("--") and " " not in word:
                 named = word.partition("=")[0]
                 meant = [named] if named in options else [o for o in options if o.startswith(named)]
                 if not meant:
                     self.error(f"unrecognized option: {named}{_suggestion(named, options)}")
                 given += meant[:1]
-            elif self.verbs and not word.startswith("-"):
-                if word not in self.verbs:
-                    self.error(f"invalid choice: {word!r}{_suggestion(word, self.verbs)}")
-                break  # what follows is read by the verb's own parser
         return given
 
 
@@ -101,6 +96,8 @@ def _suggestion(word: str, known: Iterable[str]) -> str:
     >>> _suggestion("reprot", ["report", "respond"])
     ' (did you mean report?)'
     """
+    from difflib import get_close_matches
+
     near = get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
