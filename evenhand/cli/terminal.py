@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress", "console", "print_line", "print_table", "progress_bar", "working"]
+    from evenhand.graders.runner import Progress
 
-Progress = Callable[[int, int, str], None]
-"""How long work tells where it stands: done, of how many, at what."""
+__all__ = ["console", "print_line", "print_table", "progress_bar", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
