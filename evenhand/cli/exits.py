@@ -17,16 +17,16 @@ OVER_BUDGET = 3
 INTERRUPTED = 130
 
 
-def exit_code(verb: str, run: Callable[[], int | None]) -> int:
-    """Run a verb, say in one sentence what stopped it, and return the code to exit with."""
+def exit_code(command: str, run: Callable[[], int | None]) -> int:
+    """Run a command, say in one sentence what stopped it, and return the code to exit with."""
     try:
         return run() or DONE
     except InputError as error:
-        _say(f"evenhand {verb}: {error}")
+        _say(f"{command}: {error}")
         return BAD_INPUT
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"evenhand {verb}: {place}{(error.strerror or str(error)).lower()}")
+        _say(f"{command}: {place}{(error.strerror or str(error)).lower()}")
         return BAD_INPUT
     except KeyboardInterrupt:
         _say("stopped; what was collected is kept")
@@ -35,7 +35,7 @@ def exit_code(verb: str, run: Callable[[], int | None]) -> int:
         import traceback
 
         traceback.print_exc()
-        _say(f"evenhand {verb}: this is a fault in evenhand; please report the lines above")
+        _say(f"{command}: this is a fault in evenhand; please report the lines above")
         return CRASHED
 
 

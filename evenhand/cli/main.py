@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -74,19 +75,26 @@ def _overview() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
+    words = sys.argv[1:] if argv is None else argv
     parser = build_parser()
     complete(parser)
+    verb = next((word for word in words if word in parser.verbs), "")
+    return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, words))
+
+
+def _run(parser: Parser, words: Sequence[str]) -> int | None:
     try:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(words)
     except SystemExit as stop:  # --help, --version, or a sentence on what is wrong
-        return int(stop.code or 0)
+        return int(stop.code or DONE)
     if arguments.completion:
         print_line(shell_code(arguments.completion))
         return DONE
     if arguments.verb is None:
         parser.print_help()
         return BAD_INPUT
-    return exit_code(arguments.verb, lambda: arguments.run(arguments))
+    code: int | None = arguments.run(arguments)
+    return code
 
 
 if __name__ == "__main__":

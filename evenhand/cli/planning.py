@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from evenhand.cli.setting_options import given_settings
 from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -97,8 +98,8 @@ def _plan(arguments: argparse.Namespace) -> None:
         refuse(arguments, ASSUMED, "is assumed where there is no pilot; leave it out")
         _describe_pilot(analysis_of(arguments, why=True), arguments)
         return
-    only_files = set(arguments.of_files) - {"--margin"}
-    refuse(arguments, only_files, "is about a pilot's labels; name its RATINGS file")
+    elsewhere = set(arguments.given) - {*ASSUMED, "--statistic", "--half-width", "--margin"}
+    refuse(arguments, elsewhere, "is about a pilot's labels; name the pilot")
     _print_widths(scenario, arguments)
     _print_needed(scenario, arguments)
     _print_chance(scenario, arguments)
@@ -133,6 +134,12 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     return scenario
 
 
+def _margin(arguments: argparse.Namespace) -> float:
+    from evenhand.study.settings.analysis import AnalysisSettings
+
+    return AnalysisSettings(**given_settings(arguments)).margin
+
+
 def _units_per_pair(arguments: argparse.Namespace) -> float:
     """How many independent units a pair with its subjects' answers is worth."""
     from evenhand.analysis.planning.scenarios import design_effect
@@ -150,7 +157,7 @@ def _print_widths(scenario: Scenario, arguments: argparse.Namespace) -> None:
         units = max(round(pairs * worth), 2)
         widths = [half_width(name, units, scenario) for name in STATISTICS]
         shared = max(round(units * scenario.overlap), 2)
-        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=arguments.margin)
+        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=_margin(arguments))
         rows.append((str(pairs), *(f"±{width:.2f}" for width in widths), f"{chance:.0%}"))
     print_table(["pairs", *STATISTICS, "chance to pass"], rows, title="Half a 95% interval")
     console().print(
@@ -185,9 +192,9 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
 def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
     from evenhand.analysis.planning.scenarios import units_to_pass
 
-    found = units_to_pass(scenario, margin=arguments.margin, power=arguments.power)
+    found = units_to_pass(scenario, margin=_margin(arguments), power=arguments.power)
     what = (
-        f"A grader exactly as good as a person is shown to be at most {arguments.margin:g} kappa "
+        f"A grader exactly as good as a person is shown to be at most {_margin(arguments):g} kappa "
         f"worse, with a chance of {arguments.power:.0%},"
     )
     if found is None:

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import console, print_table
+from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
-from evenhand.reporting.analysing import add_analysis_options, analyse_file, analyse_study
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -39,9 +39,10 @@ def _report(arguments: argparse.Namespace) -> None:
 def report_study(study: Study, out: Path) -> Path:
     """Analyse a study, print the verdicts and write the report files."""
     from evenhand.analysis.report import prepare_drawing, write_report
+    from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.workers import workers
 
-    with workers(meanwhile=prepare_drawing) as pool:
+    with working("analysing"), workers(meanwhile=prepare_drawing) as pool:
         analysis, context = analyse_study(study, pool=pool)
     write_report(analysis, context, out)
     _print_verdicts(analysis)
@@ -50,9 +51,12 @@ def report_study(study: Study, out: Path) -> Path:
 
 def _check(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.report import render_table_text, write_report
+    from evenhand.reporting.analysing import analyse_file
 
     out = arguments.out
-    analysis, context = analyse_file(arguments.file, arguments, verify=out is not None)
+    analysis, context = analyse_asked(
+        arguments.file, arguments, by=analyse_file, verify=out is not None
+    )
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)

@@ -37,8 +37,8 @@ QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
         ("bash", "evenhand rubric import --a", {"--affirmative"}),
         ("bash", "evenhand plan --statistic a", {"ac1", "alpha"}),
         ("bash", "evenhand report my-", {"my-study/"}),
-        ("zsh", "evenhand gate labels.csv --re", {"--require"}),
-        ("fish", "evenhand gate labels.csv --re", {"--require"}),
+        ("zsh", "evenhand gate labels.csv --req", {"--require"}),
+        ("fish", "evenhand gate labels.csv --req", {"--require"}),
     ],
 )
 def test_tab_completes(shell: str, line: str, offered: set[str], tmp_path: Path) -> None:

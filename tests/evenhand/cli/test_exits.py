@@ -16,7 +16,7 @@ def raising(error: BaseException) -> int:
     def run() -> None:
         raise error
 
-    return exit_code("gate", run)
+    return exit_code("evenhand gate", run)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from evenhand.cli.main import main
         ("report study --ot=x", "unrecognized option: --ot (did you mean --out?)"),
         # A required option is not called missing where it was mistyped.
         ("gate study --grader g --requier r", "unrecognized option: --requier (did you mean --req"),
-        ("plan --sides a,b", "unrecognized option: --sides; see `evenhand plan --help`"),
+        ("plan --sides a,b", "evenhand plan: unrecognized option: --sides"),
         ("report study other", "unrecognized arguments: other"),
         ("gate study", "the following arguments are required: --grader, --require"),
         ("check labels.csv --level nominl", "invalid choice: 'nominl' (choose from"),
@@ -54,9 +54,9 @@ def test_what_only_looks_mistyped_is_let_pass(
     [
         ("plan --rubric refusal", "--rubric is about a pilot's labels"),
         ("plan labels.csv --power 0.9", "--power is assumed where there is no pilot"),
-        ("plan . --cluster unit", "--cluster is for a ratings file"),
+        ("plan . --categories 1,2", "--categories is for a ratings file"),
         ("select . --units units.csv", "--units is for a ratings file"),
-        ("gate . --grader g --require kappa>0 --cluster unit", "--cluster is for a ratings file"),
+        ("gate . --grader g --require kappa>0 --level ordinal", "--level is for a ratings file"),
         ("invite . --revoke --for ann --hours 3", "--hours is about new links"),
         ("account . disable ann --role lead", "--role is for a login that is added"),
         ("adjudicate . --by ann", "--by says whose decisions are taken in"),
@@ -71,8 +71,9 @@ def test_an_option_that_would_do_nothing_is_refused(
     assert says in capsys.readouterr().err
 
 
-def test_the_rubric_of_a_study_may_be_named_to_the_gate(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("option", ["--rubric", "--cluster"])
+def test_what_a_study_may_be_told_is_let_pass(
+    option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["gate", ".", "--rubric", "r", "--grader", "g", "--require", "kappa>0"]) == 2
+    assert main(["gate", ".", "--grader", "g", "--require", "kappa>0", option, "x"]) == 2
     assert ". is not a study" in capsys.readouterr().err
