@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table, working
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    verb = verbs.add_parser("calibrate", help="the threshold at which probabilities match people")
-    verb.add_argument("dir", type=Path, metavar="DIR")
+def _verb_options(verb: Parser) -> None:
+    verb.add_study()
     verb.add_argument("--rubric", metavar="NAME", help="only this rubric")
     verb.add_argument("--grader", metavar="NAME", help="only this grader")
     verb.add_argument(
@@ -31,7 +30,6 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     verb.add_argument(
         "--threshold", type=float, metavar="T", help="with --write: this one, recommended or not"
     )
-    verb.set_defaults(run=_calibrate)
 
 
 def _calibrate(arguments: argparse.Namespace) -> None:
@@ -99,3 +97,10 @@ def _write(study: Study, results: pd.DataFrame, arguments: argparse.Namespace) -
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")
+
+
+VERBS = (
+    Verb(
+        "calibrate", "the threshold at which probabilities match people", _verb_options, _calibrate
+    ),
+)

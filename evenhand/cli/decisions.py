@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.exits import DONE, NOT_MET
+from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis.bias import Finding
     from evenhand.analysis.results import ResultRow
     from evenhand.analysis.verdicts.ranking import Candidate
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
-EXIT_NOT_MET = 1
+_UNUSED_BY_SELECT = (
+    "--epsilon",
+    "--group",
+    "--variant",
+    "--sensitivity-cluster",
+    "--confidence-cut",
+    "--confidence-target",
+)
+"""A ranking rests on verdicts, the audit and prices; these change none of them."""
+_UNUSED_BY_GATE = (
+    "--slice",
+    "--rater-slice",
+    "--sensitivity-cluster",
+    "--margin",
+    "--min-coverage",
+    "--min-clusters",
+    "--min-stability",
+    "--min-information",
+    "--bias-bound",
+)
+"""A rule is held against the rows on all units, not against slices or verdicts."""
 WORDS = {
     "may_stand_in": "may stand in",
     "may_stand_in_at_threshold": "at a threshold",
@@ -27,13 +48,11 @@ WORDS = {
 COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst bias", "USD/1,000"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    select = verbs.add_parser("select", help="rank graders: which one, for what, at what price")
-    select.add_argument("source", type=Path, metavar="DIR|RATINGS")
-    select.set_defaults(run=_select, declare=add_analysis_options)
+def _select_options(select: Parser) -> None:
+    add_source(select, "the labels and grades", without=_UNUSED_BY_SELECT)
 
-    gate = verbs.add_parser("gate", help="exit 0 where a grader meets a rule, 1 where not: for CI")
-    gate.add_argument("source", type=Path, metavar="DIR|RATINGS")
+
+def _gate_options(gate: Parser) -> None:
     gate.add_argument("--grader", required=True, metavar="NAME", help="whom the rule is about")
     gate.add_argument(
         "--require",
@@ -41,13 +60,13 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="RULE",
         help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER, all to be met",
     )
-    gate.set_defaults(run=_gate, declare=add_analysis_options)
+    add_source(gate, "the labels and grades", without=_UNUSED_BY_GATE)
 
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
 
-    analysis, _ = analyse_asked(arguments.source, arguments)
+    analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
     say = console().print
     if not ranking:
@@ -100,12 +119,12 @@ def _gate(arguments: argparse.Namespace) -> int:
     from evenhand.cli.requirement import check_clauses, parse_requirement
 
     clauses = parse_requirement(arguments.require)
-    analysis, _ = analyse_asked(arguments.source, arguments)
+    analysis = analysis_of(arguments, of_study=["--rubric"])
     rubric = _one_rubric(arguments, sorted(set(analysis.results["rubric"])))
     outcomes = check_clauses(clauses, analysis.results, rubric, arguments.grader)
     for outcome in outcomes:
         console().print(outcome.sentence)
-    return 0 if all(outcome.is_met for outcome in outcomes) else EXIT_NOT_MET
+    return DONE if all(outcome.is_met for outcome in outcomes) else NOT_MET
 
 
 def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
@@ -122,3 +141,9 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     if arguments.source.is_file() and len(rubrics) == 1:
         return rubrics[0]  # read from a rubric's file
     raise InputError(f"there is no rubric {arguments.rubric!r} here; {', '.join(rubrics)} is")
+
+
+VERBS = (
+    Verb("select", "rank graders: which one, for what, at what price", _select_options, _select),
+    Verb("gate", "exit 0 where a grader meets a rule, 1 where not: for CI", _gate_options, _gate),
+)

@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.setting_options import add_analysis_options, analyse_asked
 from evenhand.cli.terminal import console, print_table, working
-from evenhand.reporting.analysing import analyse_file
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.study import Study
 
-__all__ = ["add_verbs", "print_report"]
+__all__ = ["VERBS", "print_report"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = verbs.add_parser("report", help="write report.html, .md, .json and results.csv")
-    report.add_argument("dir", type=Path, metavar="DIR")
+def _report_options(report: Parser) -> None:
+    report.add_study()
     report.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/report)")
-    report.set_defaults(run=_report)
 
-    check = verbs.add_parser("check", help="the same analysis on a ratings file, no study needed")
+
+def _check_options(check: Parser) -> None:
     check.add_argument("file", type=Path, metavar="RATINGS")
+    add_analysis_options(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
-    check.set_defaults(run=_check, declare=add_analysis_options)
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -49,6 +48,7 @@ def print_report(study: Study, out: Path) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.report import render_table_text, write_report
+    from evenhand.reporting.analysing import analyse_file
 
     out = arguments.out
     analysis, context = analyse_asked(
@@ -70,3 +70,14 @@ def _print_verdicts(analysis: Analysis) -> None:
         say(verdict["sentence"])
     if not analysis.verdicts:
         say("No verdict: there are no model graders here to judge.")
+
+
+VERBS = (
+    Verb(
+        "report",
+        "analyse a study and write report.html, .md, .json and results.csv",
+        _report_options,
+        _report,
+    ),
+    Verb("check", "analyse a ratings file; no study needed", _check_options, _check),
+)

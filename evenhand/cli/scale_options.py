@@ -10,28 +10,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand.reporting.scales import ScaleOptions
 
-__all__ = ["add_scale_options", "keys_in", "scale_options"]
+__all__ = ["SCALE_OPTIONS", "add_scale_options", "keys_in", "scale_options"]
+
+
+SCALE_OPTIONS: dict[str, dict[str, Any]] = {
+    "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
+    "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
+    "--level": {"choices": ["nominal", "ordinal", "interval"], "help": "(nominal)"},
+    "--categories": {"metavar": "KEY,...", "help": "all permitted labels, in order"},
+    "--affirmative": {"metavar": "KEY,...", "help": "labels that count as yes"},
+    "--sides": {"metavar": "KEY,KEY", "help": "labels that favour side a and side b"},
+    "--threshold": {
+        "action": "append",
+        "metavar": "GRADER=T",
+        "help": "the probability from which this grader says yes (0.5)",
+    },
+}
+"""What only a ratings file has to be told: a study has rubrics and units of its own."""
 
 
 def add_scale_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
-    """`--rubric`, `--units` and what declares a scale; `without` those a verb has no use for."""
-
-    def add(option: str, **how: Any) -> None:
+    """What a file's labels mean; `without` options that a verb has no use for."""
+    for option, how in SCALE_OPTIONS.items():
         if option not in without:
             parser.add_argument(option, **how)
-
-    add("--rubric", metavar="NAME|FILE", help="only this rubric, on its scale")
-    add("--units", type=Path, metavar="FILE", help="columns of the units")
-    add("--level", choices=["nominal", "ordinal", "interval"])
-    add("--categories", metavar="KEY,...", help="all permitted labels, in order")
-    add("--affirmative", metavar="KEY,...", help="labels that count as yes")
-    add("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
-    add(
-        "--threshold",
-        action="append",
-        metavar="GRADER=T",
-        help="the probability from which this grader says yes (0.5)",
-    )
 
 
 def scale_options(arguments: argparse.Namespace) -> ScaleOptions:

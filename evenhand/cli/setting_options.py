@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from evenhand.cli.scale_options import add_scale_options, keys_in, scale_options
 from evenhand.cli.terminal import console, working
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import Analysed, analyse_source
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from evenhand.reporting.analysing import Analysed
     from evenhand.study.settings.sections import Section
 
 __all__ = ["add_analysis_options", "analyse_asked", "given_settings"]
@@ -39,14 +39,19 @@ def analyse_asked(
     source: Path,
     arguments: argparse.Namespace,
     *,
-    by: Callable[..., Analysed] = analyse_source,
+    by: Callable[..., Analysed] | None = None,
     verify: bool = False,
     why: bool = False,
 ) -> Analysed:
-    """Analyse a study or a ratings file as the command line says, and say what was assumed."""
+    """Analyse a study or a ratings file as the command line says, and say what was assumed.
+
+    `by` is the function that does it, `analyse_source` unless another is named.
+    """
+    from evenhand.reporting.analysing import analyse_source
+
     scale, settings = scale_options(arguments), given_settings(arguments)
     with working("analysing"):
-        analysis, context = by(
+        analysis, context = (by or analyse_source)(
             source, scale, units=arguments.units, verify=verify, why=why, **settings
         )
     for remark in context.notes:
