@@ -25,6 +25,7 @@ from evenhand.cli.completion import SHELLS, complete, shell_code
 from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
 from evenhand.cli.terminal import print_line
 from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.errors import InputError
 
 __all__ = ["GROUPS", "build_parser", "main"]
 
@@ -83,6 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(parser: Parser, words: Sequence[str]) -> int | None:
+    if sys.platform == "win32":
+        raise InputError(
+            "evenhand runs on Linux and macOS; on Windows, install it in the Windows Subsystem for "
+            "Linux (WSL)"
+        )
     try:
         arguments = parser.parse_args(words)
     except SystemExit as stop:  # --help, --version, or a sentence on what is wrong
