@@ -40,9 +40,6 @@ if TYPE_CHECKING:
         Analysis,
         analyse,
     )
-    from evenhand.analysis.bias import (
-        BiasSettings,
-    )
     from evenhand.analysis.bootstrap.significance import (
         Homogeneity,
         benjamini_hochberg,
@@ -87,6 +84,9 @@ if TYPE_CHECKING:
         RESULTS_COLUMNS,
         RESULTS_KEY,
     )
+    from evenhand.analysis.study_facts import (
+        StudyFacts,
+    )
     from evenhand.analysis.subjects.plain import (
         PredictionPowered,
         RoganGladen,
@@ -107,8 +107,9 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.ranking import (
         rank_graders,
     )
-    from evenhand.analysis.verdicts.rule import (
-        DecisionRule,
+    from evenhand.study.settings.analysis import (
+        AnalysisSettings,
+        DecisionSettings,
     )
 
 __all__ = [
@@ -117,11 +118,11 @@ __all__ = [
     "Agreement",
     "AltTest",
     "Analysis",
-    "BiasSettings",
+    "AnalysisSettings",
     "Bootstrap",
     "CeilingDifference",
     "DawidSkene",
-    "DecisionRule",
+    "DecisionSettings",
     "Homogeneity",
     "IntraRater",
     "KappaTest",
@@ -131,6 +132,7 @@ __all__ = [
     "RoganGladen",
     "Scale",
     "Scenario",
+    "StudyFacts",
     "TunedThreshold",
     "Verdict",
     "alt_test",
@@ -175,11 +177,11 @@ _HOMES = {
     "Agreement": "evenhand.analysis.agreement.plain",
     "AltTest": "evenhand.analysis.people.alternative_annotator",
     "Analysis": "evenhand.analysis.all_rubrics",
-    "BiasSettings": "evenhand.analysis.bias",
+    "AnalysisSettings": "evenhand.study.settings.analysis",
     "Bootstrap": "evenhand.analysis.agreement.encoded",
     "CeilingDifference": "evenhand.analysis.thresholds.plain",
     "DawidSkene": "evenhand.analysis.agreement.dawid_skene",
-    "DecisionRule": "evenhand.analysis.verdicts.rule",
+    "DecisionSettings": "evenhand.study.settings.analysis",
     "Homogeneity": "evenhand.analysis.bootstrap.significance",
     "IntraRater": "evenhand.analysis.people.procedures",
     "KappaTest": "evenhand.analysis.planning.sample_size",
@@ -189,6 +191,7 @@ _HOMES = {
     "RoganGladen": "evenhand.analysis.subjects.plain",
     "Scale": "evenhand.analysis.labels.scale",
     "Scenario": "evenhand.analysis.planning.scenarios",
+    "StudyFacts": "evenhand.analysis.study_facts",
     "TunedThreshold": "evenhand.analysis.thresholds.plain",
     "Verdict": "evenhand.analysis.verdicts.judge",
     "alt_test": "evenhand.analysis.people.procedures",

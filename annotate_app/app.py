@@ -6,7 +6,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-if find_spec("evenhand") is None:  # run from a checkout that is not installed
+# Not installed, but run from a checkout. A folder that is called evenhand by chance has no origin.
+if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from evenhand.annotate_app.page import show_page

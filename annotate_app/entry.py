@@ -6,7 +6,7 @@ import streamlit as st
 
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.login_form import ask_for_password
-from evenhand.annotate_app.writing import show_complaint
+from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, sign_in
 from evenhand.study.access.admission import Admission, admit

@@ -14,20 +14,24 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.annotate_app import strings
+from evenhand.annotate_app.lead_login import (
+    forget_login,
+    is_leaving,
+    keep_login,
+    known_login,
+    require,
+)
 from evenhand.annotate_app.login_form import ask_for_password
-from evenhand.annotate_app.writing import show_complaint
+from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead import LINK_PARAMETER, Visitor, log_in, open_link, visitor
+from evenhand.study.access.lead import LINK_PARAMETER, log_in, open_link
 
-__all__ = ["forget_login", "is_asked_for", "require", "show_lead_entry"]
+__all__ = ["is_asked_for", "show_lead_entry"]
 
 _INSIDE = "in"
 """What stands in the address instead of the link's token, once that was used."""
-_LOGIN = "lead_login"
 _COMPLAINT = "lead_complaint"
-_LEAVING = "lead_leaving"
 _KEEPER = "lead_keeper"
 
 _keeper = component(
@@ -56,23 +60,6 @@ def show_lead_entry(study: Study) -> None:
     show_pages(study)
 
 
-def require(study: Study, *roles: Role) -> Visitor:
-    """Who is there. Raises InputError unless their login is good, and for one of these roles.
-
-    Every page asks, on every run: a login that is over, or an account that has ended, closes it.
-    """
-    found = visitor(study.store, st.session_state.get(_LOGIN, ""))
-    if found.role not in roles:
-        raise InputError(strings.LEAD_NOT_YOURS)
-    return found
-
-
-def forget_login() -> None:
-    """Log out: the browser forgets the login, and so does this session."""
-    st.session_state.pop(_LOGIN, None)
-    st.session_state[_LEAVING] = True
-
-
 def _use_link(study: Study) -> None:
     token = st.query_params.get(LINK_PARAMETER, "")
     if token in ("", _INSIDE):
@@ -89,20 +76,20 @@ def _keep_login(study: Study) -> None:
 
     def take_back() -> None:
         kept = st.session_state[_KEEPER]["kept"]
-        if isinstance(kept, str) and _LOGIN not in st.session_state:
-            st.session_state[_LOGIN] = kept
+        if isinstance(kept, str) and not (known_login() or is_leaving()):
+            keep_login(kept)
 
     owner = f"{study.folder.resolve()}\n{study.config.name}"
     data = {
-        "shelf": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
-        "login": st.session_state.get(_LOGIN, ""),
-        "forget": st.session_state.get(_LEAVING, False),
+        "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
+        "login": known_login(),
+        "forget": is_leaving(),
     }
     _keeper(key=_KEEPER, data=data, on_kept_change=take_back)
 
 
 def _ask_for_login(study: Study, complaint: str) -> None:
-    if _LOGIN in st.session_state:  # there was one, and it is not good any more
+    if known_login():  # there was one, and it is not good any more
         st.session_state[_COMPLAINT] = complaint
         forget_login()
         st.rerun()
@@ -121,6 +108,5 @@ def _ask_for_login(study: Study, complaint: str) -> None:
 
 
 def _admit(login: str) -> None:
-    st.session_state[_LOGIN] = login
-    st.session_state.pop(_LEAVING, None)
+    keep_login(login)
     st.session_state.pop(_COMPLAINT, None)

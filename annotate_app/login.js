@@ -1,11 +1,11 @@
 // Keeps the lead's login in this window's session storage, and gives it back after a reload.
 
 export default function ({ data, setTriggerValue }) {
-  const { shelf, login, forget } = data;
-  if (forget) sessionStorage.removeItem(shelf);
-  else if (login) sessionStorage.setItem(shelf, login);
+  const { name, login, forget } = data;
+  if (forget) sessionStorage.removeItem(name);
+  else if (login) sessionStorage.setItem(name, login);
   else {
-    const kept = sessionStorage.getItem(shelf);
+    const kept = sessionStorage.getItem(name);
     if (kept) setTriggerValue("kept", kept);
   }
 }

@@ -10,14 +10,14 @@ import streamlit as st
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.entry import ask_for_entry, current_rater
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
-from evenhand.annotate_app.steps import show_step
+from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.unit_page import show_practice, show_units
 from evenhand.annotate_app.watch import start_watch
-from evenhand.annotate_app.writing import block, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 
 __all__ = ["show_page"]
 
@@ -53,13 +53,13 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions) -> None:
     if admission is None:
         ask_for_entry(desk)
         return
-    standing = sessions.standing(admission.rater_id)
-    if standing.step == "labelling":
+    step = sessions.next_step(admission.rater_id)
+    if step.name == "labelling":
         show_units(desk, sessions, admission)
-    elif standing.step == "practice":
+    elif step.name == "practice":
         show_practice(sessions, admission)
     else:
-        show_step(sessions, admission, standing)
+        show_step(sessions, admission, step)
 
 
 @st.cache_resource(show_spinner=False)

@@ -82,7 +82,7 @@ def page_data(
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
     return {
-        "shelf": _shelf(study, rater, setting.practice),
+        "drafts": _drafts_name(study, rater, setting.practice),
         "rater": rater,
         "practice": setting.practice,
         "synthetic": study.config.synthetic,
@@ -228,7 +228,7 @@ def _block(block: Block) -> dict[str, str]:
     return {"label": block.label, "kind": block.kind, "side": block.side, "text": block.text}
 
 
-def _shelf(study: Study, rater: str, practice: bool) -> str:
+def _drafts_name(study: Study, rater: str, practice: bool) -> str:
     """Where this browser keeps drafts and unsent answers: one place per study and rater."""
     owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\n{rater}"
     owner += "\npractice" if practice else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -12,7 +11,6 @@ from typing import NoReturn
 __all__ = ["command", "free_port", "serve"]
 
 _APP = Path(__file__).resolve().with_name("app.py")
-
 
 USUAL_PORT = 8501
 
@@ -48,7 +46,7 @@ def command(
     if public_host:
         options.append(f"--browser.serverAddress={public_host}")
     study = str(Path(folder).resolve())
-    return [sys.executable, "-m", "streamlit", "run", str(_APP), *options, "--", study]
+    return [sys.executable, "-P", "-m", "streamlit", "run", str(_APP), *options, "--", study]
 
 
 def serve(
@@ -61,6 +59,4 @@ def serve(
     arguments = command(folder, port, open_browser, public_host)
     sys.stdout.flush()
     sys.stderr.flush()
-    if os.name == "nt":  # there exec starts a second process and gives the prompt back at once
-        raise SystemExit(subprocess.call(arguments))
     os.execv(arguments[0], arguments)  # noqa: S606 - no shell is wanted

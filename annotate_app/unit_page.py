@@ -18,7 +18,7 @@ from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_l
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.session.prolific import completion_url
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 
 __all__ = ["show_practice", "show_units"]
 
@@ -44,7 +44,7 @@ _mount = component(
     html=_asset("panel.html"),
     css=_asset("panel.css", "dialogs.css", "narrow.css"),
     # One module: the parts share its scope.
-    js=_asset("shelf.js", "view.js", "dialogs.js", "drawing.js", "keys.js", "panel.js"),
+    js=_asset("drafts.js", "view.js", "dialogs.js", "drawing.js", "keys.js", "panel.js"),
 )
 
 

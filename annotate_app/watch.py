@@ -1,25 +1,23 @@
 """Ends the part of raters whom the study's own rules stop, while the app runs.
 
-Agreement is looked at in a process apart, by `evenhand quality --stop`: nothing of it enters the
-process that serves the annotators, and nobody waits for it.
+Agreement is looked at in a process apart: nothing of it enters the process that serves the
+annotators, and nobody waits for it.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
+from evenhand.errors import InputError
+from evenhand.reporting.quality import stop_flagged_in
+from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 
 __all__ = ["start_watch"]
 
 _EVERY_SECONDS = 60.0
-_HOME = Path(__file__).resolve().parents[1]
 
 _log = logging.getLogger(__name__)
 
@@ -41,19 +39,8 @@ def _watch(study: Study, every: float, over: threading.Event) -> None:
         try:
             if (present := data_version(study)) != seen:
                 seen = present
-                _stop_flagged(study.folder)
+                apart(stop_flagged_in, study.folder.resolve())
+        except InputError as error:
+            _log.error("the raters could not be looked at: %s", error)
         except Exception:  # a watch that dies would look like a crowd without fault
             _log.exception("the raters could not be looked at")
-
-
-def _stop_flagged(folder: Path) -> None:
-    command = [sys.executable, "-m", "evenhand", "quality", str(folder.resolve()), "--stop"]
-    done = subprocess.run(
-        command,
-        env=os.environ | {"PYTHONPATH": str(_HOME)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        _log.error("the raters could not be looked at: %s", done.stderr.strip())

@@ -302,7 +302,7 @@ def write_ratings(path: Path, units: int, raters: int) -> None:
 _LAUNCHER = """
 import resource, subprocess, sys, time
 start = time.perf_counter()
-subprocess.run([sys.executable, "-m", "evenhand", *sys.argv[1:]], stdout=-3, check=True)
+subprocess.run([sys.executable, "-P", "-m", "evenhand", *sys.argv[1:]], stdout=-3, check=True)
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 """Starts the command from a small process: a child counts what its parent held as its own."""
@@ -312,7 +312,7 @@ def _timed(arguments: Sequence[str], repeats: int) -> tuple[float, float]:
     """(median seconds, most gigabytes) of `evenhand` with these arguments."""
     taken, held = [], []
     for _ in range(repeats):
-        launched = [sys.executable, "-c", _LAUNCHER, *arguments]
+        launched = [sys.executable, "-P", "-c", _LAUNCHER, *arguments]
         said = subprocess.run(launched, capture_output=True, text=True, check=True).stdout.split()
         taken.append(float(said[0]))
         # Linux counts kilobytes, macOS bytes.

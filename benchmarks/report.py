@@ -110,7 +110,7 @@ def measure(folder: Path, case: Case, units: int, ratings: int) -> Result:
     """Run the command and weigh what it wrote."""
     started = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "evenhand", "report", str(folder)],
+        [sys.executable, "-P", "-m", "evenhand", "report", str(folder)],
         cwd=ROOT,
         check=True,
         stdout=subprocess.DEVNULL,

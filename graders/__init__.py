@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from evenhand.graders.choice import Choice
 from evenhand.graders.dry_run import GraderForecast, forecast
-from evenhand.graders.planning import Choice
-from evenhand.graders.runner import GraderSummary, RunSummary, grade
+from evenhand.graders.responding import ResponseSummary, respond
+from evenhand.graders.run import GraderSummary
+from evenhand.graders.runner import RunSummary, grade
 from evenhand.graders.spec import GraderSpec, parse_spec
-from evenhand.graders.subjects import ResponseSummary, respond
 
 __all__ = [
     "Choice",

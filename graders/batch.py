@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -17,16 +16,16 @@ from typing import Any, TypeVar
 import anyio
 
 from evenhand.graders.batch_chunks import Chunker, under_way
-from evenhand.graders.batch_end import BatchResult
+from evenhand.graders.batch_service import BatchResult
 from evenhand.graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
 from evenhand.graders.jobs import GradeJob
-from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun, Pace
-from evenhand.graders.money import OverBudget, Purse, Tariff, usage_facts
+from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun
+from evenhand.graders.money import OverBudget, Tariff, usage_facts
 from evenhand.graders.outcome import Outcome, Reply
-from evenhand.graders.plan import Question
 from evenhand.graders.provenance import origin
-from evenhand.graders.scrub import Scrubber
-from evenhand.study.store.batches import BatchLedger, Chunk, Place
+from evenhand.graders.run import GraderSummary, RunContext
+from evenhand.study.questions import Question
+from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 
 __all__ = ["BatchRun"]
@@ -47,57 +46,47 @@ class BatchRun:
     def __init__(
         self,
         job: GradeJob,
-        ledger: BatchLedger,
-        scrubber: Scrubber,
-        pace: Pace,
-        on_grade: Callable[[str], None],
-        on_wait: Callable[[str], None],
+        journal: BatchJournal,
+        context: RunContext,
+        summary: GraderSummary,
+        tariff: Tariff | None,
         *,
-        purse: Purse | None = None,
-        tariff: Tariff | None = None,
-        live_tariff: Tariff | None = None,
+        live_tariff: Tariff | None,
         cancel: bool = False,
     ) -> None:
-        self.stopped = ""
-        self.warnings: list[str] = []
-        self.scored = 0
-        self.unscored: Counter[str] = Counter()
-        self.requests = 0
         self._job = job
-        self._end = job.grader.batches(self._pause)
-        self._ledger = ledger
+        self._service = job.grader.batches(self._pause)
+        self._journal = journal
         self._rubrics = job.study.rubrics
         self._accepted = job.study.accepted_hashes()
-        self._scrubber = scrubber
-        self._pace = pace
-        self._on_grade = on_grade
-        self._on_wait = on_wait
-        self._purse = purse or Purse()
+        self._context = context
+        self._pace = context.pace
+        self._budget = context.budget
+        self._summary = summary
         self._tariff = tariff
         self._live_tariff = live_tariff
         self._cancel = cancel
         self._again: list[Question] = []
-        self._collected = 0
 
     async def run(self) -> None:
         grader = self._job.grader
         try:
-            self.warnings = await grader.lifecycle()
+            self._summary.warnings = tuple(await grader.lifecycle())
             await self._carry_out()
         except Stopped as failure:
-            self.stopped = str(failure)
+            self._summary.stopped = str(failure)
         except GraderFailure as failure:
-            self.stopped = f"the batch service does not answer as it should: {failure}"
+            self._summary.stopped = f"the batch service does not answer as it should: {failure}"
         finally:
             with anyio.CancelScope(shield=True):
                 await grader.close()
 
     async def _carry_out(self) -> None:
         chunks = await self._continued()
-        todo = list(self._job.work.without(under_way(chunks)))
+        todo = list(self._job.questions.without(under_way(chunks)))
         if self._cancel:
             for chunk in chunks:
-                await self._surely(lambda chunk=chunk: self._end.cancel(chunk.batch_id))  # type: ignore[misc]
+                await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
             await self._collect_all(chunks)
             return
         if todo and not chunks:
@@ -107,7 +96,7 @@ class BatchRun:
             chunks, todo, self._again = [], self._again, []
             if over is not None:
                 raise over
-            if not todo or self.stopped:
+            if not todo or self._summary.stopped:
                 return
         await self._give_up(todo)
 
@@ -115,95 +104,86 @@ class BatchRun:
         """Ask the first question live: a wrong key, model or parameter costs one request, not a
         batch, and what it teaches about the model's parameters holds for the batch.
         """
-        probe = GradeJob(self._job.study, self._job.grader, self._job.work.only(todo[0]))
-        run = LiveRun(
-            probe,
-            self._scrubber,
-            self._pace,
-            self._on_grade,
-            purse=self._purse,
-            tariff=self._live_tariff,
-        )
-        await run.run(close=False)
-        self.scored += run.scored
-        self.unscored += run.unscored
-        self.requests += run.requests
-        if run.stopped:
-            raise Stopped(run.stopped)
+        probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(todo[0]))
+        await LiveRun(probe, self._context, self._summary, self._live_tariff).run(close=False)
+        if self._summary.stopped:
+            raise Stopped(self._summary.stopped)
         return todo[1:]
 
     async def _continued(self) -> list[Chunk]:
         """The chunks under way, found again where the provider's id was never noted."""
         found = []
-        for chunk in self._ledger.under_way(self._job.rater_id):
+        for chunk in self._journal.under_way(self._job.rater_id):
             if not chunk.batch_id:
                 batch_id = await self._found(chunk)
                 if batch_id is None:
-                    self._ledger.abandoned(chunk.chunk)
+                    self._journal.abandoned(chunk.chunk)
                     continue
                 chunk = replace(chunk, batch_id=batch_id)
-                self._ledger.submitted(chunk.chunk, batch_id)
-            self._purse.hold(_at_most(chunk))
+                self._journal.submitted(chunk.chunk, batch_id)
+            self._budget.hold(_at_most(chunk))
             found.append(chunk)
         return found
 
     async def _found(self, chunk: Chunk) -> str | None:
-        known = self._ledger.known_batches()
-        return await self._surely(lambda: self._end.find(chunk, known))
+        known = self._journal.known_batches()
+        return await self._surely(lambda: self._service.find(chunk, known))
 
     async def _send_and_collect(
         self, todo: list[Question], chunks: list[Chunk]
     ) -> OverBudget | None:
         """Send all that fits into the budget, collect it, and go on while more fits."""
-        chunker = Chunker(self._job, self._end.limits, self._tariff, todo)
+        chunker = Chunker(self._job, self._service.limits, self._tariff, todo)
         while True:
-            while (built := await chunker.build(self._purse)) is not None:
+            while (built := await chunker.build(self._budget)) is not None:
                 chunks.append(await self._submit(*built))
             await self._collect_all(chunks)
             chunks = []
-            if self.stopped or not chunker.left:
+            if self._summary.stopped or not chunker.left:
                 return None
             worst = chunker.next_costs
-            if not self._purse.fits(worst):
+            if not self._budget.fits(worst):
                 try:
-                    await self._purse.reserve(worst)
+                    await self._budget.reserve(worst)
                 except OverBudget as over:
                     return over
-                self._purse.settle(worst, Decimal(0))  # others have settled: build again
+                self._budget.settle(worst, Decimal(0))  # others have settled: build again
 
     async def _submit(
-        self, places: list[Place], requests: list[dict[str, Any]], worst: Decimal
+        self, requests: list[BatchRequest], bodies: list[dict[str, Any]], worst: Decimal
     ) -> Chunk:
         rater = self._job.rater_id
-        names = "\n".join([rater, str(self._ledger.count(rater)), *(p.custom_id for p in places)])
+        names = "\n".join(
+            [rater, str(self._journal.count(rater)), *(r.custom_id for r in requests)]
+        )
         chunk = Chunk(
             chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
             rater_id=rater,
             base_url=self._job.grader.identity.base_url,
-            places=tuple(places),
+            requests=tuple(requests),
             at_most_usd=float(worst) if self._tariff else None,
         )
-        await anyio.to_thread.run_sync(self._ledger.intend, chunk)
-        named = [(p.custom_id, request) for p, request in zip(places, requests, strict=True)]
+        await anyio.to_thread.run_sync(self._journal.intend, chunk)
+        named = [(r.custom_id, body) for r, body in zip(requests, bodies, strict=True)]
         batch_id = await self._sent(chunk, named)
-        await anyio.to_thread.run_sync(self._ledger.submitted, chunk.chunk, batch_id)
-        self.requests += len(places)
+        await anyio.to_thread.run_sync(self._journal.submitted, chunk.chunk, batch_id)
+        self._summary.requests += len(requests)
         return replace(chunk, batch_id=batch_id)
 
-    async def _sent(self, chunk: Chunk, requests: list[tuple[str, dict[str, Any]]]) -> str:
+    async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
         """Submit once: after a failure that may hide a success, look before sending again."""
         async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
-                    found = await self._end.find(chunk, self._ledger.known_batches())
+                    found = await self._service.find(chunk, self._journal.known_batches())
                     if found is not None:
                         return found
                 try:
-                    return await self._end.submit(chunk.chunk, requests)
+                    return await self._service.submit(chunk.chunk, named)
                 except Transient:
                     raise
                 except GraderFailure:
-                    self._ledger.abandoned(chunk.chunk)
+                    self._journal.abandoned(chunk.chunk)
                     raise
         raise AssertionError("retrying ends with a result or an error")
 
@@ -211,51 +191,52 @@ class BatchRun:
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
-                state = await self._surely(lambda chunk=chunk: self._end.state(chunk.batch_id))  # type: ignore[misc]
+                state = await self._surely(lambda chunk=chunk: self._service.state(chunk.batch_id))  # type: ignore[misc]
                 if state.failed:
-                    self._ledger.abandoned(chunk.chunk)
-                    self._purse.settle(_at_most(chunk), Decimal(0))
+                    self._journal.abandoned(chunk.chunk)
+                    self._budget.settle(_at_most(chunk), Decimal(0))
                     raise Stopped(f"the provider refused the batch: {state.failed}")
                 if state.ended:
                     await self._collect(chunk)
                     waiting.remove(chunk)
                 else:
-                    self._on_wait(f"batch {chunk.batch_id}: {state.done} of {state.total} done")
+                    where = f"{state.done} of {state.total} done"
+                    self._context.progress.say(f"batch {chunk.batch_id}: {where}")
             if waiting:
                 await self._pause()
 
     async def _collect(self, chunk: Chunk) -> None:
-        results = await self._surely(lambda: self._end.results(chunk.batch_id))
+        results = await self._surely(lambda: self._service.results(chunk.batch_id))
         by_name = {result.custom_id: result for result in results}
         grades, again = [], []
-        for place in chunk.places:
-            result = by_name.get(place.custom_id)
+        for request in chunk.requests:
+            result = by_name.get(request.custom_id)
             if result is None or result.again:
-                again.append(place)
+                again.append(request)
             else:
-                grades.append(self._grade(chunk, place, result))
+                grades.append(self._grade(chunk, request, result))
         rejected = [grade for grade in grades if grade.unscored_reason.startswith("request_rej")]
-        if len(rejected) == len(chunk.places) >= FAILURES_IN_A_ROW:
+        if len(rejected) == len(chunk.requests) >= FAILURES_IN_A_ROW:
             # The grader's fault, not the units': the next run asks again.
             grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
-            self.stopped = (
+            self._summary.stopped = (
                 f"all {len(grades)} requests of a batch were rejected: "
                 f"{rejected[0].provenance['error']}"
             )
-        clean = [replace(g, provenance=self._scrubber.tree(g.provenance)) for g in grades]
-        await anyio.to_thread.run_sync(self._ledger.collected, chunk.chunk, chunk.batch_id, clean)
+        clean = self._context.scrubbed(grades)
+        await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
         spent = math.fsum(grade.provenance.get("cost_usd", 0.0) for grade in clean)
-        self._purse.settle(_at_most(chunk), Decimal(str(round(spent, 9))))
-        self._count(clean)
+        self._budget.settle(_at_most(chunk), Decimal(str(round(spent, 9))))
+        self._context.count(clean, self._summary)
         self._again += [q for q in map(self._question, again) if q is not None]
 
-    def _grade(self, chunk: Chunk, place: Place, result: BatchResult) -> GradeAttempt:
-        question = self._question(place)
+    def _grade(self, chunk: Chunk, request: BatchRequest, result: BatchResult) -> GradeAttempt:
+        question = self._question(request)
         facts: dict[str, Any] = {
             **origin(self._job.grader.identity, self._job.grader.spec.model),
-            "grade_key": place.grade_key,
-            "prompt_hash": place.prompt_hash,
-            "settings": place.settings,
+            "grade_key": request.grade_key,
+            "prompt_hash": request.prompt_hash,
+            "settings": request.settings,
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,
@@ -264,41 +245,33 @@ class BatchRun:
         if result.body is None:
             facts |= {"error": result.error, "status": result.status}
             reason = f"request_rejected: {result.status}"
-            return self._job.failed(question or self._gone(place), reason, facts)
+            return self._job.failed(question or self._gone(request), reason, facts)
         if question is None:
             outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:20_000])
-            question = self._gone(place)
+            question = self._gone(request)
         else:
             outcome = self._job.parse(question, result.body)
         facts |= usage_facts(outcome.evidence.get("usage"), self._tariff)
         reply = Reply({}, result.request_id, outcome)
         grade = self._job.kept(question, reply, facts)
-        return replace(grade, rubric_hash=place.rubric_hash)
+        return replace(grade, rubric_hash=request.rubric_hash)
 
-    def _question(self, place: Place) -> Question | None:
+    def _question(self, request: BatchRequest) -> Question | None:
         """None where the study no longer takes answers under the text that was asked."""
-        rubric = self._rubrics.get(place.rubric)
-        if rubric is None or place.rubric_hash not in self._accepted[rubric.name]:
+        rubric = self._rubrics.get(request.rubric)
+        if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
             return None
-        return Question(rubric, place.unit_id, place.order, place.draw)
+        return Question(request.unit_id, rubric, request.order, request.draw)
 
-    def _gone(self, place: Place) -> Question:
-        rubric = self._rubrics.get(place.rubric) or next(iter(self._rubrics.values()))
-        return Question(rubric, place.unit_id, place.order, place.draw)
+    def _gone(self, request: BatchRequest) -> Question:
+        rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
+        return Question(request.unit_id, rubric, request.order, request.draw)
 
     async def _give_up(self, todo: list[Question]) -> None:
         facts = {"error": f"no reply in {ATTEMPTS} batches"}
         failed = [self._job.failed(question, _FAILED, dict(facts)) for question in todo]
         await anyio.to_thread.run_sync(self._job.store, failed)
-        self._count(failed)
-
-    def _count(self, grades: list[GradeAttempt]) -> None:
-        for grade in grades:
-            if grade.label:
-                self.scored += 1
-            else:
-                self.unscored[grade.unscored_reason] += 1
-            self._on_grade(self._job.rater_id)
+        self._context.count(failed, self._summary)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """A call that changes nothing, tried again like any request."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import anyio
 
-from evenhand.graders.batch_end import BatchLimits
+from evenhand.graders.batch_service import BatchLimits
 from evenhand.graders.jobs import GradeJob
-from evenhand.graders.money import Purse, Tariff
-from evenhand.graders.plan import Question
-from evenhand.study.store.batches import Chunk, Place
+from evenhand.graders.money import Budget, Tariff
+from evenhand.study.questions import Question
+from evenhand.study.store.batches import BatchRequest, Chunk
 
 __all__ = ["Chunker", "under_way"]
 
@@ -43,41 +43,43 @@ class Chunker:
     def left(self) -> int:
         return len(self._questions) - self._next
 
-    async def build(self, purse: Purse) -> tuple[list[Place], list[dict[str, Any]], Decimal] | None:
-        """The next chunk with its worst price, which is set aside; None where nothing is left, or
-        nothing more fits into the budget.
+    async def build(
+        self, budget: Budget
+    ) -> tuple[list[BatchRequest], list[dict[str, Any]], Decimal] | None:
+        """The next chunk's requests, their bodies and their worst price, which is set aside; None
+        where nothing is left, or nothing more fits into the budget.
         """
-        places: list[Place] = []
-        requests: list[dict[str, Any]] = []
+        requests: list[BatchRequest] = []
+        bodies: list[dict[str, Any]] = []
         size, worst = 0, Decimal(0)
         seen: Counter[str] = Counter()
-        while self.left and len(places) < self._limits.requests:
+        while self.left and len(requests) < self._limits.requests:
             question = self._questions[self._next]
             prompt = (await anyio.to_thread.run_sync(self._job.prompts, [question]))[0]
-            request = self._job.grader.request(prompt)
-            length = len(json.dumps(request, ensure_ascii=False).encode()) + _FRAME
-            price = self._tariff.at_most(request) if self._tariff else Decimal(0)
-            if places and size + length > self._limits.size:
+            body = self._job.grader.request(prompt)
+            length = len(json.dumps(body, ensure_ascii=False).encode()) + _FRAME
+            price = self._tariff.at_most(body) if self._tariff else Decimal(0)
+            if requests and size + length > self._limits.size:
                 break
-            if not purse.fits(worst + price):
+            if not budget.fits(worst + price):
                 self.next_costs = price
                 break
-            sent = self._job.sent(question, prompt, request)
+            sent = self._job.sent(question, prompt, body)
             seen[sent["grade_key"]] += 1
-            places.append(_place(question, sent, seen[sent["grade_key"]]))
-            requests.append(request)
+            requests.append(_request(question, sent, seen[sent["grade_key"]]))
+            bodies.append(body)
             size, worst = size + length, worst + price
             self._next += 1
-        if not places:
+        if not requests:
             return None
-        purse.hold(worst)
-        return places, requests, worst
+        budget.hold(worst)
+        return requests, bodies, worst
 
 
-def _place(question: Question, sent: Mapping[str, Any], nth: int) -> Place:
+def _request(question: Question, sent: Mapping[str, Any], nth: int) -> BatchRequest:
     """Units with the same text make the same request, but ids within a batch must differ."""
     key = sent["grade_key"]
-    return Place(
+    return BatchRequest(
         custom_id=key if nth == 1 else f"{key}-{nth}",
         rubric=question.rubric.name,
         rubric_hash=question.rubric.hash,
@@ -91,4 +93,8 @@ def _place(question: Question, sent: Mapping[str, Any], nth: int) -> Place:
 
 def under_way(chunks: Iterable[Chunk]) -> set[tuple[str, str, str, int]]:
     """(rubric, unit_id, order, draw) of every question in these chunks."""
-    return {(p.rubric, p.unit_id, p.order, p.draw) for chunk in chunks for p in chunk.places}
+    return {
+        (asked.rubric, asked.unit_id, asked.order, asked.draw)
+        for chunk in chunks
+        for asked in chunk.requests
+    }

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from evenhand.graders.draws import binomial_interval
-from evenhand.graders.settings import Settings
+from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.spec import GraderSpec
 
 __all__ = ["about_retirement", "warnings_about"]
@@ -18,12 +18,14 @@ __all__ = ["about_retirement", "warnings_about"]
 _FEW_DRAWS = 30
 
 
-def warnings_about(spec: GraderSpec, settings: Settings, today: date | None = None) -> list[str]:
+def warnings_about(
+    spec: GraderSpec, settings: GraderSettings, today: date | None = None
+) -> list[str]:
     """One sentence for everything a user should know before paying.
 
     >>> from evenhand.graders.spec import parse_spec
     >>> for sentence in warnings_about(
-    ...     parse_spec("openai:gpt-5"), Settings("logprobs"), date(2026, 11, 21)
+    ...     parse_spec("openai:gpt-5"), GraderSettings("logprobs"), date(2026, 11, 21)
     ... ):
     ...     print(sentence)
     gpt-5 retires on 2026-12-11: later its grades cannot be collected again

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.batch_end import BatchEnd
+from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.scrub import Scrubber, key_from_environment
-from evenhand.graders.settings import Settings
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
@@ -142,7 +142,7 @@ class ClaudeGrader:
     """Asks one Claude model, with one client for all requests."""
 
     def __init__(
-        self, spec: GraderSpec, settings: Settings, scrubber: Scrubber, *, timeout: float
+        self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
         key = key_from_environment(KEY_VARIABLE)
         if key is None:
@@ -187,7 +187,7 @@ class ClaudeGrader:
         reply = json_object(raw.text, self._scrubber)
         return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
 
-    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.claude_batch import ClaudeBatches
 
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from evenhand.graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
+from evenhand.graders.batch_service import UNREADABLE, BatchLimits, BatchResult, BatchState
 from evenhand.graders.failures import failure_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -50,7 +50,7 @@ class ClaudeBatches:
             raise failure_of(error, self._spec, self._scrubber) from None
 
     async def find(self, chunk: Chunk, known: set[str]) -> str | None:
-        names = {place.custom_id for place in chunk.places}
+        names = {request.custom_id for request in chunk.requests}
         for batch_id in await self._candidates(chunk, known):
             while not (await self.state(batch_id)).ended:
                 await self._pause()  # custom ids are readable only in the results
@@ -68,7 +68,7 @@ class ClaudeBatches:
                 if batch.created_at < earliest:
                     break
                 total = sum(batch.request_counts.model_dump().values())
-                if batch.id not in known and total == len(chunk.places):
+                if batch.id not in known and total == len(chunk.requests):
                     found.append(batch.id)
         except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None

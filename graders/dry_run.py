@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.capabilities import warnings_about
-from evenhand.graders.planning import Choice, GraderPlan, plan_grading
+from evenhand.graders.choice import Choice, GraderPlan, plan_grading
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import PromptText
 
@@ -48,9 +48,9 @@ def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
 
     if plan.spec.provider == "baseline":
         return GraderForecast(
-            rater_id=plan.work.rater_id,
-            already=plan.work.already,
-            new=len(plan.work),
+            rater_id=plan.questions.rater_id,
+            already=plan.questions.already,
+            new=len(plan.questions),
             cost=(0.0, 0.0),
             sample=None,
             warnings=(),
@@ -64,9 +64,9 @@ def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
             least += tariff.at_least(request)
             most += tariff.at_most(request)
     return GraderForecast(
-        rater_id=plan.work.rater_id,
-        already=plan.work.already,
-        new=len(plan.work),
+        rater_id=plan.questions.rater_id,
+        already=plan.questions.already,
+        new=len(plan.questions),
         cost=(float(least), float(most)) if tariff else None,
         sample=sample,
         warnings=tuple(warnings_about(plan.spec, plan.settings)),
@@ -74,10 +74,9 @@ def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
 
 
 def _prompts(study: Study, plan: GraderPlan) -> Iterator[PromptText]:
-    questions = iter(plan.work)
+    questions = iter(plan.questions)
     while chunk := list(islice(questions, _AT_ONCE)):
-        shown = study.values_of([(q.rubric, q.unit_id, q.order) for q in chunk])
-        for question, values in zip(chunk, shown, strict=True):
+        for question, values in zip(chunk, study.values_of(chunk), strict=True):
             yield question.rubric.for_prompt(values)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.graders.draws import as_draw
+from evenhand.graders.open_questions import OpenQuestions
 from evenhand.graders.outcome import BeforeSending, Grader, Outcome, Reply
-from evenhand.graders.plan import Question, Work
 from evenhand.graders.provenance import failed_grade, grade_of, replied, sent
 from evenhand.rubrics import PromptText
+from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 
 if TYPE_CHECKING:
@@ -56,20 +57,20 @@ class Job(Protocol):
 class GradeJob:
     """One grader's open questions, and its grades."""
 
-    def __init__(self, study: Study, grader: Grader, work: Work) -> None:
-        self.rater_id = work.rater_id
+    def __init__(self, study: Study, grader: Grader, questions: OpenQuestions) -> None:
+        self.rater_id = questions.rater_id
         self.grader = grader
-        self.work = work
+        self.questions = questions
         self.study = study
 
     def __len__(self) -> int:
-        return len(self.work)
+        return len(self.questions)
 
     def __iter__(self) -> Iterator[Question]:
-        return iter(self.work)
+        return iter(self.questions)
 
     def prompts(self, questions: Sequence[Question]) -> list[PromptText]:
-        shown = self.study.values_of([(q.rubric, q.unit_id, q.order) for q in questions])
+        shown = self.study.values_of(questions)
         return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
 
     async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:

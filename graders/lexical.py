@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from evenhand.errors import InputError
-from evenhand.graders.cues import CueReader
+from evenhand.graders.cue_reader import CueReader
 from evenhand.graders.outcome import Outcome
 from evenhand.graders.polarity import PolarityReader
 from evenhand.rubrics import PolarityWords, Rubric

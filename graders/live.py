@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,17 +16,17 @@ import anyio.lowlevel
 
 from evenhand.graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
 from evenhand.graders.jobs import Job
-from evenhand.graders.money import Purse, Tariff, usage_facts
+from evenhand.graders.money import Tariff, usage_facts
 from evenhand.graders.outcome import Reply
 from evenhand.graders.provenance import origin
-from evenhand.graders.scrub import Scrubber
+from evenhand.graders.run import GraderSummary, RunContext
 from evenhand.graders.throttle import Throttle
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 
 if TYPE_CHECKING:
     from evenhand.rubrics import PromptText
 
-__all__ = ["FAILURES_IN_A_ROW", "LiveRun", "Pace", "run_all"]
+__all__ = ["FAILURES_IN_A_ROW", "LiveRun", "run_all"]
 
 FAILURES_IN_A_ROW = 10
 """So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
@@ -40,45 +39,24 @@ _FAILED = TRANSIENT_REASONS[0]
 _LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How many requests at once, how many seconds one may take, and a factor on all waits."""
-
-    concurrency: int = 32
-    timeout: float = 600.0
-    wait_scale: float = 1.0
-
-
 class LiveRun:
-    """Asks one model all of its open questions, then closes it.
+    """Asks one model all of its open questions, then closes it; `summary` says how it goes.
 
-    `stopped` says afterwards why it was stopped early, if it was. What a stopped grader leaves
-    unasked, and what failed on the way, the next run asks again.
+    What a grader that is stopped early leaves unasked, and what failed on the way, the next run
+    asks again.
     """
 
     def __init__(
-        self,
-        job: Job,
-        scrubber: Scrubber,
-        pace: Pace,
-        on_grade: Callable[[str], None],
-        *,
-        purse: Purse | None = None,
-        tariff: Tariff | None = None,
+        self, job: Job, context: RunContext, summary: GraderSummary, tariff: Tariff | None
     ) -> None:
-        self.stopped = ""
-        self.warnings: list[str] = []
-        self.scored = 0
-        self.unscored: Counter[str] = Counter()
-        self.requests = 0
         self._job = job
         self._grader = job.grader
-        self._purse = purse or Purse()
+        self._context = context
+        self._pace = context.pace
+        self._budget = context.budget
+        self._summary = summary
         self._tariff = tariff
-        self._scrubber = scrubber
-        self._pace = pace
-        self._on_grade = on_grade
-        self._row = 0
+        self._failed_in_a_row = 0
         self._replies = 0
         self._held: list[Any] = []
         self._unwritten: list[Any] = []
@@ -89,7 +67,7 @@ class LiveRun:
         self._throttle = Throttle(self._pace.concurrency)
         self._prompted = self._with_prompts()
         try:
-            self.warnings = await self._grader.lifecycle()
+            self._summary.warnings = tuple(await self._grader.lifecycle())
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
             # key or address costs one request.
             began = time.monotonic()
@@ -99,7 +77,7 @@ class LiveRun:
             # stay one, and wait for each other at every turn.
             gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
             async with anyio.create_task_group() as group:
-                for _ in range(0 if self.stopped else workers):
+                for _ in range(0 if self._summary.stopped else workers):
                     group.start_soon(self._work_through)
                     await self._pause(gap)
         finally:
@@ -117,7 +95,7 @@ class LiveRun:
     async def _work_through(self) -> None:
         for question, prompt in self._prompted:  # all workers draw from the same
             await self._answer(question, prompt)
-            if self.stopped:
+            if self._summary.stopped:
                 return
 
     def _with_prompts(self) -> Iterator[tuple[Any, PromptText]]:
@@ -157,15 +135,15 @@ class LiveRun:
         async def before(request: Mapping[str, Any]) -> None:
             """What a server refused cost nothing, and what is tried instead may cost more."""
             nonlocal held, spent, began
-            self._purse.settle(held, Decimal(0))
+            self._budget.settle(held, Decimal(0))
             held = spent = Decimal(0)
             worst = self._tariff.at_most(request) if self._tariff else Decimal(0)
-            if not self.stopped:
-                await self._purse.reserve(worst)
+            if not self._summary.stopped:
+                await self._budget.reserve(worst)
                 held = spent = worst  # unless it is known to be less
-            if self.stopped:
-                raise Stopped(self.stopped)
-            self.requests += 1
+            if self._summary.stopped:
+                raise Stopped(self._summary.stopped)
+            self._summary.requests += 1
             facts["started_at"] = utc_now()
             began = time.monotonic()
 
@@ -179,7 +157,7 @@ class LiveRun:
             spent = held if failure.may_be_billed else Decimal(0)
             raise
         finally:
-            self._purse.settle(held, spent)
+            self._budget.settle(held, spent)
         return reply
 
     async def _pause(self, seconds: float) -> None:
@@ -187,7 +165,7 @@ class LiveRun:
             await self._halted.wait()
 
     async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
-        self._row = 0
+        self._failed_in_a_row = 0
         self._replies += 1
         record = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
         await self._commit([*self._release(), record])
@@ -199,16 +177,17 @@ class LiveRun:
         rejected = isinstance(failure, Rejected)
         reason = f"request_rejected: {failure.status}" if rejected else _FAILED
         record = self._job.failed(question, reason, facts)
-        self._row += 1
+        self._failed_in_a_row += 1
         if rejected:
             self._held.append(record)
         else:
             await self._commit([record])
-        if self._row >= FAILURES_IN_A_ROW:
-            self._halt(f"{self._row} requests in a row failed, the last so: {failure}")
+        if self._failed_in_a_row >= FAILURES_IN_A_ROW:
+            in_a_row = self._failed_in_a_row
+            self._halt(f"{in_a_row} requests in a row failed, the last so: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._replies:
-            place = self._grader.identity.base_url
-            self._halt(f"no reply from {place}; check the address and the network ({failure})")
+            address = self._grader.identity.base_url
+            self._halt(f"no reply from {address}; check the address and the network ({failure})")
 
     def _release(self) -> list[Any]:
         """The rejections held back until it is known whether the units or the grader caused them.
@@ -217,12 +196,12 @@ class LiveRun:
         nothing about the units, and the next run asks again.
         """
         held, self._held = self._held, []
-        return [replace(each, unscored_reason=_FAILED) for each in held] if self.stopped else held
+        if not self._summary.stopped:
+            return held
+        return [replace(each, unscored_reason=_FAILED) for each in held]
 
     async def _commit(self, records: list[Any]) -> None:
-        self._unwritten += [
-            replace(each, provenance=self._scrubber.tree(each.provenance)) for each in records
-        ]
+        self._unwritten += self._context.scrubbed(records)
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
             await anyio.lowlevel.checkpoint()  # replies that come together share one write
             if self._unwritten and not self._write_failed:
@@ -241,31 +220,26 @@ class LiveRun:
             self._write_failed = True  # the others that wait need not find out for themselves
             raise
         together, self._unwritten = self._unwritten, []
-        for record in together:
-            if record.unscored_reason:
-                self.unscored[record.unscored_reason] += 1
-            else:
-                self.scored += 1
-            self._on_grade(self._job.rater_id)
+        self._context.count(together, self._summary)
 
     def _halt(self, reason: str) -> None:
-        self.stopped = self.stopped or reason
+        self._summary.stopped = self._summary.stopped or reason
         self._halted.set()
 
 
-class _Run(Protocol):
+class _Part(Protocol):
     async def run(self) -> None: ...
 
 
-def run_all(runs: Sequence[_Run]) -> None:
-    """Carry out several graders' runs side by side; one that is stopped leaves the others be."""
+def run_all(parts: Sequence[_Part]) -> None:
+    """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
     for name in _LOGS_WITH_HEADERS:
         logging.getLogger(name).setLevel(logging.INFO)
 
     async def side_by_side() -> None:
         async with anyio.create_task_group() as group:
-            for run in runs:
-                group.start_soon(run.run)
+            for part in parts:
+                group.start_soon(part.run)
 
     gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
     try:

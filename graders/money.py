@@ -1,4 +1,4 @@
-"""What a request costs at most, what it did cost, and a purse that is never overdrawn.
+"""What a request costs at most, what it did cost, and a budget that is never exceeded.
 
 Prices are those of the genai-prices package, as shipped with it: nothing is looked up over the
 network. A model that it does not know has no tariff.
@@ -19,7 +19,7 @@ import anyio
 from evenhand.graders.failures import Stopped
 from evenhand.graders.spec import GraderSpec
 
-__all__ = ["OverBudget", "Purse", "Tariff", "Tokens", "usage_facts"]
+__all__ = ["Budget", "OverBudget", "Tariff", "Tokens", "usage_facts"]
 
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
@@ -146,8 +146,8 @@ def _output_limit(request: Mapping[str, Any]) -> int:
     return next((int(request[name]) for name in names if name in request), _UNLIMITED_OUTPUT)
 
 
-class Purse:
-    """A budget that several graders spend from. Without a limit everything is granted."""
+class Budget:
+    """What several graders may spend together. Without a limit everything is granted."""
 
     def __init__(self, limit: float | None = None) -> None:
         self.limit = None if limit is None else Decimal(str(limit))

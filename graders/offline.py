@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from evenhand.graders.lexical import LexicalGrader
-from evenhand.graders.plan import Question, Work
+from evenhand.graders.open_questions import OpenQuestions
 from evenhand.graders.provenance import grade_of, tool_version
+from evenhand.graders.run import GraderSummary, RunContext
+from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 
 if TYPE_CHECKING:
@@ -23,31 +24,26 @@ _CHUNK = 500
 class OfflineRun:
     """Grades all open questions by counting words. Raises InputError where a rubric has no cues."""
 
-    stopped = ""
-    warnings: tuple[str, ...] = ()
-    requests = 0
-
-    def __init__(self, study: Study, work: Work, on_grades: Callable[[str, int], None]) -> None:
-        self.scored = 0
-        self.unscored: Counter[str] = Counter()
+    def __init__(
+        self, study: Study, questions: OpenQuestions, context: RunContext, summary: GraderSummary
+    ) -> None:
         self._study = study
-        self._work = work
-        self._on_grades = on_grades
+        self._questions = questions
+        self._context = context
+        self._summary = summary
         self._graders = {
-            rubric.name: LexicalGrader(rubric) for rubric, _, places in work.parts if places
+            rubric.name: LexicalGrader(rubric) for rubric, _, asked in questions.parts if asked
         }
 
     def run(self) -> None:
-        questions = iter(self._work)
-        while chunk := list(self._grades(islice(questions, _CHUNK))):
+        questions = iter(self._questions)
+        while chunk := list(self._grades(list(islice(questions, _CHUNK)))):
             self._study.store.add_grades(chunk)
-            self.scored += len(chunk)
-            self._on_grades(self._work.rater_id, len(chunk))
+            self._context.count(chunk, self._summary)
 
-    def _grades(self, questions: Iterator[Question]) -> Iterator[GradeAttempt]:
-        asked = list(questions)
-        shown = self._study.values_of([(q.rubric, q.unit_id, q.order) for q in asked])
-        for question, values in zip(asked, shown, strict=True):
+    def _grades(self, questions: list[Question]) -> Iterator[GradeAttempt]:
+        shown = self._study.values_of(questions)
+        for question, values in zip(questions, shown, strict=True):
             outcome = self._graders[question.rubric.name].grade(values)
             provenance = {"provider": "baseline", "tool": tool_version(), **outcome.evidence}
-            yield grade_of(self._work.rater_id, question, outcome, provenance=provenance)
+            yield grade_of(self._questions.rater_id, question, outcome, provenance=provenance)

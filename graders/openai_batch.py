@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from evenhand.graders.batch_end import UNREADABLE, BatchLimits, BatchResult, BatchState
+from evenhand.graders.batch_service import UNREADABLE, BatchLimits, BatchResult, BatchState
 from evenhand.graders.failures import Transient, failure_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.graders.batch_end import BatchEnd
+from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.extract import LOW_MASS, Position, read_options
 from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.scrub import Scrubber, key_from_environment
-from evenhand.graders.settings import Settings
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
@@ -229,7 +229,7 @@ def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) 
     )
 
 
-def first_shape(spec: GraderSpec, settings: Settings) -> Shape:
+def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
     """What the first request looks like."""
     return (Shape.for_server() if spec.base_url else Shape()).for_method(settings.method)
 
@@ -238,7 +238,7 @@ class OpenAIGrader:
     """Asks one model at OpenAI or a compatible server, with one client for all requests."""
 
     def __init__(
-        self, spec: GraderSpec, settings: Settings, scrubber: Scrubber, *, timeout: float
+        self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
         key = key_from_environment(KEY_VARIABLE)
         if key is None and not spec.base_url:
@@ -303,7 +303,7 @@ class OpenAIGrader:
             return read_text(reply)
         return parse_reply(reply, rubric, self.settings.method)
 
-    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.openai_batch import OpenAIBatches
 
         return OpenAIBatches(self._client, self.spec, self._scrubber)

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from evenhand.graders.batch_end import BatchEnd
-from evenhand.graders.settings import Settings
+from evenhand.graders.batch_service import BatchService
+from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 
@@ -61,7 +61,7 @@ class Grader(Protocol):
     spec: GraderSpec
     identity: Identity
 
-    settings: Settings
+    settings: GraderSettings
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         """The final request, as `ask` would send it now."""
@@ -71,7 +71,7 @@ class Grader(Protocol):
         """The outcome in a reply that came by whichever way; without a rubric, its text."""
         ...
 
-    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchEnd:
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         """The provider's batch service; `pause` waits between two looks at a batch."""
         ...
 

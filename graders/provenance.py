@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from evenhand.graders.outcome import Identity, Outcome, Reply
-from evenhand.graders.plan import Question
 from evenhand.rubrics import PromptText
 from evenhand.rubrics.rendering import PROMPT_VERSION
+from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 
 __all__ = ["failed_grade", "grade_key", "grade_of", "origin", "replied", "sent", "tool_version"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from evenhand.rubrics.cues import LexicalCues, PolarityWords
 from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
-from evenhand.rubrics.model import Coarser, Option, Published, Rubric
+from evenhand.rubrics.model import Coarser, Published, Rubric
+from evenhand.rubrics.options import Option
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import Block, PeopleText, PromptText
 

@@ -9,57 +9,35 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from evenhand.errors import InputError
 from evenhand.rubrics.cues import LexicalCues, PolarityWords
+from evenhand.rubrics.options import Option, Texts
 from evenhand.rubrics.parsing import RubricParser
 from evenhand.rubrics.rendering import (
     TEXT_VARIABLES,
     PeopleText,
     PromptText,
+    blocks,
+    filled,
     placeholders,
-    render_for_people,
-    render_for_prompt,
+    prompt_of,
 )
 
-__all__ = ["Coarser", "Option", "Published", "Rubric"]
+__all__ = ["Coarser", "Published", "Rubric"]
 
-KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
-class _Texts(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
-
-
-class Option(_Texts):
-    """One permitted category: the key is what is stored, the rest is what raters read."""
-
-    key: str
-    name: str = Field(min_length=1)
-    description: str = ""
-    examples: tuple[str, ...] = ()
-    swapped: str = ""
-    """What this choice is called once the two sides are exchanged; the same key if empty."""
-    favours: Literal["a", "b", ""] = ""
-    """The side of the pair that this choice finds better served; empty: neither."""
-
-    @field_validator("key")
-    @classmethod
-    def _key_is_a_token(cls, value: str) -> str:
-        if not KEY.fullmatch(value):
-            raise ValueError(f"an option key is 1 to 24 letters, digits, _ + or -, not {value!r}")
-        return value
-
-
-class Coarser(_Texts):
+class Coarser(Texts):
     """A coarser category: its name and the options that it takes in."""
 
     name: str = Field(min_length=1)
     options: tuple[str, ...] = Field(min_length=1)
 
 
-class Published(_Texts):
+class Published(Texts):
     """What others published of raters on this rubric, as printed. Raters never see it."""
 
     raters: str = Field(min_length=1)
@@ -79,7 +57,7 @@ class Published(_Texts):
     stability_sd: str = ""
 
 
-class Rubric(_Texts):
+class Rubric(Texts):
     """A rubric as its file has it. Level of measurement and affirmative options are declared, never
     inferred from labels.
     """
@@ -212,12 +190,26 @@ class Rubric(_Texts):
         raise KeyError(key)
 
     def for_people(self, values: Mapping[str, str]) -> PeopleText:
-        """The rubric and one unit as the annotation page shows them."""
-        return render_for_people(self, values)
+        """The rubric and one unit as the annotation page shows them; all of it is plain text.
+
+        Raises InputError where the unit lacks one of the rubric's variables.
+        """
+        if missing := [name for name in self.variables if values.get(name) is None]:
+            raise InputError(
+                f"rubric {self.name!r} needs {missing[0]!r}, which this unit does not have; "
+                "add that column to the pairs file or take the variable out of the rubric"
+            )
+        return PeopleText(
+            title=self.title,
+            question=filled(self.question, values),
+            instructions=filled(self.instructions, values),
+            options=self.options,
+            blocks=blocks(self.variables, values),
+        )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
         """The same words as a prompt for a grader."""
-        return render_for_prompt(self, values)
+        return prompt_of(self.for_people(values))
 
     def parser(self) -> RubricParser:
         """The reader of a grader's answer."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from evenhand.errors import InputError
-
-if TYPE_CHECKING:
-    from evenhand.rubrics.model import Option, Rubric
+from evenhand.rubrics.options import Option
 
 __all__ = [
     "PROMPT_VERSION",
@@ -18,9 +14,10 @@ __all__ = [
     "Block",
     "PeopleText",
     "PromptText",
+    "blocks",
+    "filled",
     "placeholders",
-    "render_for_people",
-    "render_for_prompt",
+    "prompt_of",
 ]
 
 PROMPT_VERSION = "1"
@@ -79,22 +76,29 @@ def placeholders(text: str) -> set[str]:
     return set(_PLACEHOLDER.findall(text))
 
 
-def render_for_people(rubric: Rubric, values: Mapping[str, str]) -> PeopleText:
-    """The rubric and one unit for the annotation page; every text is plain, to be shown escaped."""
-    _require(rubric, values)
-    return PeopleText(
-        title=rubric.title,
-        question=_fill(rubric.question, values),
-        instructions=_fill(rubric.instructions, values),
-        options=rubric.options,
-        blocks=_blocks(rubric, values),
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """The text with every name in braces replaced by its value."""
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
+
+
+def blocks(variables: Sequence[str], values: Mapping[str, str]) -> tuple[Block, ...]:
+    """The prompts and responses among a rubric's variables, in the rubric's order."""
+    return tuple(
+        Block(
+            label=TEXT_VARIABLES[name],
+            variable=name,
+            kind=name.partition("_")[0],
+            side=name.partition("_")[2],
+            text=values[name],
+        )
+        for name in variables
+        if name in TEXT_VARIABLES
     )
 
 
-def render_for_prompt(rubric: Rubric, values: Mapping[str, str]) -> PromptText:
+def prompt_of(people: PeopleText) -> PromptText:
     """The same words as a prompt: the rubric first (cacheable), the unit last, fenced as data."""
-    people = render_for_people(rubric, values)
-    keys = rubric.categories
+    keys = tuple(option.key for option in people.options)
     system = "\n\n".join(
         [
             people.instructions,
@@ -124,29 +128,3 @@ def _fence(block: Block) -> str:
     # A text that holds its own closing tag must not be able to leave the fence.
     inside = re.sub(r"<(?=\s*/?\s*(?:prompt|response))", "&lt;", block.text, flags=re.IGNORECASE)
     return f"<{block.variable}>\n{inside}\n</{block.variable}>"
-
-
-def _blocks(rubric: Rubric, values: Mapping[str, str]) -> tuple[Block, ...]:
-    return tuple(
-        Block(
-            label=TEXT_VARIABLES[name],
-            variable=name,
-            kind=name.partition("_")[0],
-            side=name.partition("_")[2],
-            text=values[name],
-        )
-        for name in rubric.variables
-        if name in TEXT_VARIABLES
-    )
-
-
-def _fill(text: str, values: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
-
-
-def _require(rubric: Rubric, values: Mapping[str, str]) -> None:
-    if missing := [name for name in rubric.variables if values.get(name) is None]:
-        raise InputError(
-            f"rubric {rubric.name!r} needs {missing[0]!r}, which this unit does not have; "
-            "add that column to the pairs file or take the variable out of the rubric"
-        )

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
-from evenhand.study.prompts.pairs import read_pairs, read_responses, sides_of
+from evenhand.study.prompts.pairs import read_pairs, sides_of
 from evenhand.study.prompts.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
+from evenhand.study.prompts.responses import read_responses
 from evenhand.study.prompts.sampling import DEFAULT_STRATA, draw_sample
 from evenhand.study.prompts.units import presented_values
+from evenhand.study.settings.analysis import AnalysisSettings
+from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
-    AnalysisSettings,
-    AnnotationSettings,
-    SampleSettings,
     StudyConfig,
     change_config,
     new_config_text,

@@ -10,6 +10,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.lengths import with_response_words
 from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
+from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.store import Store
 
@@ -42,7 +43,7 @@ class Study:
 
     def subjects(self) -> list[str]:
         """Every subject with a response, in alphabetical order."""
-        return sorted(set(self.store.responses()["subject"]))
+        return self.store.subjects()
 
     def units(self, scope: str = "sample") -> pd.DataFrame:
         """The `units` table of the sampled pairs ("sample"), or of all pairs ("all").
@@ -52,7 +53,7 @@ class Study:
         pairs = self.store.pairs()
         if scope == "sample":
             pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
-        return units_table(pairs, self.store.responses().drop_duplicates(["pair_id", "subject"]))
+        return units_table(pairs, self.store.answered().drop_duplicates(["pair_id", "subject"]))
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
         """The same with the responses' numbers of words."""
@@ -70,9 +71,17 @@ class Study:
 
     def rubric_units(self, rubric: Rubric, scope: str = "sample") -> list[str]:
         """The ids of the units of this rubric's kind that have responses."""
+        return self.units_by_kind(scope)[rubric.unit]
+
+    def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
+        """The same for both kinds, "pair" and "response", in one reading of the study."""
         units = self.units(scope)
-        wanted = (units["subject"] != "") & ((units["side"] == "") == (rubric.unit == "pair"))
-        return units.loc[wanted, "unit_id"].tolist()
+        units = units[units["subject"] != ""]
+        pairs = units["side"] == ""
+        return {
+            "pair": units.loc[pairs, "unit_id"].tolist(),
+            "response": units.loc[~pairs, "unit_id"].tolist(),
+        }
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """The template variables of one unit as shown in this order."""
@@ -80,13 +89,13 @@ class Study:
         cells, texts = self.store.unit_texts(unit[0], unit[1])
         return presented_values(rubric, unit, order, cells, texts)
 
-    def values_of(self, questions: Sequence[tuple[Rubric, str, str]]) -> list[dict[str, str]]:
-        """The same for many (rubric, unit_id, order) at once; some hundreds, not thousands."""
-        units = [parse_unit_id(unit) for _, unit, _ in questions]
+    def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:
+        """The same for many questions at once; some hundreds, not thousands."""
+        units = [parse_unit_id(question.unit_id) for question in questions]
         texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         return [
-            presented_values(rubric, unit, order, *texts[unit[:2]])
-            for unit, (rubric, _, order) in zip(units, questions, strict=True)
+            presented_values(asked.rubric, unit, asked.order, *texts[unit[:2]])
+            for unit, asked in zip(units, questions, strict=True)
         ]
 
     def ratings(self) -> pd.DataFrame:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
+from evenhand.study.settings.analysis import IntervalMethod
 
 __all__ = [
     "INTERVAL_METHODS",
@@ -29,7 +30,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
-IntervalMethod = Literal["percentile", "bca"]
 
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95

@@ -7,12 +7,12 @@ from typing import get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.lead_entry import require
-from evenhand.annotate_app.writing import block, show, show_complaint
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study import Study
-from evenhand.study.lead.adjudication import Disagreement, Rule, decide, disagreements
+from evenhand.study.lead.adjudication import QueuedUnit, Rule, adjudication_queue, decide
 
 __all__ = ["show_adjudication"]
 
@@ -28,7 +28,7 @@ def show_adjudication(study: Study) -> None:
     who = require(study, "lead", "expert")
     rule = st.selectbox("What is shown", get_args(Rule), index=1, format_func=_RULES.__getitem__)
     passed_over = st.session_state.setdefault(_PASSED_OVER, set())
-    queue = disagreements(study, rule)
+    queue = adjudication_queue(study, rule)
     ahead = [each for each in queue if _key(each) not in passed_over] or queue
     if not ahead:
         st.text("Nothing is left to adjudicate.")
@@ -37,7 +37,7 @@ def show_adjudication(study: Study) -> None:
     _show_case(study, who.name, ahead[0])
 
 
-def _show_case(study: Study, name: str, case: Disagreement) -> None:
+def _show_case(study: Study, name: str, case: QueuedUnit) -> None:
     rubric = study.rubrics[case.rubric]
     order = "ab" if rubric.unit == "pair" else ""
     people = rubric.for_people(study.values(rubric, case.unit_id, order or "ab"))
@@ -53,7 +53,7 @@ def _show_case(study: Study, name: str, case: Disagreement) -> None:
 
 
 def _decision(
-    study: Study, name: str, case: Disagreement, rubric: Rubric, names: dict[str, str]
+    study: Study, name: str, case: QueuedUnit, rubric: Rubric, names: dict[str, str]
 ) -> None:
     # The key holds no name: Streamlit writes it into the page. Another unit is another form, so
     # that no answer is there before it is given.
@@ -85,5 +85,5 @@ def _decision(
             st.rerun()
 
 
-def _key(case: Disagreement) -> str:
+def _key(case: QueuedUnit) -> str:
     return hashlib.sha256(f"{case.unit_id}\x1f{case.rubric}".encode()).hexdigest()[:16]

@@ -10,9 +10,9 @@ from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.enough import more_clusters
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import rater_title
-from evenhand.annotate_app.lead.figures import latest_figures
+from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead.tables import show_table
-from evenhand.annotate_app.lead_entry import require
+from evenhand.annotate_app.lead_login import require
 from evenhand.study import Study
 
 if TYPE_CHECKING:
@@ -95,19 +95,17 @@ def enough(main: pd.DataFrame, half_width: float) -> list[str]:
     """For every rubric, what the wanted width of people's own kappa still costs."""
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
-    for row in people.drop_duplicates("rubric", keep="last").itertuples():
-        more = more_clusters(row.n_clusters, row.low, row.high, half_width)
+    for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
+        rubric, known = row["rubric"], (row["high"] - row["low"]) / 2
+        more = more_clusters(row["n_clusters"], row["low"], row["high"], half_width)
         if more is None:
-            sentences.append(f"{row.rubric}: too few labels to say.")
+            sentences.append(f"{rubric}: too few labels to say.")
         elif more == 0:
-            sentences.append(
-                f"{row.rubric}: enough. People's kappa is known to within "
-                f"{(row.high - row.low) / 2:.2f}."
-            )
+            sentences.append(f"{rubric}: enough. People's kappa is known to within {known:.2f}.")
         else:
             sentences.append(
-                f"{row.rubric}: label about {more} more pairs to know people's kappa to within "
-                f"{half_width:.2f}; it is known to within {(row.high - row.low) / 2:.2f}."
+                f"{rubric}: label about {more} more pairs to know people's kappa to within "
+                f"{half_width:.2f}; it is known to within {known:.2f}."
             )
     return sentences
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.figures import latest_figures
-from evenhand.annotate_app.lead_entry import require
+from evenhand.annotate_app.lead.live_figures import latest_figures
+from evenhand.annotate_app.lead_login import require
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import decisions_table
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.remarks import remarks_table
 from evenhand.study.tables.formats import csv_bytes
@@ -53,13 +54,17 @@ def show_export(study: Study) -> None:
         st.download_button(
             title,
             # Made when it is asked for, not with every look at the page.
-            data=lambda make=make: csv_bytes(make(study)),
+            data=partial(_csv, make, study),
             file_name=name,
             mime="text/csv",
             on_click="ignore",
         )
     st.header("Report", anchor=False)
     _report(study)
+
+
+def _csv(make: Callable[[Study], pd.DataFrame], study: Study) -> bytes:
+    return csv_bytes(make(study))
 
 
 @st.fragment(run_every="5s")

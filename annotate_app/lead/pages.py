@@ -14,8 +14,8 @@ from evenhand.annotate_app.lead.export_page import show_export
 from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
 from evenhand.annotate_app.lead.sessions_page import show_sessions
-from evenhand.annotate_app.lead_entry import forget_login, require
-from evenhand.annotate_app.writing import show_complaint
+from evenhand.annotate_app.lead_login import forget_login, require
+from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role

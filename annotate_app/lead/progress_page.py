@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead_entry import require
+from evenhand.annotate_app.lead_login import require
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
@@ -79,7 +80,7 @@ def _counted(
     return rubric_progress(_study), rater_progress(_study)
 
 
-def _bars(rubrics: list[dict[str, object]]) -> dict[str, object]:
+def _bars(rubrics: list[dict[Hashable, Any]]) -> dict[str, object]:
     values = [
         {"rubric": row["rubric"], "state": word, "places": row[state], "at": at}
         for row in rubrics

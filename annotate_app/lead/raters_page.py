@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.figures import latest_figures
+from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead_entry import require
-from evenhand.annotate_app.writing import show_complaint
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.desk.oversight import decisions_table, exclude, oversight, readmit
@@ -94,7 +94,7 @@ def in_words(quality: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _with_interval(row: Mapping[str, Any], name: str) -> str:
+def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
     estimate, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if estimate != estimate:
         return ""

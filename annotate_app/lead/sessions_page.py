@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app.lead_entry import require
-from evenhand.annotate_app.writing import show_complaint
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.access.admission import LONGEST_HOURS, Invite, make_invites, new_code

@@ -65,8 +65,8 @@ class DrawnPanel {
   keepGuidelinesOpen(details, title, several) {
     const name = `guidelines:${title}`;
     const room = !several && matchMedia("(min-width: 1100px)").matches;
-    details.open = this.shelf.read(name) ?? room;
-    details.addEventListener("toggle", () => this.shelf.write(name, details.open));
+    details.open = this.drafts.read(name) ?? room;
+    details.addEventListener("toggle", () => this.drafts.write(name, details.open));
   }
 
   drawState() {

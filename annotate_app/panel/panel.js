@@ -50,7 +50,7 @@ class Panel extends KeyedPanel {
   // ---- what the server says ------------------------------------------------------------------
 
   update({ data, setTriggerValue }) {
-    if (this.data?.shelf !== data.shelf) this.shelf = new Shelf(data.shelf);
+    if (this.data?.drafts !== data.drafts) this.drafts = new Drafts(data.drafts);
     this.data = data;
     this.words = data.words;
     this.trigger = setTriggerValue;
@@ -62,12 +62,12 @@ class Panel extends KeyedPanel {
 
   // An acknowledged answer needs no keeping; one that could not be stored is sent again.
   settle(receipts) {
-    for (const answer of this.shelf.unsent()) {
+    for (const answer of this.drafts.unsent()) {
       const status = receipts[answer.submit_id];
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
-      this.shelf.drop(`answer:${answer.submit_id}`);
-      if (!answer.flag) this.shelf.drop(`draft:${answer.sheet_id}`);
+      this.drafts.drop(`answer:${answer.submit_id}`);
+      if (!answer.flag) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
   }
 
@@ -106,11 +106,11 @@ class Panel extends KeyedPanel {
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
-    const draft = (sheet && !sheet.earlier && this.shelf.read(`draft:${sheet.id}`)) || {};
+    const draft = (sheet && !sheet.earlier && this.drafts.read(`draft:${sheet.id}`)) || {};
     this.answers = this.questions.map((question) => this.known(question, draft));
     this.clock = new Clock(draft.seconds);
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
-    const onItsWay = this.shelf.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
+    const onItsWay = this.drafts.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
     if (onItsWay.length > 0) this.wait(onItsWay);
     this.drawSheet();
     this.moveTo(this.openQuestion(0), false);
@@ -189,7 +189,7 @@ class Panel extends KeyedPanel {
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
     }));
-    for (const answer of sent) this.shelf.write(`answer:${answer.submit_id}`, answer);
+    for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);
     this.send();
   }
@@ -209,7 +209,7 @@ class Panel extends KeyedPanel {
   // Send whatever waits, again and again: the submit id makes a repeat harmless.
   send() {
     clearTimeout(this.timer);
-    const answers = this.shelf.unsent();
+    const answers = this.drafts.unsent();
     if (answers.length > 0) {
       this.waitingSince ??= performance.now();
       this.trigger("submit", { answers });
@@ -231,7 +231,7 @@ class Panel extends KeyedPanel {
   interrupt(notice) {
     this.phase = "notice";
     this.noticedAt = performance.now();
-    this.shelf.drop(`draft:${this.sheet.id}`);
+    this.drafts.drop(`draft:${this.sheet.id}`);
     this.say(notice);
     this.drawState();
   }
@@ -248,7 +248,7 @@ class Panel extends KeyedPanel {
       this.questions.map(({ task }, n) => [task, this.answers[n]]).filter(([, answer]) => answer),
     );
     const rationale = this.find("#rationale").value;
-    this.shelf.write(`draft:${this.sheet.id}`, { answers, rationale, seconds: this.clock.seconds() });
+    this.drafts.write(`draft:${this.sheet.id}`, { answers, rationale, seconds: this.clock.seconds() });
   }
 
   onVisibility() {
@@ -298,7 +298,7 @@ class Panel extends KeyedPanel {
   flag(reason, text) {
     const id = newId();
     const task = this.questions[Math.min(this.at, this.sheet.questions.length - 1)].task;
-    this.shelf.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
+    this.drafts.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
     this.say(this.words.flagged);
     this.send();
   }

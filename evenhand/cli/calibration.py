@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table, working
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
     from evenhand.study import Study
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    verb = verbs.add_parser("calibrate", help="the threshold at which probabilities match people")
-    verb.add_argument("dir", type=Path, metavar="DIR")
+def _verb_options(verb: Parser) -> None:
+    verb.add_study()
     verb.add_argument("--rubric", metavar="NAME", help="only this rubric")
     verb.add_argument("--grader", metavar="NAME", help="only this grader")
     verb.add_argument(
@@ -30,18 +29,22 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     verb.add_argument(
         "--threshold", type=float, metavar="T", help="with --write: this one, recommended or not"
     )
-    verb.set_defaults(run=_calibrate)
 
 
 def _calibrate(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
+    from evenhand.reporting.thresholds import study_thresholds
     from evenhand.study import open_study
 
     if arguments.threshold is not None:
         _check_threshold(arguments)
     with open_study(arguments.dir) as study:
         with working("tuning"):
-            rows = _rows(study, arguments)
+            rows = [
+                row
+                for row in study_thresholds(study, arguments.rubric, arguments.reference)
+                if arguments.grader in (None, row["rater_b"])
+            ]
         if not rows:
             whose = f" of {arguments.grader}" if arguments.grader else ""
             raise InputError(f"there are no probabilities{whose} to tune a threshold of")
@@ -59,34 +62,6 @@ def _check_threshold(arguments: argparse.Namespace) -> None:
         raise InputError(f"--threshold is {arguments.threshold:g}; it must lie between 0 and 1")
 
 
-def _rows(study: Study, arguments: argparse.Namespace) -> list[ResultRow]:
-    """The threshold rows of the rubrics and the grader asked for."""
-    from evenhand.analysis import Scale
-    from evenhand.analysis.thresholds.results import threshold_results
-    from evenhand.errors import InputError
-
-    if arguments.rubric and arguments.rubric not in study.rubrics:
-        listed = ", ".join(study.rubrics)
-        raise InputError(f"the study has no rubric {arguments.rubric!r}; it has {listed}")
-    ratings, units, settings = study.ratings(), study.units("all"), study.config.analysis
-    hashes = study.accepted_hashes()
-    return [
-        row
-        for name in ([arguments.rubric] if arguments.rubric else study.rubrics)
-        for row in threshold_results(
-            ratings,
-            units,
-            Scale.from_rubric(study.rubrics[name], study.config.thresholds.get(name)),
-            reference=arguments.reference,
-            resamples=settings.resamples,
-            seed=study.config.seed,
-            cluster=settings.cluster,
-            rubric_hashes=hashes[name],
-        )
-        if arguments.grader in (None, row["rater_b"])
-    ]
-
-
 def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext, render_thresholds_text
@@ -99,39 +74,34 @@ def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
     )
     for tables, sentences in render_thresholds_text(Analysis(rows), context, objective):
         for table in tables:
-            rows = [
+            cells = [
                 [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
                 for row in table.rows
             ]
-            print_table([table.stub, *table.columns], rows, title=table.caption)
+            print_table([table.stub, *table.columns], cells, title=table.caption)
         for sentence in sentences:
             console().print(sentence)
 
 
 def _write(study: Study, rows: list[ResultRow], arguments: argparse.Namespace) -> None:
     """Put thresholds into study.toml: the one that was named, or those that win held out."""
-    from evenhand.study.settings.study_toml import change_config
+    from evenhand.reporting.thresholds import recommended_thresholds, write_thresholds
 
     if arguments.threshold is not None:
         chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
     else:
-        chosen = _recommended(rows, arguments.objective)
+        chosen = recommended_thresholds(rows, arguments.objective)
     if not chosen:
         console().print("study.toml stays as it is: no tuned threshold is recommended.")
         return
-    change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})
+    write_thresholds(study, chosen)
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")
 
 
-def _recommended(rows: list[ResultRow], objective: str) -> dict[str, dict[str, float]]:
-    """Rubric, grader and threshold where the tuned one is recommended."""
-    from evenhand.analysis.notes import says
-
-    chosen: dict[str, dict[str, float]] = {}
-    for row in rows:
-        asked = (row["statistic"], row["at"]) == ("threshold_recommended", objective)
-        if asked and says(row["remarks"], "tuned"):
-            chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
-    return chosen
+VERBS = (
+    Verb(
+        "calibrate", "the threshold at which probabilities match people", _verb_options, _calibrate
+    ),
+)

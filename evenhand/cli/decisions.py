@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.exits import DONE, NOT_MET
+from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_source
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import TableRow
     from evenhand.analysis.verdicts.ranking import Candidate
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
-EXIT_NOT_MET = 1
+_UNUSED_BY_SELECT = (
+    "--epsilon",
+    "--group",
+    "--variant",
+    "--sensitivity-cluster",
+    "--confidence-cut",
+    "--confidence-target",
+)
+"""A ranking rests on verdicts, the audit and prices; these change none of them."""
+_UNUSED_BY_GATE = (
+    "--slice",
+    "--rater-slice",
+    "--sensitivity-cluster",
+    "--margin",
+    "--min-coverage",
+    "--min-clusters",
+    "--min-stability",
+    "--min-information",
+    "--bias-bound",
+)
+"""A rule is held against the rows on all units, not against slices or verdicts."""
 COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst bias", "USD/1,000"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    select = verbs.add_parser("select", help="rank graders: which one, for what, at what price")
-    select.add_argument("source", type=Path, metavar="DIR|RATINGS")
-    add_analysis_options(select)
-    select.set_defaults(run=_select)
+def _select_options(select: Parser) -> None:
+    add_source(select, "the labels and grades", without=_UNUSED_BY_SELECT)
 
-    gate = verbs.add_parser("gate", help="exit 0 where a grader meets a rule, 1 where not: for CI")
-    gate.add_argument("source", type=Path, metavar="DIR|RATINGS")
+
+def _gate_options(gate: Parser) -> None:
     gate.add_argument("--grader", required=True, metavar="NAME", help="whom the rule is about")
     gate.add_argument(
         "--require",
@@ -34,14 +52,13 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="RULE",
         help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER, all to be met",
     )
-    add_analysis_options(gate)
-    gate.set_defaults(run=_gate)
+    add_source(gate, "the labels and grades", without=_UNUSED_BY_GATE)
 
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
 
-    analysis, _ = analyse_source(arguments.source, arguments)
+    analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
     say = console().print
     if not ranking:
@@ -54,7 +71,7 @@ def _select(arguments: argparse.Namespace) -> None:
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
-    say(f"Rule: {analysis.rule.sentence}.")
+    say(f"Rule: {analysis.rule}.")
     say(
         "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
         "agrees with people best. Front (*): no other is as cheap and agrees as well."
@@ -96,12 +113,12 @@ def _gate(arguments: argparse.Namespace) -> int:
     from evenhand.cli.requirement import check_clauses, parse_requirement
 
     clauses = parse_requirement(arguments.require)
-    analysis, _ = analyse_source(arguments.source, arguments)
+    analysis = analysis_of(arguments, of_study=["--rubric"])
     rubric = _one_rubric(arguments, sorted(set(analysis.results["rubric"])))
     outcomes = check_clauses(clauses, analysis.results, rubric, arguments.grader)
     for outcome in outcomes:
         console().print(outcome.sentence)
-    return 0 if all(outcome.is_met for outcome in outcomes) else EXIT_NOT_MET
+    return DONE if all(outcome.is_met for outcome in outcomes) else NOT_MET
 
 
 def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
@@ -118,3 +135,9 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     if arguments.source.is_file() and len(rubrics) == 1:
         return rubrics[0]  # read from a rubric's file
     raise InputError(f"there is no rubric {arguments.rubric!r} here; {', '.join(rubrics)} is")
+
+
+VERBS = (
+    Verb("select", "rank graders: which one, for what, at what price", _select_options, _select),
+    Verb("gate", "exit 0 where a grader meets a rule, 1 where not: for CI", _gate_options, _gate),
+)

@@ -5,24 +5,25 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from evenhand.cli.exits import DONE
 from evenhand.cli.lead import print_lead_link
+from evenhand.cli.reports import print_report
 from evenhand.cli.terminal import console, progress_bar
+from evenhand.cli.verbs import Parser, Verb
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    demo = verbs.add_parser("demo", help="a whole study offline, no key: report, then the app")
-    demo.add_argument("dir", type=Path, nargs="?", metavar="DIR")
+def _options(demo: Parser) -> None:
+    demo.add_argument("dir", type=Path, nargs="?", metavar="DIR", help="where to (demo-study)")
     demo.add_argument("--study", choices=DEMOS, default=DEMOS[0], help="which study (pairs)")
-    demo.add_argument("--port", type=int, metavar="P", help="port of the app (8501)")
-    demo.add_argument("--no-app", action="store_true", help="stop after the report")
-    demo.set_defaults(run=_demo)
+    app = demo.add_mutually_exclusive_group()
+    app.add_argument("--port", type=int, metavar="P", help="port of the app (8501)")
+    app.add_argument("--no-app", action="store_true", help="stop after the report")
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from evenhand.cli.reports import report_study
     from evenhand.study import open_study
 
     say = console().print
@@ -34,13 +35,18 @@ def _demo(arguments: argparse.Namespace) -> int:
             maker_of(arguments.study)(folder, progress)
         say(f"A synthetic demo study stands in {folder}.")
     with open_study(folder) as study:
-        out = report_study(study, folder / "report")
-    say(f"Report (synthetic data): {out / 'report.html'}")
+        print_report(study, folder / "report")
+    say(f"Report (synthetic data): {folder / 'report' / 'report.html'}")
     if arguments.no_app:
-        return 0
+        return DONE
     from evenhand.annotate_app.serve import free_port, serve
 
     port = arguments.port or free_port()
     say("Starting the annotation page; stop it with Ctrl-C. Any rater code will do.")
     print_lead_link(folder, f"http://localhost:{port}")
     return serve(folder, port=port)
+
+
+VERBS = (
+    Verb("demo", "make a synthetic study offline, report on it, and open the app", _options, _demo),
+)

@@ -33,7 +33,9 @@ def _counts(part: GraderSummary) -> tuple[str, ...]:
 
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
     """By grader and rubric how much has a label, and what it has cost in all."""
-    totals = study.store.grade_totals()
+    from evenhand.study.store.totals import grade_totals
+
+    totals = grade_totals(study.store)
     rows = []
     for row in totals[totals["rater_id"].isin(raters)].to_dict("records"):
         asked = row["labelled"] + row["unscored"]

@@ -12,48 +12,48 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_table
+from evenhand.cli.verbs import Parser, Verb, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["add_verbs", "lead_link", "print_lead_link"]
+__all__ = ["VERBS", "lead_link", "print_lead_link"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    lead = verbs.add_parser("lead", help="print a link to the lead's pages; it works once")
-    lead.add_argument("dir", type=Path, metavar="DIR")
+def _lead_options(lead: Parser) -> None:
+    lead.add_study()
     lead.add_argument(
         "--url", default=USUAL_ADDRESS, metavar="URL", help=f"where the app is ({USUAL_ADDRESS})"
     )
-    lead.set_defaults(run=_lead)
 
-    progress = verbs.add_parser("progress", help="how far the labelling is, and what is left")
-    progress.add_argument("dir", type=Path, metavar="DIR")
-    progress.set_defaults(run=_progress)
 
-    pause = verbs.add_parser("pause", help="hand out no further unit for now; also while it runs")
-    pause.add_argument("dir", type=Path, metavar="DIR")
+def _progress_options(progress: Parser) -> None:
+    progress.add_study()
+
+
+def _pause_options(pause: Parser) -> None:
+    pause.add_study()
     pause.add_argument("--resume", action="store_true", help="hand out units again")
     pause.add_argument("--reason", default="", metavar="TEXT", help="kept with the decision")
-    pause.set_defaults(run=_pause)
 
-    quality = verbs.add_parser("quality", help="whose labels deserve a second look, and why")
-    quality.add_argument("dir", type=Path, metavar="DIR")
+
+def _quality_options(quality: Parser) -> None:
+    quality.add_study()
     quality.add_argument("--out", type=Path, metavar="FILE", help="write the whole table")
     quality.add_argument(
         "--stop", action="store_true", help="exclude whom [quality] stop in study.toml names"
     )
-    quality.set_defaults(run=_quality)
 
-    exclude = verbs.add_parser("exclude", help="declare that a rater's labels do not count")
-    exclude.add_argument("dir", type=Path, metavar="DIR")
+
+def _exclude_options(exclude: Parser) -> None:
+    exclude.add_study()
     exclude.add_argument("rater", metavar="RATER")
     exclude.add_argument("--reason", required=True, metavar="TEXT", help="stands in the report")
     exclude.add_argument("--readmit", action="store_true", help="take the exclusion back")
-    exclude.set_defaults(run=_exclude)
 
-    adjudicate = verbs.add_parser("adjudicate", help="units that people disagree on; decisions")
-    adjudicate.add_argument("dir", type=Path, metavar="DIR")
+
+def _adjudicate_options(adjudicate: Parser) -> None:
+    adjudicate.add_study()
     adjudicate.add_argument(
         "--rule",
         choices=["any", "no_majority", "distance_2"],
@@ -63,7 +63,6 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     adjudicate.add_argument("--out", type=Path, metavar="FILE", help="the queue, to be filled in")
     adjudicate.add_argument("--decisions", type=Path, metavar="FILE", help="a queue filled in")
     adjudicate.add_argument("--by", metavar="NAME", help="whose decisions these are")
-    adjudicate.set_defaults(run=_adjudicate)
 
 
 def lead_link(folder: Path, url: str) -> str:
@@ -130,11 +129,11 @@ def _quality(arguments: argparse.Namespace) -> None:
     _print_frame(
         shown, "Raters", {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
     )
-    for row in table.itertuples():
-        if row.excluded:
-            console().print(f"{row.rater_id} is excluded: {row.excluded}")
-        elif row.reason:
-            console().print(f"{row.rater_id}: {row.reason}")
+    for row in table.to_dict("records"):
+        if row["excluded"]:
+            console().print(f"{row['rater_id']} is excluded: {row['excluded']}")
+        elif row["reason"]:
+            console().print(f"{row['rater_id']}: {row['reason']}")
     for rater in stopped:
         console().print(f"{rater} gets no further unit and is excluded.")
     if arguments.out is not None:
@@ -161,17 +160,19 @@ def _exclude(arguments: argparse.Namespace) -> None:
 def _adjudicate(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
     from evenhand.study import open_study
-    from evenhand.study.lead.adjudication import disagreements, import_decisions, queue_table
+    from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
     from evenhand.study.tables.ratings import read_table, write_table
 
     if arguments.decisions and not arguments.by:
         raise InputError("say whose decisions these are: --by NAME")
+    if not arguments.decisions:
+        refuse(arguments, ["--by"], "says whose decisions are taken in; add --decisions FILE")
     with open_study(arguments.dir) as study:
         if arguments.decisions:
             table = read_table(arguments.decisions)
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
             console().print(f"{taken} decisions by {arguments.by}; {left} rows had no label.")
-        queue = queue_table(disagreements(study, arguments.rule))
+        queue = queue_table(adjudication_queue(study, arguments.rule))
     if arguments.out is not None:
         write_table(queue, arguments.out)
         console().print(f"{len(queue)} units to adjudicate -> {arguments.out}")
@@ -195,3 +196,18 @@ def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> No
         ],
         title=title,
     )
+
+
+VERBS = (
+    Verb("lead", "print a link to the lead's pages; it works once", _lead_options, _lead),
+    Verb("progress", "how far the labelling is, and what is left", _progress_options, _progress),
+    Verb("pause", "hand out no further units for now, or --resume", _pause_options, _pause),
+    Verb("quality", "whose labels deserve a second look, and why", _quality_options, _quality),
+    Verb("exclude", "leave a rater's labels out, with a reason", _exclude_options, _exclude),
+    Verb(
+        "adjudicate",
+        "list units that people disagree on; take in decisions",
+        _adjudicate_options,
+        _adjudicate,
+    ),
+)

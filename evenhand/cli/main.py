@@ -1,104 +1,106 @@
-"""`evenhand VERB ...`: finds the verb, runs it, and turns bad input into one sentence."""
+"""`evenhand VERB ...`: all verbs by group, and how one of them is run."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from evenhand import __version__
-from evenhand.cli import calibration as calibration_verb
-from evenhand.cli import decisions as decision_verbs
-from evenhand.cli import demo as demo_verb
-from evenhand.cli import lead as lead_verbs
-from evenhand.cli import planning as planning_verb
-from evenhand.cli import ratings as rating_verbs
-from evenhand.cli import reports as report_verbs
-from evenhand.cli import rubrics as rubric_verbs
-from evenhand.cli import sessions as session_verbs
-from evenhand.cli import studies as study_verbs
-
-__all__ = ["main"]
-
-EXIT_OK, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 2, 130
-
-FAMILIES = (
-    demo_verb,
-    study_verbs,
-    rating_verbs,
-    session_verbs,
-    lead_verbs,
-    report_verbs,
-    decision_verbs,
-    planning_verb,
-    calibration_verb,
-    rubric_verbs,
+from evenhand.cli import (
+    calibration,
+    decisions,
+    demo,
+    lead,
+    planning,
+    ratings,
+    reports,
+    rubrics,
+    sessions,
+    studies,
+    tables,
 )
+from evenhand.cli.completion import SHELLS, complete, shell_code
+from evenhand.cli.exits import BAD_INPUT, DONE, exit_code
+from evenhand.cli.terminal import print_line
+from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.errors import InputError
+
+__all__ = ["GROUPS", "build_parser", "main"]
+
+GROUPS: dict[str, tuple[Verb, ...]] = {
+    "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
+    "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
+    "Lead the people who label": (*sessions.VERBS, *lead.VERBS),
+    "Analyse": reports.VERBS,
+    "Decide": (*decisions.VERBS, *calibration.VERBS),
+}
+"""The verbs as `evenhand --help` shows them."""
+
+ABOUT = (
+    "May an LLM grader stand in for people? Collect human labels and model grades on the same "
+    "rubrics, and see how far they agree."
+)
+WIDTH = 80
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence; argparse would print the whole usage first."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
-
-
-class _Verbs(argparse._SubParsersAction):
-    """`evenhand VERB --help` begins with what `evenhand --help` says of the verb."""
-
-    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
-        said = options["help"]
-        return super().add_parser(name, description=f"{said[0].upper()}{said[1:]}.", **options)
-
-
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The whole command line. Verbs import what they need only once they run."""
-    parser = _Parser(
+    parser = Parser(
         prog="evenhand",
-        description="May an LLM grader stand in for people? Collect human labels and model "
-        "grades on the same rubrics, and see how far they agree.",
+        usage="evenhand [-h] [--version] [--completion SHELL] VERB ...",
+        description=_overview(),
+        epilog="`evenhand VERB --help` says what a verb takes.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"evenhand {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser, action=_Verbs)
-    for family in FAMILIES:
-        family.add_verbs(verbs)
+    parser.add_argument(
+        "--completion",
+        choices=SHELLS,
+        metavar="SHELL",
+        help=f"print the code by which {', '.join(SHELLS)} complete verbs and options",
+    )
+    verbs = [verb for group in GROUPS.values() for verb in group]
+    add_verbs(parser, verbs, dest="verb", help=argparse.SUPPRESS)
     return parser
+
+
+def _overview() -> str:
+    """What evenhand is for, and every verb under its group."""
+    parts = [textwrap.fill(ABOUT, WIDTH)]
+    for group, verbs in GROUPS.items():
+        parts.append("\n".join([group, *(f"  {verb.name:<12}{verb.summary}" for verb in verbs)]))
+    return "\n\n".join(parts)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
+    words = sys.argv[1:] if argv is None else argv
     parser = build_parser()
+    complete(parser)
+    verb = next((word for word in words if word in parser.verbs), "")
+    return exit_code(f"evenhand {verb}".strip(), lambda: _run(parser, words))
+
+
+def _run(parser: Parser, words: Sequence[str]) -> int | None:
+    if sys.platform == "win32":
+        raise InputError(
+            "evenhand runs on Linux and macOS; on Windows, install it in the Windows Subsystem for "
+            "Linux (WSL)"
+        )
     try:
-        arguments = parser.parse_args(argv)
-    except SystemExit as stop:
-        return int(stop.code or 0)
+        arguments = parser.parse_args(words)
+    except SystemExit as stop:  # --help, --version, or a sentence on what is wrong
+        return int(stop.code or DONE)
+    if arguments.completion:
+        print_line(shell_code(arguments.completion))
+        return DONE
     if arguments.verb is None:
         parser.print_help()
-        return EXIT_BAD_INPUT
-    return _run(arguments)
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from evenhand.errors import InputError
-
-    try:
-        return int(arguments.run(arguments) or EXIT_OK)
-    except InputError as error:
-        print(f"evenhand {arguments.verb}: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_BAD_INPUT
-    except BrokenPipeError:
-        # Whoever read our output has closed it (`evenhand check ... | head`).
-        sys.stderr.close()
-        return EXIT_OK
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        reason = (error.strerror or str(error)).lower()
-        print(f"evenhand {arguments.verb}: {place}{reason}", file=sys.stderr)  # noqa: T201
-        return EXIT_BAD_INPUT
-    except KeyboardInterrupt:
-        print("stopped; what was collected is kept", file=sys.stderr)  # noqa: T201
-        return EXIT_INTERRUPTED
+        return BAD_INPUT
+    code: int | None = arguments.run(arguments)
+    return code
 
 
 if __name__ == "__main__":

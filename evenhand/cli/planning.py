@@ -1,62 +1,105 @@
-"""`plan`: how many pairs, raters and overlaps a wanted precision takes, with or without a pilot."""
+"""`plan`: how many pairs, raters and overlaps a wanted precision takes.
+
+Without a pilot it goes by what is assumed of the raters. With one - a study that has begun, or a
+file - it says why people disagree there, and what more people or more pairs would bring.
+"""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.setting_options import given_settings
+from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_source
+from evenhand.cli.verbs import Parser, Verb, refuse
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Scenario
+    from evenhand.analysis import Analysis, Scenario
+    from evenhand.analysis.planning.g_study import VarianceComponents
+    from evenhand.analysis.results import ResultRow
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 SIZES = (50, 100, 250, 500, 1000)
-STATISTICS = ("kappa", "alpha", "ac1", "rate", "threshold")
+"""Pairs, where there is no pilot."""
+GROWTH = (1.0, 2.0, 4.0)
+"""Samples so many times the pilot."""
 MOST_RATERS = 6
+STATISTICS = {
+    "kappa": ("weighted_kappa_quadratic", "cohen_kappa"),
+    "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
+    "ac1": ("gwet_ac1",),
+    "rate": ("prevalence",),
+    "threshold": ("threshold",),
+}
+"""What may be wanted, and the rows in which a pilot has it, the first that is there."""
+ASSUMED = (
+    "--agreement",
+    "--prevalence",
+    "--raters",
+    "--overlap",
+    "--subjects",
+    "--likeness",
+    "--power",
+)
+_UNUSED = (
+    "--sides",
+    "--slice",
+    "--group",
+    "--variant",
+    "--rater-slice",
+    "--sensitivity-cluster",
+    "--epsilon",
+    "--ensemble",
+    "--leaning",
+    "--family",
+    "--confidence-cut",
+    "--confidence-target",
+    "--min-coverage",
+    "--min-stability",
+    "--min-information",
+    "--bias-bound",
+)
+"""Options of files that say nothing of people's agreement, nor of how many pairs decide."""
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    plan = verbs.add_parser("plan", help="how many pairs and raters a wanted precision takes")
-    plan.add_argument(
-        "source", type=Path, nargs="?", metavar="DIR|RATINGS", help="a pilot, if there is one"
-    )
+def _options(plan: Parser) -> None:
     plan.add_argument("--statistic", choices=STATISTICS, default="kappa", help="(kappa)")
     plan.add_argument(
         "--half-width", type=float, default=0.1, metavar="W", help="half a 95%% interval (0.1)"
     )
-    plan.add_argument(
+    assumed = plan.add_argument_group("without a pilot")
+    assumed.add_argument(
         "--agreement", type=float, default=0.85, metavar="P", help="of two people (0.85)"
     )
-    plan.add_argument(
+    assumed.add_argument(
         "--prevalence", type=float, default=0.5, metavar="P", help="share of affirmatives (0.5)"
     )
-    plan.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
-    plan.add_argument(
+    assumed.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
+    assumed.add_argument(
         "--overlap", type=float, default=1.0, metavar="P", help="units that all label (1.0)"
     )
-    plan.add_argument("--subjects", type=int, default=1, metavar="N", help="answers per pair (1)")
-    plan.add_argument(
+    assumed.add_argument(
+        "--subjects", type=int, default=1, metavar="N", help="answers per pair (1)"
+    )
+    assumed.add_argument(
         "--likeness", type=float, default=1.0, metavar="R", help="of a pair's answers, 0 to 1 (1)"
     )
-    plan.add_argument(
+    assumed.add_argument(
         "--power", type=float, default=0.8, metavar="P", help="wanted chance to pass (0.8)"
     )
-    add_analysis_options(plan)
-    plan.set_defaults(run=_plan)
+    add_source(plan, "a pilot, if there is one", without=_UNUSED, nargs="?")
 
 
 def _plan(arguments: argparse.Namespace) -> None:
     scenario = _scenario(arguments)
     if arguments.source is not None:
-        from evenhand.cli.pilot import describe_pilot
-
-        analysis, _ = analyse_source(arguments.source, arguments, why=True)
-        describe_pilot(analysis, arguments)
+        refuse(arguments, ASSUMED, "is assumed where there is no pilot; leave it out")
+        _describe_pilot(analysis_of(arguments, why=True), arguments)
         return
+    elsewhere = set(arguments.given) - {*ASSUMED, "--statistic", "--half-width", "--margin"}
+    refuse(arguments, elsewhere, "is about a pilot's labels; name the pilot")
     _print_widths(scenario, arguments)
     _print_needed(scenario, arguments)
     _print_chance(scenario, arguments)
@@ -91,6 +134,12 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     return scenario
 
 
+def _margin(arguments: argparse.Namespace) -> float:
+    from evenhand.study.settings.analysis import AnalysisSettings
+
+    return AnalysisSettings(**given_settings(arguments)).margin
+
+
 def _units_per_pair(arguments: argparse.Namespace) -> float:
     """How many independent units a pair with its subjects' answers is worth."""
     from evenhand.analysis.planning.scenarios import design_effect
@@ -108,7 +157,7 @@ def _print_widths(scenario: Scenario, arguments: argparse.Namespace) -> None:
         units = max(round(pairs * worth), 2)
         widths = [half_width(name, units, scenario) for name in STATISTICS]
         shared = max(round(units * scenario.overlap), 2)
-        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=arguments.margin)
+        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=_margin(arguments))
         rows.append((str(pairs), *(f"±{width:.2f}" for width in widths), f"{chance:.0%}"))
     print_table(["pairs", *STATISTICS, "chance to pass"], rows, title="Half a 95% interval")
     console().print(
@@ -143,9 +192,9 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
 def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
     from evenhand.analysis.planning.scenarios import units_to_pass
 
-    found = units_to_pass(scenario, margin=arguments.margin, power=arguments.power)
+    found = units_to_pass(scenario, margin=_margin(arguments), power=arguments.power)
     what = (
-        f"A grader exactly as good as a person is shown to be at most {arguments.margin:g} kappa "
+        f"A grader exactly as good as a person is shown to be at most {_margin(arguments):g} kappa "
         f"worse, with a chance of {arguments.power:.0%},"
     )
     if found is None:
@@ -153,3 +202,84 @@ def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
         return
     pairs = -(-found // max(_units_per_pair(arguments) * scenario.overlap, 1e-9))
     console().print(f"{what} from about {pairs:.0f} pairs.")
+
+
+def _describe_pilot(analysis: Analysis, arguments: argparse.Namespace) -> None:
+    """For every rubric: variance components, what more raters bring, and what more pairs bring."""
+    for rubric, found in analysis.components.items():
+        _print_components(rubric or "labels", found)
+        _print_raters(found)
+    _print_intervals(analysis, arguments)
+    for verdict in analysis.verdicts:
+        if verdict["more_clusters"]:
+            console().print(
+                f"To decide on {verdict['grader']}"
+                f"{' on ' + verdict['rubric'] if verdict['rubric'] else ''}: label about "
+                f"{verdict['more_clusters']} more clusters, if the estimate stays."
+            )
+
+
+def _print_components(rubric: str, found: VarianceComponents) -> None:
+    names = ("units differ", "raters are lenient or strict", "everything else")
+    values = (found.unit, found.rater, found.residual)
+    print_table(
+        ["source", "variance", "share"],
+        [
+            (name, f"{value:.3f}", f"{share:.0%}" if share == share else "-")
+            for name, value, share in zip(names, values, found.shares, strict=True)
+        ],
+        title=f"{rubric}: where labels differ ({found.n_units} units x {found.n_raters} people)",
+    )
+
+
+def _print_raters(found: VarianceComponents) -> None:
+    from evenhand.analysis import d_study
+
+    rows = [
+        (str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}")
+        for one in (d_study(found, raters) for raters in range(1, MOST_RATERS + 1))
+    ]
+    print_table(["people per unit", "ranking units", "placing units"], rows, title="Dependability")
+
+
+def _print_intervals(analysis: Analysis, arguments: argparse.Namespace) -> None:
+    """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
+    from evenhand.analysis.planning.more_clusters import clusters_for_width
+
+    rows = []
+    for row in _wanted(analysis, arguments.statistic):
+        half = (row["high"] - row["low"]) / 2
+        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], arguments.half_width)
+        who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
+        rows.append(
+            (
+                f"{row['rubric']} {who} {row['at']}".strip(),
+                f"{row['estimate']:.2f}",
+                *(f"±{half / size**0.5:.2f}" for size in GROWTH),
+                "-" if more is None else str(more),
+            )
+        )
+    if not rows:
+        console().print(f"The pilot has no interval of {arguments.statistic} to plan from.")
+        return
+    columns = ["", "estimate", "pilot's size", "twice", "four times"]
+    wanted = f"more for ±{arguments.half_width:g}"
+    print_table([*columns, wanted], rows, title=f"Half the 95% interval of {arguments.statistic}")
+    console().print("Intervals narrow with the root of the number of pairs, if the estimate stays.")
+
+
+def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:
+    results = analysis.results
+    found: list[ResultRow] = []
+    for rubric in dict.fromkeys(results["rubric"]):
+        own = results[(results["rubric"] == rubric) & (results["rater_a"] == "humans")]
+        for name in STATISTICS[statistic]:
+            rows = own[(own["statistic"] == name) & own["subset"].isin(["all", "all|binary"])]
+            rows = rows[rows["low"].notna()]
+            if not rows.empty:
+                found += rows.to_dict("records")
+                break
+    return found
+
+
+VERBS = (Verb("plan", "how many pairs and raters a wanted precision takes", _options, _plan),)

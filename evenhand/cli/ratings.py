@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from evenhand.cli.app_address import app_address
+from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import print_coverage, print_forecast, print_run, print_stop
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.terminal import console, progress_bar
+from evenhand.cli.verbs import Parser, Verb, refuse
 
-__all__ = ["add_verbs"]
-
-EXIT_OVER_BUDGET = 3
+__all__ = ["VERBS"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    annotate = verbs.add_parser("annotate", help="serve the annotation page")
-    annotate.add_argument("dir", type=Path, metavar="DIR")
+def _annotate_options(annotate: Parser) -> None:
+    annotate.add_study()
     annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
     annotate.add_argument(
         "--url", metavar="URL", help="where people reach the app behind a proxy: https://NAME"
     )
-    annotate.set_defaults(run=_annotate)
 
-    grade = verbs.add_parser("grade", help="collect grades from model graders; resumable")
-    grade.add_argument("dir", type=Path, metavar="DIR")
+
+def _grade_options(grade: Parser) -> None:
+    grade.add_study()
     grade.add_argument(
         "--grader",
         action="append",
@@ -63,10 +61,10 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
     _add_pace(grade)
-    grade.set_defaults(run=_grade)
 
-    respond = verbs.add_parser("respond", help="collect a model's responses to the prompts")
-    respond.add_argument("dir", type=Path, metavar="DIR")
+
+def _respond_options(respond: Parser) -> None:
+    respond.add_study()
     respond.add_argument(
         "--subject",
         required=True,
@@ -77,10 +75,9 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
     )
     _add_pace(respond)
-    respond.set_defaults(run=_respond)
 
 
-def _add_pace(verb: argparse.ArgumentParser) -> None:
+def _add_pace(verb: Parser) -> None:
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
@@ -128,6 +125,8 @@ def _grade(arguments: argparse.Namespace) -> int:
 
     if arguments.cancel and not arguments.batch:
         raise InputError("--cancel ends batches; add --batch")
+    if arguments.cancel:
+        refuse(arguments, ["--dry-run"], "asks nothing, so it cannot end batches; leave out one")
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     with open_study(arguments.dir) as study:
         for sentence in study.edited_rubrics():
@@ -142,7 +141,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 retry_unscored=arguments.retry_unscored,
             )
             print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
-            return 0
+            return DONE
         with progress_bar("grading") as progress:
             summary = grade(
                 study,
@@ -163,9 +162,7 @@ def _grade(arguments: argparse.Namespace) -> int:
         print_coverage(study, [part.rater_id for part in summary.graders])
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     console().print(f"Next: evenhand report {arguments.dir}")
-    if summary.over_budget:
-        return EXIT_OVER_BUDGET
-    return 2 if summary.stopped else 0
+    return _code(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
 def _respond(arguments: argparse.Namespace) -> int:
@@ -187,6 +184,17 @@ def _respond(arguments: argparse.Namespace) -> int:
         f"{run.planned - run.scored} left; {summary.added} added to the study, in whole pairs"
     )
     print_stop("respond", [f"stopped: {run.stopped}"] if run.stopped else [], run.warnings)
-    if summary.over_budget:
-        return EXIT_OVER_BUDGET
-    return 2 if run.stopped else 0
+    return _code(over_budget=summary.over_budget, stopped=bool(run.stopped))
+
+
+def _code(*, over_budget: bool, stopped: bool) -> int:
+    if over_budget:
+        return OVER_BUDGET
+    return STOPPED if stopped else DONE
+
+
+VERBS = (
+    Verb("annotate", "open the app in which people label", _annotate_options, _annotate),
+    Verb("grade", "collect grades from models; stop and rerun as you like", _grade_options, _grade),
+    Verb("respond", "collect a model's responses to the prompts", _respond_options, _respond),
+)

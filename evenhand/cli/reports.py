@@ -6,54 +6,54 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_file, analyse_study
+from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.terminal import console, print_table, working
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.study import Study
 
-__all__ = ["add_verbs", "report_study"]
+__all__ = ["VERBS", "print_report"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = verbs.add_parser("report", help="write report.html, .md, .json and results.csv")
-    report.add_argument("dir", type=Path, metavar="DIR")
+def _report_options(report: Parser) -> None:
+    report.add_study()
     report.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/report)")
-    report.set_defaults(run=_report)
 
-    check = verbs.add_parser("check", help="the same analysis on a ratings file, no study needed")
+
+def _check_options(check: Parser) -> None:
     check.add_argument("file", type=Path, metavar="RATINGS")
     add_analysis_options(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
-    check.set_defaults(run=_check)
 
 
 def _report(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
 
+    out: Path = arguments.out or arguments.dir / "report"
     with open_study(arguments.dir) as study:
-        out = report_study(study, arguments.out or arguments.dir / "report")
+        print_report(study, out)
     console().print(f"Report: {out / 'report.html'}")
 
 
-def report_study(study: Study, out: Path) -> Path:
-    """Analyse a study, print the verdicts and write the report files."""
-    from evenhand.analysis.report import prepare_drawing, write_report
-    from evenhand.reporting.workers import workers
+def print_report(study: Study, out: Path) -> None:
+    """Write the report of a study, with a sign of life meanwhile, and print the verdicts."""
+    from evenhand.reporting.report import report_study
 
-    with workers(meanwhile=prepare_drawing) as pool:
-        analysis, context = analyse_study(study, pool=pool)
-    write_report(analysis, context, out)
+    with working("reporting") as tell:
+        analysis = report_study(study, out, on_stage=tell)
     _print_verdicts(analysis)
-    return out
 
 
 def _check(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.report import render_table_text, write_report
+    from evenhand.reporting.analysing import analyse_file
 
     out = arguments.out
-    analysis, context = analyse_file(arguments.file, arguments, verify=out is not None)
+    analysis, context = analyse_asked(
+        arguments.file, arguments, by=analyse_file, verify=out is not None
+    )
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
@@ -70,3 +70,14 @@ def _print_verdicts(analysis: Analysis) -> None:
         say(verdict["sentence"])
     if not analysis.verdicts:
         say("No verdict: there are no model graders here to judge.")
+
+
+VERBS = (
+    Verb(
+        "report",
+        "analyse a study and write report.html, .md, .json and results.csv",
+        _report_options,
+        _report,
+    ),
+    Verb("check", "analyse a ratings file; no study needed", _check_options, _check),
+)

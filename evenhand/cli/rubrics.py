@@ -6,27 +6,25 @@ import argparse
 from pathlib import Path
 
 from evenhand.cli.terminal import console, print_table
+from evenhand.cli.verbs import Parser, Verb, add_verbs
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    rubric = verbs.add_parser("rubric", help="list, show, check or import rubrics")
-    actions = rubric.add_subparsers(dest="action", metavar="ACTION", required=True)
+def _options(rubric: Parser) -> None:
+    add_verbs(rubric, ACTIONS, dest="action", required=True)
 
-    listing = actions.add_parser("list", help="the rubrics that come with evenhand")
-    listing.set_defaults(run=_list)
 
-    show = actions.add_parser("show", help="print a rubric as the prompt that graders read")
-    show.add_argument("rubric", metavar="NAME|FILE")
-    show.set_defaults(run=_show)
+def _no_options(_listing: Parser) -> None:
+    """`rubric list` takes nothing."""
 
-    imports = actions.add_parser(
-        "import",
-        help="make rubric files from a Python file of prompts with `Options:` lists; it is "
-        "read, never run",
-    )
-    imports.add_argument("file", type=Path, metavar="FILE.py")
+
+def _show_options(show: Parser) -> None:
+    show.add_argument("rubric", metavar="NAME|FILE", help="one of `rubric list`, or a .toml file")
+
+
+def _import_options(imports: Parser) -> None:
+    imports.add_argument("file", type=Path, metavar="FILE.py", help="read, never run")
     imports.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where to (here)")
     imports.add_argument(
         "--affirmative",
@@ -35,7 +33,6 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="RUBRIC=KEY,...",
         help="which options count as affirmative; repeatable",
     )
-    imports.set_defaults(run=_import)
 
 
 def _list(_arguments: argparse.Namespace) -> None:
@@ -78,3 +75,16 @@ def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
     if not equals or not keys:
         raise InputError(f"--affirmative {text!r} must read RUBRIC=KEY,... for example refusal=4,5")
     return name.replace("_", "-"), tuple(key.strip() for key in keys.split(","))
+
+
+ACTIONS = (
+    Verb("list", "the rubrics that come with evenhand", _no_options, _list),
+    Verb("show", "print a rubric as the prompt that graders read", _show_options, _show),
+    Verb(
+        "import",
+        "make rubric files from a Python file of prompts with `Options:` lists",
+        _import_options,
+        _import,
+    ),
+)
+VERBS = (Verb("rubric", "list, show or import rubrics", _options),)

@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.app_address import USUAL_ADDRESS, app_address
-from evenhand.cli.terminal import console, print_table
+from evenhand.cli.terminal import console, print_line, print_table
+from evenhand.cli.verbs import Parser, Verb, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
-    from evenhand.study.session.steps import Sessions
+    from evenhand.study.session.sessions import Sessions
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
 _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    invite = verbs.add_parser("invite", help="make signed links by which raters come in")
-    invite.add_argument("dir", type=Path, metavar="DIR")
+def _invite_options(invite: Parser) -> None:
+    invite.add_study()
     whom = invite.add_mutually_exclusive_group(required=True)
     whom.add_argument(
         "--for", dest="raters", action="append", metavar="NAME", help="this rater; repeatable"
@@ -45,21 +45,19 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="URL",
         help=f"where people reach the app ({USUAL_ADDRESS})",
     )
-    invite.set_defaults(run=_invite)
 
-    account = verbs.add_parser("account", help="make or end a login with a password")
-    account.add_argument("dir", type=Path, metavar="DIR")
+
+def _account_options(account: Parser) -> None:
+    account.add_study()
     account.add_argument("action", choices=["add", "disable"])
     account.add_argument("name", metavar="NAME")
     account.add_argument(
         "--role", choices=["expert", "lead"], default="expert", help="what it is for (expert)"
     )
-    account.set_defaults(run=_account)
 
-    session = verbs.add_parser(
-        "session", help="who took part; give places back; pay-relevant times"
-    )
-    session.add_argument("dir", type=Path, metavar="DIR")
+
+def _session_options(session: Parser) -> None:
+    session.add_study()
     for reason, word in _REASONS.items():
         session.add_argument(
             f"--{word}",
@@ -85,10 +83,9 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "participants": "which rater is which participant; keep it apart from labels",
     }.items():
         session.add_argument(f"--{option}", type=Path, metavar="FILE", help=f"write {says}")
-    session.set_defaults(run=_session)
 
 
-def _invite(arguments: argparse.Namespace) -> int:
+def _invite(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites, new_code, revoke_invites
@@ -98,22 +95,23 @@ def _invite(arguments: argparse.Namespace) -> int:
         raise InputError("--count must be from 1 to 10,000")
     if arguments.revoke and arguments.count:
         raise InputError("--revoke says whose links: add --for NAME or --prolific")
+    if arguments.revoke:
+        refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")
     base = app_address(arguments.url)
     with open_study(arguments.dir) as study:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
                 revoked = revoke_invites(study, rater)
                 console().print(f"{rater or 'Prolific'}: links revoked: {revoked}")
-            return 0
+            return
         if arguments.prolific:
             _check_prolific(study)
             (link,) = make_invites(study, [""], arguments.hours)
-            print(study_url(base, link.token))  # noqa: T201 - for a pipe, as it stands
-            return 0
+            print_line(study_url(base, link.token))
+            return
         raters = arguments.raters or [new_code() for _ in range(arguments.count)]
         for link in make_invites(study, raters, arguments.hours):
-            print(f"{link.rater_id}\t{base}?invite={link.token}")  # noqa: T201
-    return 0
+            print_line(f"{link.rater_id}\t{base}?invite={link.token}")
 
 
 def _check_prolific(study: Study) -> None:
@@ -126,10 +124,12 @@ def _check_prolific(study: Study) -> None:
         )
 
 
-def _account(arguments: argparse.Namespace) -> int:
+def _account(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
     from evenhand.study.access.accounts import disable_account, set_account
 
+    if arguments.action == "disable":
+        refuse(arguments, ["--role"], "is for a login that is added; leave it out")
     with open_study(arguments.dir) as study:
         if arguments.action == "disable":
             disable_account(study.store, arguments.name)
@@ -137,7 +137,6 @@ def _account(arguments: argparse.Namespace) -> int:
         else:
             set_account(study.store, arguments.name, _password(), arguments.role)
             console().print(f"{arguments.name} can log in as {arguments.role}")
-    return 0
 
 
 def _password() -> str:
@@ -156,10 +155,10 @@ def _password() -> str:
     return entered
 
 
-def _session(arguments: argparse.Namespace) -> int:
+def _session(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
     from evenhand.study.session.prolific import rater_of, released_submissions
-    from evenhand.study.session.steps import Sessions
+    from evenhand.study.session.sessions import Sessions
 
     with open_study(arguments.dir) as study:
         sessions = Sessions(study)
@@ -178,7 +177,6 @@ def _session(arguments: argparse.Namespace) -> int:
             sessions.readmit(rater)
             console().print(f"{rater}: may go on")
         _write_tables(study, sessions, arguments)
-    return 0
 
 
 def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespace) -> None:
@@ -207,7 +205,20 @@ def _print_times(times: pd.DataFrame) -> None:
         console().print("nobody has taken part yet")
         return
     rows = [
-        [row.rater_id, row.state, str(row.units), f"{row.active_seconds / 60:.1f}", row.end]
-        for row in times.itertuples()
+        [
+            row["rater_id"],
+            row["state"],
+            str(row["units"]),
+            f"{row['active_seconds'] / 60:.1f}",
+            row["end"],
+        ]
+        for row in times.to_dict("records")
     ]
     print_table(["rater", "state", "units", "active minutes", "last seen"], rows)
+
+
+VERBS = (
+    Verb("invite", "make the links by which raters come in", _invite_options, _invite),
+    Verb("account", "add or disable a login with a password", _account_options, _account),
+    Verb("session", "who took part and for how long; give places back", _session_options, _session),
+)

@@ -1,4 +1,4 @@
-"""`new`, `extend`, `import`, `export`: a study and the tables that go in and out of it."""
+"""`new`, `extend`: making a study and enlarging it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table
+from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
 
-__all__ = ["add_verbs"]
+__all__ = ["VERBS"]
 
 
-def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    new = verbs.add_parser("new", help="make a study from paired prompts, or from propositions")
+def _new_options(new: Parser) -> None:
     new.add_argument("dir", type=Path, metavar="DIR", help="the study's folder; must not exist yet")
     new.add_argument("--pairs", type=Path, metavar="FILE", help="the paired prompts")
     new.add_argument(
@@ -42,30 +42,17 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="a rubric of the study, repeatable (all that come with evenhand and fit)",
     )
     new.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
-    new.add_argument("--store", default="study.db", metavar="URL", help=argparse.SUPPRESS)
-    new.set_defaults(run=_new)
+    new.add_argument(
+        "--store",
+        default="study.db",
+        metavar="URL",
+        help="a file beside study.toml, or a database's URL (study.db)",
+    )
 
-    extend = verbs.add_parser("extend", help="enlarge the sample, keeping the first")
-    extend.add_argument("dir", type=Path, metavar="DIR")
+
+def _extend_options(extend: Parser) -> None:
+    extend.add_study()
     extend.add_argument("--pairs", type=int, required=True, metavar="K", help="how many pairs more")
-    extend.set_defaults(run=_extend)
-
-    imports = verbs.add_parser("import", help="add ratings or responses from a file")
-    imports.add_argument("dir", type=Path, metavar="DIR")
-    imports.add_argument("file", type=Path, metavar="FILE", help=".csv, .jsonl or .parquet")
-    imports.add_argument(
-        "--kind", choices=["ratings", "responses"], help="what it holds (told by its columns)"
-    )
-    imports.set_defaults(run=_import)
-
-    export = verbs.add_parser("export", help="write the ratings, and the units")
-    export.add_argument("dir", type=Path, metavar="DIR")
-    export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
-    export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
-    export.add_argument(
-        "--remarks", type=Path, metavar="FILE", help="where confidence, reasons and flags go"
-    )
-    export.set_defaults(run=_export)
 
 
 def _new(arguments: argparse.Namespace) -> None:
@@ -122,79 +109,6 @@ def _extend(arguments: argparse.Namespace) -> None:
         noun = prompts_noun(study.store.pairs())
         console().print(f"The sample grew from {before} to {size} {noun}; the first {before} stay.")
         describe_study(study)
-
-
-def _import(arguments: argparse.Namespace) -> None:
-    from evenhand.study import open_study
-    from evenhand.study.tables.ratings import read_table
-
-    with open_study(arguments.dir) as study:
-        kind = arguments.kind
-        if kind is None:
-            has_responses = "response" in read_table(arguments.file)
-            kind = "responses" if has_responses else "ratings"
-        if kind == "responses":
-            _import_responses(study, arguments.file)
-        else:
-            _import_ratings(study, arguments.file)
-
-
-def _import_responses(study: Study, file: Path) -> None:
-    from evenhand.study.prompts.pairs import read_responses
-
-    frame = read_responses(file, study.store.pairs())
-    new = study.store.add_responses(frame)
-    empty = int((frame["response"].str.strip() == "").sum())
-    console().print(
-        f"{new} new responses of {frame['subject'].nunique()} subjects; "
-        f"{len(frame) - new} were there already; {empty} are empty."
-    )
-
-
-def _import_ratings(study: Study, file: Path) -> None:
-    from evenhand.study.lead.imports import import_ratings
-    from evenhand.study.tables.ratings import read_ratings
-
-    ratings, _ = read_ratings(file)
-    new, known = import_ratings(study, ratings, file.name)
-    console().print(
-        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were there already."
-    )
-
-
-def _export(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
-    from evenhand.study import open_study
-    from evenhand.study.store.remarks import remarks_table
-    from evenhand.study.tables.ratings import write_table
-
-    if not (arguments.out or arguments.units or arguments.remarks):
-        raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
-    named = [path for path in (arguments.out, arguments.units, arguments.remarks) if path]
-    if len(set(named)) < len(named):
-        raise InputError("two tables would go to the same file; give each its own")
-    with open_study(arguments.dir) as study:
-        if arguments.out is not None:
-            ratings = study.ratings()
-            write_table(ratings, arguments.out)
-            console().print(f"{len(ratings)} ratings -> {arguments.out}")
-        if arguments.units is not None:
-            units = _exported_units(study)
-            write_table(units, arguments.units)
-            console().print(f"{len(units)} units, sampled or rated -> {arguments.units}")
-        if arguments.remarks is not None:
-            remarks = remarks_table(study.store)
-            write_table(remarks, arguments.remarks)
-            console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
-
-
-def _exported_units(study: Study) -> pd.DataFrame:
-    """The sample, then what else was rated: every rating that is exported finds its unit here."""
-    import pandas as pd
-
-    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
-    others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
-    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
 
 
 def describe_study(study: Study) -> None:
@@ -269,3 +183,14 @@ def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
         noun=cluster if clustered else "pair",
     ):
         console().print(sentence)
+
+
+VERBS = (
+    Verb("new", "make a study from paired prompts, or from propositions", _new_options, _new),
+    Verb(
+        "extend",
+        "enlarge the sample; the first pairs and their labels stay",
+        _extend_options,
+        _extend,
+    ),
+)

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Report", "console", "print_table", "progress_bar", "working"]
+    from evenhand.graders.run import Progress
 
-
-class Report(Protocol):
-    """How long work tells where it stands."""
-
-    def __call__(self, done: int, total: int, label: str) -> None: ...
+__all__ = ["console", "print_line", "print_table", "progress_bar", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
     """A console that wraps for people and leaves lines whole for programs."""
     from rich.console import Console
 
-    found = Console(stderr=stderr, highlight=False, emoji=False, markup=False, soft_wrap=True)
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            _unheard(self.file)
+
+    found = Terminal(stderr=stderr, highlight=False, emoji=False, markup=False, soft_wrap=True)
     if not found.is_terminal:
         found.width = 200
     return found
+
+
+def _unheard(file: IO[str]) -> None:
+    """Whoever read our output has closed it (`evenhand check ... | head`): the verb goes on
+    unheard and ends as it would have. Rich would exit with 1, which is the "not met" of `gate`.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
+
+
+def print_line(text: str) -> None:
+    """A line as it stands, tabs and all: for a pipe."""
+    try:
+        print(text, flush=True)  # noqa: T201
+    except BrokenPipeError:
+        _unheard(sys.stdout)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
@@ -44,14 +62,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
 
 
 @contextmanager
-def working(title: str) -> Iterator[None]:
-    """A sign of life on stderr during work that cannot say how far it is."""
-    with console(stderr=True).status(title):
-        yield
+def working(title: str) -> Iterator[Callable[[str], None]]:
+    """A sign of life on stderr during work that cannot say how far it is.
+
+    What it yields puts another title there.
+    """
+    with console(stderr=True).status(title) as status:
+        yield status.update
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Report]:
+def progress_bar(title: str) -> Iterator[Progress]:
     """A progress bar on stderr; silent where nobody watches."""
     from rich.progress import (
         BarColumn,
@@ -73,7 +94,7 @@ def progress_bar(title: str) -> Iterator[Report]:
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(title, total=None)
 
-        def report(done: int, total: int, label: str) -> None:
+        def advance(done: int, total: int, label: str) -> None:
             progress.update(task, completed=done, total=total, description=label or title)
 
-        yield report
+        yield advance

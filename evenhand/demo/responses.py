@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
 from evenhand.demo.pairs import Task, demo_tasks
+from evenhand.demo.response_text import write_response
 from evenhand.demo.seeds import generator
-from evenhand.demo.writing import write_response
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.ratings import FIRST_ROW

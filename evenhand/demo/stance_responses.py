@@ -8,7 +8,7 @@ the subject wavers, another one drawn anew.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -73,7 +73,9 @@ def demo_answers(prompts: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.Dat
     )
 
 
-def _level(rng: np.random.Generator, leaning: Leaning, row: Mapping[str, str], seed: int) -> str:
+def _level(
+    rng: np.random.Generator, leaning: Leaning, row: Mapping[Hashable, str], seed: int
+) -> str:
     weights = leaning.own if row["leaning"] == leaning.side else leaning.other
     usual = pick(generator(seed, row["proposition"], leaning.subject), weights)
     return LEVELS[pick(rng, weights) if rng.random() < leaning.wavers else usual]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.cli.terminal import Report
+    from evenhand.graders.run import Progress
     from evenhand.study import Study
 
 __all__ = ["make_stance_demo"]
@@ -19,7 +19,7 @@ REPEATS = 2
 STEPS = 4
 
 
-def make_stance_demo(folder: Path, progress: Report) -> None:
+def make_stance_demo(folder: Path, progress: Progress) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
     from evenhand.graders import grade
     from evenhand.rubrics import load_rubric

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.cli.terminal import Report
+    from evenhand.graders.run import Progress
 
 __all__ = ["DEMOS", "default_folder", "is_demo", "maker_of"]
 
@@ -24,7 +24,7 @@ def default_folder(name: str) -> Path:
     return Path("demo-study" if name == DEMOS[0] else f"demo-study-{name}")
 
 
-def maker_of(name: str) -> Callable[[Path, Report], None]:
+def maker_of(name: str) -> Callable[[Path, Progress], None]:
     """The function that makes a demo in a folder."""
     if name == "stance":
         from evenhand.demo.stance_study import make_stance_demo

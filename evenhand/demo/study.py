@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.cli.terminal import Report
+    from evenhand.graders.run import Progress
     from evenhand.study import Study
 
 __all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
@@ -20,7 +20,7 @@ SAMPLE = 250
 STEPS = 4
 
 
-def make_demo(folder: Path, progress: Report) -> None:
+def make_demo(folder: Path, progress: Progress) -> None:
     """Make the demo study: whole, or not at all. Raises InputError where the folder is taken."""
     from evenhand.demo.bank import leanings
     from evenhand.graders import grade

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from evenhand.analysis import Scale
-from evenhand.analysis.raters.flags import QualityRules
-from evenhand.analysis.raters.quality import rater_quality
-from evenhand.study import Study
-from evenhand.study.desk.attention import attention_results
-from evenhand.study.desk.oversight import exclude, oversight
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["STOPPED_BY", "stop_flagged", "study_quality"]
+    from evenhand.study import Study
+
+__all__ = ["STOPPED_BY", "stop_flagged", "stop_flagged_in", "study_quality"]
 
 STOPPED_BY = "quality rule"
 """Who took a decision that no person took."""
@@ -22,12 +18,17 @@ STOPPED_BY = "quality rule"
 
 def study_quality(study: Study) -> pd.DataFrame:
     """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or ""."""
+    from evenhand.analysis import Scale
+    from evenhand.analysis.raters.quality import rater_quality
+    from evenhand.study.desk.attention import attention_results
+    from evenhand.study.desk.oversight import oversight
+
     config = study.config
     exclusions = oversight(study.store).exclusions
     table = rater_quality(
         study.ratings(),
         {name: Scale.from_rubric(rubric) for name, rubric in study.rubrics.items()},
-        rules=QualityRules(**config.quality.rules),
+        rules=config.quality,
         units=study.units("all"),
         cluster=config.analysis.cluster,
         rubric_hashes=study.accepted_hashes(),
@@ -47,12 +48,22 @@ def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
 
     Whom the lead has readmitted stays: a person's word stands above the rule's.
     """
+    from evenhand.study.desk.oversight import exclude, oversight
+
     stopping = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted
     stopped = []
-    for row in table.itertuples():
-        flags = set(row.flagged.split())
-        if flags & stopping and not row.excluded and row.rater_id not in readmitted:
-            exclude(study.store, row.rater_id, row.reason, STOPPED_BY)
-            stopped.append(row.rater_id)
+    for row in table.to_dict("records"):
+        flags = set(row["flagged"].split())
+        if flags & stopping and not row["excluded"] and row["rater_id"] not in readmitted:
+            exclude(study.store, row["rater_id"], row["reason"], STOPPED_BY)
+            stopped.append(row["rater_id"])
     return stopped
+
+
+def stop_flagged_in(folder: Path) -> list[str]:
+    """Judge the raters of the study in a folder as they are now, and stop those to be stopped."""
+    from evenhand.study import open_study
+
+    with open_study(folder) as study:
+        return stop_flagged(study, study_quality(study))

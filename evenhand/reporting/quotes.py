@@ -15,11 +15,13 @@ UnitTexts = dict[tuple[str, str], dict[str, str]]
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """What raters read, by (rubric, unit id), each text under its name."""
+    from evenhand.study.questions import Question
+
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
-    shown = study.values_of([(study.rubrics[rubric], unit, "ab") for rubric, unit in units])
+    asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in units]
     return {
         key: {name.replace("_", " ").capitalize(): text for name, text in values.items()}
-        for key, values in zip(units, shown, strict=True)
+        for key, values in zip(units, study.values_of(asked), strict=True)
     }
 
 

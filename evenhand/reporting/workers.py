@@ -1,4 +1,4 @@
-"""Other processes, for what a long analysis can do side by side."""
+"""Other processes: to share a long analysis, or to keep one away from those who wait for a page."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from evenhand.errors import InputError
 
-__all__ = ["workers"]
+__all__ = ["apart", "workers"]
+
+Result = TypeVar("Result")
 
 _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
-_MOST = 61  # processes that Windows can wait for
+_LOW_PRIORITY = 10
 _IMPORTED = [
     "evenhand.analysis.one_rubric",
     "krippendorff",
@@ -31,6 +35,14 @@ _IMPORTED = [
     "statsmodels.stats.inter_rater",
 ]
 """What each would import for itself; a fork server does it once, while the labels are read."""
+_ENDED_EARLY = (
+    "a process that had a part of the work ended early, as happens where memory is short; close "
+    "other programs and run this again"
+)
+_starting = threading.Lock()
+
+
+# ---- sharing ------------------------------------------------------------------------------------
 
 
 class _Workers(ProcessPoolExecutor):
@@ -39,14 +51,9 @@ class _Workers(ProcessPoolExecutor):
     meanwhile: Callable[[], None] | None = None
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
-        """Starts a process where all are at work. A process runs the program's main module again,
-        unless there is none: nothing of it is needed, and who knows what it does."""
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
+        """Starts a process where all are at work."""
+        with _detached():
             return super().submit(*arguments, **options)
-        finally:
-            sys.modules["__main__"] = main
 
     def map(self, *arguments: Any, **options: Any) -> Iterator[Any]:
         results = super().map(*arguments, **options)
@@ -67,15 +74,12 @@ def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | 
         yield None
         return
     others = multiprocessing.active_children()
-    with _Workers(min(_PER_CORE * cores, _MOST), _context(), _stay_with_parent) as pool:
+    with _Workers(_PER_CORE * cores, _context(), _stay_with_parent) as pool:
         pool.meanwhile = meanwhile
         try:
             yield pool
         except BrokenProcessPool:
-            raise InputError(
-                "a process that had a part of the work ended early, as happens where memory is "
-                "short; close other programs and run this again"
-            ) from None
+            raise InputError(_ENDED_EARLY) from None
         except BaseException:
             for process in multiprocessing.active_children():
                 if process not in others:
@@ -84,7 +88,7 @@ def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | 
 
 
 def _context() -> BaseContext:
-    """A server to fork from where that is safe: the libraries of other systems do not bear it."""
+    """A server to fork from where that is safe: the libraries of macOS do not bear it."""
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     from multiprocessing import forkserver
@@ -93,9 +97,77 @@ def _context() -> BaseContext:
     context.set_forkserver_preload(_IMPORTED)
     # The server would otherwise be interrupted with this process, while it still imports.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    forkserver.ensure_running()
+    with _detached():
+        forkserver.ensure_running()
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     return context
+
+
+# ---- apart --------------------------------------------------------------------------------------
+
+
+def apart(function: Callable[..., Result], *arguments: object) -> Result:
+    """What a function of a module gives back, run in a process of its own with low priority.
+
+    Nothing that it imports is loaded here, and it takes no time from those who wait for this
+    process. Raises the InputError that it raised, RuntimeError with the traceback of any other
+    error, and InputError where the process was ended from outside.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    # A daemon, so that this process need not wait for it when it wants to end.
+    process = context.Process(target=_answer, args=(sender, function, arguments), daemon=True)
+    with receiver:
+        with sender, _detached():
+            process.start()
+        try:
+            result, error = receiver.recv()
+        except EOFError:
+            raise InputError(_ENDED_EARLY) from None
+        finally:
+            process.join()
+    if error is not None:
+        raise error
+    return cast("Result", result)
+
+
+def _answer(
+    sender: Connection[Any, Any], function: Callable[..., object], arguments: tuple[object, ...]
+) -> None:
+    """What `apart` does over there: send a result, or an error."""
+    os.nice(_LOW_PRIORITY)
+    _stay_with_parent()
+    try:
+        sender.send((function(*arguments), None))
+    except InputError as error:
+        sender.send((None, error))
+    except Exception:
+        sender.send((None, RuntimeError(traceback.format_exc())))
+
+
+# ---- both ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _detached() -> Iterator[None]:
+    """Processes that start meanwhile share nothing with this one but the search path.
+
+    They would run the program's main module again, unless there is none: nothing of it is needed,
+    and who knows what it does. And Python would look for its own modules in the working folder
+    first, where somebody may keep a `statistics.py`.
+    """
+    with _starting:
+        main, safe = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
+        sys.modules["__main__"] = ModuleType("__main__")
+        os.environ["PYTHONSAFEPATH"] = "1"
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
+            if safe is None:
+                del os.environ["PYTHONSAFEPATH"]
+            else:
+                os.environ["PYTHONSAFEPATH"] = safe
 
 
 def _stay_with_parent() -> None:

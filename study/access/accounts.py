@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import account_events, login_attempts, meta
+from evenhand.study.store.schema import account_events, is_latest, login_attempts, meta
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 
@@ -147,7 +147,7 @@ def accounts(store: Store) -> dict[str, Account]:
     with store.read() as connection:
         return {
             row.name: Account(row.name, row.role, row.event_id)
-            for row in connection.execute(_latest().order_by(account_events.c.name))
+            for row in connection.execute(_present().order_by(account_events.c.name))
             if row.kind == "set"
         }
 
@@ -193,7 +193,7 @@ def _checked(store: Store, name: str, password: str) -> Account | None:
     with _one_at_a_time:
         _refuse_guessing(store, name_key)
         with store.read() as connection:
-            row = connection.execute(_latest().where(account_events.c.name == name)).first()
+            row = connection.execute(_present().where(account_events.c.name == name)).first()
         known = row is not None and row.kind == "set"
         try:
             _hasher().verify(
@@ -225,10 +225,9 @@ def _refuse_guessing(store: Store, name_key: str) -> None:
         raise InputError(f"too many wrong passwords; try again in {WAIT_MINUTES} minutes")
 
 
-def _latest() -> sa.Select[Any]:
-    """The last event of every account."""
-    last = sa.select(sa.func.max(account_events.c.event_id)).group_by(account_events.c.name)
-    return sa.select(account_events).where(account_events.c.event_id.in_(last))
+def _present() -> sa.Select[Any]:
+    """Every account as it is now."""
+    return sa.select(account_events).where(is_latest(account_events, "name"))
 
 
 def _add(store: Store, **event: str) -> None:

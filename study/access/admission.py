@@ -22,9 +22,9 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
-from evenhand.study.session.log import add_event, events_of
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import account_events, invite_events, participant_entries
+from evenhand.study.store.session_log import add_event, events_of, given_back
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
@@ -155,8 +155,7 @@ def _from_prolific(study: Study, address: Mapping[str, str]) -> Admission:
 
 def _take_up_again(connection: sa.Connection, rater_id: str) -> None:
     """A second submission of one participant: only where the first was given back."""
-    turns = [e for e in events_of(connection, rater_id) if e.kind in ("released", "readmitted")]
-    if not turns or turns[-1].kind != "released" or turns[-1].detail["reason"] == "rejected":
+    if given_back(events_of(connection, rater_id)) in ("", "rejected"):
         raise InputError("you have begun this study already; go on in the window where you began")
     add_event(connection, rater_id, "readmitted")
 

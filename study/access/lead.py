@@ -10,9 +10,12 @@ import contextlib
 import secrets
 from dataclasses import dataclass
 
+import sqlalchemy as sa
+
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import Role, make_token, read_login, read_token, sign_in
-from evenhand.study.desk.oversight import use_once
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
 
 __all__ = ["LINK_PARAMETER", "Visitor", "log_in", "new_link_token", "open_link", "visitor"]
@@ -24,6 +27,7 @@ LOGIN_MINUTES = 8 * 60.0
 
 _LINK = "lead-link"
 _BY_LINK = "lead-by-link"
+_USED = "used"
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def new_link_token(store: Store) -> str:
 def open_link(store: Store, token: str) -> str:
     """The login that a link gives. Raises InputError where it is none, is over, or was used."""
     claims = read_token(store, _LINK, token)
-    if not use_once(store, claims["nonce"]):
+    if not _use_once(store, claims["nonce"]):
         raise InputError("this link was used already; ask for a new one")
     return make_token(store, _BY_LINK, {}, LOGIN_MINUTES)
 
@@ -62,3 +66,16 @@ def visitor(store: Store, login: str) -> Visitor:
     except InputError:
         raise InputError("this login is not valid or is over; log in again") from None
     return Visitor(account.name, account.role)
+
+
+def _use_once(store: Store, nonce: str) -> bool:
+    """Whether this is the first use of a link; notes the use."""
+    used = sa.select(lead_events.c.event_id).where(
+        lead_events.c.kind == _USED, lead_events.c.reason == nonce
+    )
+    with store.write() as connection:
+        if connection.execute(used).first():
+            return False
+        event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
+        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
+    return True

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.study.desk.known_units import KnownUnits
-from evenhand.study.desk.places import Place, Screen
+from evenhand.study.desk.screens import Screen
+from evenhand.study.questions import Key, Question
 from evenhand.study.seeding import digest, drawn
-from evenhand.study.store.schema import attention_labels
+from evenhand.study.store.schema import attention_labels, is_latest
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study.workspace import Study
 
-__all__ = ["ATTENTION_COLUMNS", "Checks", "attention_results"]
+__all__ = ["ATTENTION_COLUMNS", "AttentionChecks", "attention_results"]
 
 ATTENTION_COLUMNS = (
     "rater_id",
@@ -34,7 +35,7 @@ ATTENTION_COLUMNS = (
 )
 
 
-class Checks(KnownUnits):
+class AttentionChecks(KnownUnits):
     """The study's checks, and where they come for whom: fixed by the study's seed."""
 
     def __init__(self, study: Study) -> None:
@@ -43,8 +44,8 @@ class Checks(KnownUnits):
         self._every = settings.every if settings else 1
         self._seed = study.config.seed
 
-    def left(self, rater_id: str, had: Container[tuple[str, str]]) -> list[Screen]:
-        """The checks of which this rater has not had the places `had`, in the rater's order."""
+    def left(self, rater_id: str, had: Container[Key]) -> list[Screen]:
+        """The checks that are not among those that this rater `had`, in the rater's order."""
         return sorted(
             (screen for screen in self.screens if screen[0].key not in had),
             key=lambda screen: digest(self._seed, "check", rater_id, *screen[0].key),
@@ -57,11 +58,11 @@ class Checks(KnownUnits):
         within = drawn(self._seed, self._every, "check", rater_id, str(number))
         return number * self._every + 1 + within
 
-    def order(self, rater_id: str, place: Place) -> str:
+    def order(self, rater_id: str, question: Question) -> str:
         """Which side comes first, where there are two."""
-        if place.rubric.unit == "response":
+        if question.rubric.unit == "response":
             return ""
-        return ("ab", "ba")[drawn(self._seed, 2, "order", rater_id, place.unit_id)]
+        return ("ab", "ba")[drawn(self._seed, 2, "order", rater_id, question.unit_id)]
 
 
 def attention_results(study: Study) -> pd.DataFrame:
@@ -73,22 +74,18 @@ def attention_results(study: Study) -> pd.DataFrame:
     """
     import pandas as pd
 
-    checks = Checks(study)
-    key = ("rater_id", "unit_id", "rubric")
-    last = sa.select(sa.func.max(attention_labels.c.event_id)).group_by(
-        *(attention_labels.c[name] for name in key)
-    )
+    checks = AttentionChecks(study)
     query = (
         sa.select(attention_labels)
-        .where(attention_labels.c.event_id.in_(last))
+        .where(is_latest(attention_labels, "rater_id", "unit_id", "rubric"))
         .order_by(attention_labels.c.event_id)
     )
     with study.store.read() as connection:
         answers = connection.execute(query).all()
     rows = []
     for answer in answers:
-        place = (answer.unit_id, answer.rubric)
-        accepted = checks.accepted(place) if place in checks else ()
+        key = (answer.unit_id, answer.rubric)
+        accepted = checks.accepted(key) if key in checks else ()
         if accepted:
             rows.append(
                 {

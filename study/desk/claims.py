@@ -13,13 +13,11 @@ from dataclasses import asdict, dataclass
 import sqlalchemy as sa
 
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
+from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.schema import claims
 
-__all__ = ["Changes", "Claim", "Ledger", "last_version"]
-
-Key = tuple[str, str]
-"""(unit id, rubric name)"""
+__all__ = ["Changes", "Claim", "ClaimIndex", "last_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Claim:
 
     @property
     def is_check(self) -> bool:
-        """Whether it is an attention check: it takes no place, and its answer is no label."""
+        """Whether it is an attention check: it fills no place, and its answer is no label."""
         return has_known_answer(self.unit_id)
 
 
@@ -54,11 +52,11 @@ def last_version(connection: sa.Connection) -> int:
 
 
 class Changes:
-    """Changes of claims within one `write()`, numbered on from the ledger's last one."""
+    """Changes of claims within one `write()`, numbered on from the last that the index has seen."""
 
-    def __init__(self, connection: sa.Connection, ledger: Ledger) -> None:
+    def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
         self.connection = connection
-        self._version = ledger.seen
+        self._version = index.seen
 
     def give(self, claim: Claim) -> Claim:
         """Give a task out; one that was given up before is taken up again."""
@@ -80,7 +78,7 @@ class Changes:
         )
 
 
-class Ledger:
+class ClaimIndex:
     """All claims under rubric texts that count as the present ones. Use it under the store's lock.
 
     Only what is committed enters: a transaction that fails leaves no trace here.
@@ -108,13 +106,13 @@ class Ledger:
         return self._by_rater.get(rater_id, {})
 
     def held_by(self, rater_id: str) -> Set[Key]:
-        """The places that the rater has, answered or open."""
+        """The questions that the rater has, answered or open."""
         return self._held.get(rater_id, frozenset())
 
     def full(self, wanted: int, lapsed_before: str, excluded: Set[str] = frozenset()) -> set[Key]:
-        """The places that have their number of raters.
+        """The questions that have their number of raters.
 
-        A claim that is unanswered and older than `lapsed_before` holds no place, and neither does
+        A claim that is unanswered and older than `lapsed_before` does not count, and neither does
         any of an excluded rater.
         """
         idle = Counter(

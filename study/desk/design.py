@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Set
 
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
-from evenhand.study.desk.attention import Checks
-from evenhand.study.desk.places import Place, Screen, rubrics_by_screen
+from evenhand.study.desk.attention import AttentionChecks
+from evenhand.study.desk.screens import Screen, rubrics_by_screen
 from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.questions import Key, Question
 from evenhand.study.workspace import Study
 
 __all__ = ["SessionDesign"]
@@ -27,19 +28,22 @@ class SessionDesign:
         by_pair = _units_by_pair(study, set(self.settings.subjects))
         rubrics = study.labelled_rubrics()
         self._stages = list(_stages(by_pair, rubrics, self.settings.pairs_per_block, self.whole))
-        self.places = {
-            place.key: place for stage in self._stages for screen in stage for place in screen
+        self.questions = {
+            question.key: question
+            for stage in self._stages
+            for screen in stage
+            for question in screen
         }
-        self.checks = Checks(study)
-        self._keys = [{place.key for screen in stage for place in screen} for stage in self._stages]
+        self.checks = AttentionChecks(study)
+        self._keys = [{asked.key for screen in stage for asked in screen} for stage in self._stages]
 
     @property
     def whole(self) -> bool:
         """Whether all rubrics of a unit stand on one screen."""
         return self.settings.screen == "all"
 
-    def screens(self, rater_id: str, free: Set[tuple[str, str]]) -> Iterator[Screen]:
-        """The places among `free`, screen by screen in this rater's order.
+    def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
+        """The questions among `free`, screen by screen in this rater's order.
 
         Within a stage of a block the subjects mix, so that nobody rates one subject in a row.
         """
@@ -49,9 +53,9 @@ class SessionDesign:
             for screen in sorted(
                 stage, key=lambda screen: self.digest("place", rater_id, screen[0].unit_id)
             ):
-                places = tuple(place for place in screen if place.key in free)
-                if places:
-                    yield places
+                questions = tuple(question for question in screen if question.key in free)
+                if questions:
+                    yield questions
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
         """Which side comes first for this rater: "ab" or "ba".
@@ -76,9 +80,9 @@ class SessionDesign:
         share = int(self.settings.repeat_share * answers + 1e-9)
         return max(0, min(share, answers - self.settings.repeat_gap))
 
-    def task_id(self, rater_id: str, place: Place, draw: int) -> str:
+    def task_id(self, rater_id: str, question: Question, draw: int) -> str:
         """Opaque: it says nothing about the unit."""
-        return self.digest("task", rater_id, *place.key, place.rubric.hash, str(draw))[:24]
+        return self.digest("task", rater_id, *question.key, question.rubric.hash, str(draw))[:24]
 
     def digest(self, *parts: str) -> str:
         return seeding.digest(self.seed, *parts)
@@ -105,7 +109,7 @@ def _stages(
         block = [unit for pair in pairs[start : start + size] for unit in by_pair[pair]]
         for asked in rubrics_by_screen(rubrics, whole):
             yield [
-                tuple(Place(unit, rubric) for rubric in asked)
+                tuple(Question(unit, rubric) for rubric in asked)
                 for unit in block
                 if (parse_unit_id(unit)[2] == "") == (asked[0].unit == "pair")
             ]

@@ -1,9 +1,9 @@
 """The annotators' desk: who labels which unit next, and labels that are safe once acknowledged.
 
-A task is one unit under one rubric for one rater; a sheet holds the tasks that are asked at once.
+A task is a question as one rater is shown it; a sheet holds the tasks that are asked at once.
 Which tasks there are, in which order and with which side first, is the matter of
-`study.desk.design`; whose turn it is, of `study.desk.dealing`. A task's id says nothing about the
-unit.
+`study.desk.design`; which of them are a rater's next, of `study.desk.next_tasks`. A task's id says
+nothing about the unit.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from evenhand.study.desk.answers import (
     take_answer,
     take_flag,
 )
-from evenhand.study.desk.claims import Changes, Claim, Ledger
-from evenhand.study.desk.dealing import Hand, answered, asked_together, in_design
+from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
 from evenhand.study.desk.design import SessionDesign
+from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.store.schema import claims
 from evenhand.study.store.store import rater_kinds
@@ -41,7 +41,7 @@ EARLIER = 30
 
 @dataclass(frozen=True)
 class Task:
-    """One unit under one rubric, ready to be shown: `people` is in the order `order`."""
+    """A question, ready to be shown: `people` is in the order `order`."""
 
     task_id: str
     rubric: Rubric
@@ -68,7 +68,7 @@ class AnnotationDesk:
     def __init__(self, study: Study) -> None:
         self.study = study
         accepted = study.accepted_hashes().values()
-        self._ledger = Ledger({digest for hashes in accepted for digest in hashes})
+        self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = Oversight()
         self._cached: tuple[tuple[int, int], SessionDesign] | None = None
 
@@ -89,14 +89,14 @@ class AnnotationDesk:
         """What the rater has open, or else what comes next; None when nothing is left for them."""
         design = self._design()
         with self.study.store.write() as connection:
-            hand = self._hand(connection, rater_id, design)
+            tasks = self._next_tasks(connection, rater_id, design)
             if self._oversight.ended(rater_id):
                 return None
-            done, total = hand.progress()
-            dealt = hand.deal(connection)
-        if not dealt:
+            done, total = tasks.progress()
+            claimed = tasks.claim(connection)
+        if not claimed:
             return None
-        return Sheet(tuple(self._task(claim, design) for claim in dealt), done, total)
+        return Sheet(tuple(self._task(claim, design) for claim in claimed), done, total)
 
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
@@ -107,7 +107,7 @@ class AnnotationDesk:
         """(answers given, answers given and still to be given by this rater)."""
         design = self._design()
         with self.study.store.read() as connection:
-            return self._hand(connection, rater_id, design).progress()
+            return self._next_tasks(connection, rater_id, design).progress()
 
     def ended(self, rater_id: str) -> str:
         """Why the lead lets this rater have no task: "paused", "excluded", or "" where they do."""
@@ -115,10 +115,12 @@ class AnnotationDesk:
             self._oversight = self._oversight.renewed(connection)
             return self._oversight.ended(rater_id)
 
-    def _hand(self, connection: sa.Connection, rater_id: str, design: SessionDesign) -> Hand:
-        self._ledger.refresh(connection)
+    def _next_tasks(
+        self, connection: sa.Connection, rater_id: str, design: SessionDesign
+    ) -> NextTasks:
+        self._index.refresh(connection)
         self._oversight = self._oversight.renewed(connection)
-        return Hand(rater_id, design, self._ledger, self._oversight.exclusions.keys())
+        return NextTasks(rater_id, design, self._index, self._oversight.exclusions.keys())
 
     # Taking in
 
@@ -145,8 +147,8 @@ class AnnotationDesk:
         the same: work that was done is never lost.
         """
         with self.study.store.write() as connection:
-            self._ledger.refresh(connection)
-            changes = Changes(connection, self._ledger)
+            self._index.refresh(connection)
+            changes = Changes(connection, self._index)
             return [self._receipt(changes, rater_id, each) for each in sent]
 
     def _receipt(self, changes: Changes, rater_id: str, sent: Answer | Flag) -> Receipt:
@@ -191,10 +193,10 @@ class AnnotationDesk:
     def _recent(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
     ) -> list[Claim]:
-        self._ledger.refresh(connection)
+        self._index.refresh(connection)
         settings = design.settings
         most = min(EARLIER, settings.repeat_gap) if settings.repeat_share else EARLIER
-        done = answered(self._ledger.of_rater(rater_id))[-most:]
+        done = answered(self._index.of_rater(rater_id))[-most:]
         return [claim for claim in reversed(done) if in_design(claim, design)]
 
     def _design(self) -> SessionDesign:

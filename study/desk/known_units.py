@@ -20,15 +20,13 @@ from pydantic import Field, ValidationError, field_validator
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
-from evenhand.study.desk.places import Place, Screen, rubrics_by_screen
+from evenhand.study.desk.screens import Screen, rubrics_by_screen
 from evenhand.study.prompts.units import presented_values
+from evenhand.study.questions import Key, Question
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.workspace import Study
 
 __all__ = ["KnownUnit", "KnownUnits"]
-
-Key = tuple[str, str]
-"""(unit id, rubric name)"""
 
 
 class KnownUnit(Section):
@@ -66,14 +64,14 @@ class KnownUnits:
             for unit_id, unit in self.units.items()
             for screen in self._screens(unit_id, unit, file)
         )
-        self.places = {place.key: place for screen in self.screens for place in screen}
+        self.questions = {question.key: question for screen in self.screens for question in screen}
 
     def __contains__(self, key: object) -> bool:
-        return key in self.places
+        return key in self.questions
 
     def values(self, key: Key, order: str) -> dict[str, str]:
         """The template variables, in the order in which they are shown."""
-        rubric = self.places[key].rubric
+        rubric = self.questions[key].rubric
         values = self.units[key[0]].values
         if rubric.unit == "pair":
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
@@ -99,7 +97,7 @@ class KnownUnits:
                         f"{rubric.name!r} shows"
                     )
         groups = rubrics_by_screen(wanted, self.whole)
-        return [tuple(Place(unit_id, rubric) for rubric in group) for group in groups]
+        return [tuple(Question(unit_id, rubric) for rubric in group) for group in groups]
 
     def _rubric(self, where: str, name: str, keys: tuple[str, ...]) -> Rubric:
         found = next((rubric for rubric in self._rubrics if rubric.name == name), None)

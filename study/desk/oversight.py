@@ -30,11 +30,11 @@ __all__ = [
     "pause",
     "readmit",
     "resume",
-    "use_once",
 ]
 
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
-_USED = "used"
+_DECISIONS = ("pause", "resume", "exclude", "readmit")
+"""The kinds of event that are decisions; the lead's events hold used links too."""
 
 
 @dataclass(frozen=True)
@@ -129,25 +129,12 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
     _decide(store, "readmit", rater_id, reason, done_by)
 
 
-def use_once(store: Store, nonce: str) -> bool:
-    """Whether this is the first use of something that may be used once; notes the use."""
-    used = sa.select(lead_events.c.event_id).where(
-        lead_events.c.kind == _USED, lead_events.c.reason == nonce
-    )
-    with store.write() as connection:
-        if connection.execute(used).first():
-            return False
-        event = {"kind": _USED, "rater_id": "", "reason": nonce, "done_by": ""}
-        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
-    return True
-
-
 def decisions_table(store: Store) -> pd.DataFrame:
     """Every decision in the order in which it was taken."""
     import pandas as pd
 
     query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
-    query = query.where(lead_events.c.kind != _USED).order_by(lead_events.c.event_id)
+    query = query.where(lead_events.c.kind.in_(_DECISIONS)).order_by(lead_events.c.event_id)
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(query)]
     return pd.DataFrame(rows, columns=list(DECISION_COLUMNS))

@@ -19,10 +19,11 @@ from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.remarks import add_remark
 from evenhand.study.store.schema import labels
+from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.ratings import FIRST_ROW, RATER_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECISION_FILE_COLUMNS",
-    "Disagreement",
+    "QueuedUnit",
     "Rule",
+    "adjudication_queue",
     "adjudicator_id",
     "decide",
     "disagree",
-    "disagreements",
     "import_decisions",
     "queue_table",
 ]
@@ -45,7 +46,7 @@ DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class QueuedUnit:
     """A unit that people do not agree on. `labels` bear no names, and their order says nothing."""
 
     unit_id: str
@@ -72,7 +73,7 @@ def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
     return True
 
 
-def disagreements(study: Study, rule: Rule = "no_majority") -> list[Disagreement]:
+def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedUnit]:
     """What is to be adjudicated, in the order of labelling; decided units have left the queue.
 
     Labels of excluded raters, hidden repeats and labels under an edited text do not count.
@@ -91,14 +92,14 @@ def disagreements(study: Study, rule: Rule = "no_majority") -> list[Disagreement
     reasons = _reasons(study, excluded)
     place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
     found = [
-        Disagreement(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
+        QueuedUnit(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
         for key, labels in given.items()
         if key not in decided and disagree(labels, study.rubrics[key[1]], rule)
     ]
     return sorted(found, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
 
 
-def queue_table(found: Sequence[Disagreement]) -> pd.DataFrame:
+def queue_table(found: Sequence[QueuedUnit]) -> pd.DataFrame:
     """The queue as a table to be filled in: `unit_id, rubric, labels, label, reason`."""
     import pandas as pd
 
@@ -130,7 +131,8 @@ def decide(study: Study, name: str, unit_id: str, rubric: str, label: str, reaso
     Another decision on the same unit is added, and the latest counts. Raises InputError where the
     unit or the label is none of the rubric's, or the reason is empty.
     """
-    _append(study, name, [_checked(study, unit_id, rubric, label, reason)])
+    known = study.units_by_kind("all")
+    _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)])
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
@@ -143,18 +145,16 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
             f"{name!r} is no adjudicator's name: 1 to 64 letters, digits, dots, hyphens or "
             "underscores"
         )
-    for column in DECISION_FILE_COLUMNS:
-        if column not in table:
-            raise InputError(
-                f"{source}: the column {column!r} is missing; a queue is written by "
-                "`evenhand adjudicate DIR --out FILE`"
-            )
+    hint = "; a queue is written by `evenhand adjudicate DIR --out FILE`"
+    require_columns(table, DECISION_FILE_COLUMNS, source, hint)
+    known = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     rows = list(zip(table.index + FIRST_ROW, table.to_dict("records"), strict=True))
     filled: dict[tuple[str, str], Mapping[str, Any]] = {}
     for number, row in rows:
         if row["label"]:
             try:
-                decision = _checked(study, *(row[column] for column in DECISION_FILE_COLUMNS))
+                cells = (row[column] for column in DECISION_FILE_COLUMNS)
+                decision = _checked(study, known, *cells)
                 key = (decision["unit_id"], decision["rubric"])
                 if key in filled:
                     raise InputError("a row further up decides the same unit; keep one of the two")
@@ -166,8 +166,14 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
 
 
 def _checked(
-    study: Study, unit_id: str, rubric_name: str, label: str, reason: str
+    study: Study,
+    known: Mapping[str, Collection[str]],
+    unit_id: str,
+    rubric_name: str,
+    label: str,
+    reason: str,
 ) -> dict[str, Any]:
+    """The decision as it is stored; `known` are the study's unit ids by kind."""
     rubric = study.rubrics.get(rubric_name)
     if rubric is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
@@ -175,7 +181,7 @@ def _checked(
         raise InputError(f"label {label!r} is none of {', '.join(rubric.categories)}")
     if not reason.strip():
         raise InputError("a decision needs a reason")
-    if unit_id not in set(study.rubric_units(rubric, "all")):
+    if unit_id not in known[rubric.unit]:
         raise InputError(f"the study has no {rubric.unit} unit {unit_id!r}")
     return {
         "unit_id": unit_id,

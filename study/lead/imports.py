@@ -114,7 +114,7 @@ def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFra
 
 
 def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
-    units = {name: set(study.rubric_units(r, "all")) for name, r in study.rubrics.items()}
+    units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     rows = zip(ratings.index + FIRST_ROW, ratings.to_dict("records"), strict=True)
     for row, record in rows:
         where = f"{source}, row {row}"
@@ -124,7 +124,7 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
                 f"{where}: the study has no rubric {record['rubric']!r}; it has "
                 + ", ".join(study.rubrics)
             )
-        if record["unit_id"] not in units[rubric.name]:
+        if record["unit_id"] not in units[rubric.unit]:
             raise InputError(
                 f"{where}: the study has no {rubric.unit} unit {record['unit_id']!r} with a "
                 "response; `evenhand export --units` lists the units"

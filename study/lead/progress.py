@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from evenhand.study.desk.dealing import minutes_ago
 from evenhand.study.desk.design import SessionDesign
+from evenhand.study.desk.next_tasks import minutes_ago
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.lead.people import accepted_text, people_labels
 from evenhand.study.store.schema import claims, grades, labels, lead_events, pairs, responses
@@ -50,7 +50,7 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     each = study.config.annotation.raters_per_unit
     rows = []
     for rubric in study.labelled_rubrics():
-        keys = [key for key in design.places if key[1] == rubric.name]
+        keys = [key for key in design.questions if key[1] == rubric.name]
         held = [holders.get(key, {}) for key in keys]
         done = sum(min(each, states.get("labelled", 0)) for states in held)
         taken = sum(min(each, sum(states.values())) for states in held)

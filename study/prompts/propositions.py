@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.pairs import PAIR_ID, RESERVED, numbered_ids
-from evenhand.study.tables.ratings import FIRST_ROW, read_table, row_number
+from evenhand.study.tables.columns import (
+    first_repeat,
+    refuse_columns,
+    require_columns,
+    require_rows,
+)
+from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,17 +73,10 @@ def read_propositions(
 def _read_statements(path: str | Path) -> pd.DataFrame:
     frame = read_table(path)
     name = Path(path).name
-    for column in ("id", "text"):
-        if column not in frame:
-            raise InputError(
-                f"{name}: the column {column!r} is missing; a propositions file needs id and text"
-            )
+    require_columns(frame, ("id", "text"), name, "; a propositions file needs id and text")
     taken = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
-    for column in map(str, frame.columns):
-        if column in taken:
-            raise InputError(f"{name}: the column {column!r} means something else here; rename it")
-    if frame.empty:
-        raise InputError(f"{name} has a header but no propositions; add at least one row")
+    refuse_columns(frame, taken, name)
+    require_rows(frame, name, "propositions")
     for row, proposition, text in zip(
         frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True
     ):
@@ -87,14 +86,13 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
             )
         if not text.strip():
             raise InputError(f"{name}, row {row}: text is empty; fill it in or take the row out")
-    again = frame.duplicated(["id", "text"]).to_numpy()
-    if again.any():
-        row = row_number(frame, int(again.argmax()))
+    if again := first_repeat(frame, ["id", "text"]):
+        row = row_number(frame, again[0])
         raise InputError(f"{name}, row {row}: the same text stands under this id further up")
     if "paraphrase" not in frame:
         frame["paraphrase"] = (frame.groupby("id").cumcount() + 1).astype(str)
-    elif frame.duplicated(["id", "paraphrase"]).any():
-        row = row_number(frame, int(frame.duplicated(["id", "paraphrase"]).to_numpy().argmax()))
+    elif again := first_repeat(frame, ["id", "paraphrase"]):
+        row = row_number(frame, again[0])
         raise InputError(f"{name}, row {row}: this paraphrase of the proposition is there already")
     return frame
 
@@ -102,12 +100,9 @@ def _read_statements(path: str | Path) -> pd.DataFrame:
 def _read_wordings(path: str | Path) -> dict[str, str]:
     frame = read_table(path)
     name = Path(path).name
-    for column in ("wording", "template"):
-        if column not in frame:
-            raise InputError(
-                f"{name}: the column {column!r} is missing; a wordings file needs wording and "
-                "template"
-            )
+    needed = ("wording", "template")
+    require_columns(frame, needed, name, "; a wordings file needs wording and template")
+    require_rows(frame, name, "wordings")
     found: dict[str, str] = {}
     for row, wording, template in zip(
         frame.index + FIRST_ROW, frame["wording"], frame["template"], strict=True
@@ -117,6 +112,4 @@ def _read_wordings(path: str | Path) -> dict[str, str]:
         if _SLOT not in template:
             raise InputError(f"{name}, row {row}: the template has no {_SLOT} to put the text in")
         found[wording] = template
-    if not found:
-        raise InputError(f"{name} has a header but no wordings; add at least one row")
     return found

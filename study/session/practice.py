@@ -25,11 +25,12 @@ from evenhand.study.desk.answers import (
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sheet, Task
 from evenhand.study.desk.known_units import KnownUnits
-from evenhand.study.desk.places import Place
+from evenhand.study.questions import Question
 from evenhand.study.seeding import digest
-from evenhand.study.session.log import Event, Standing, events_of
+from evenhand.study.session.step import Step
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import practice_labels
+from evenhand.study.store.session_log import Event, events_of
 from evenhand.study.workspace import Study
 
 __all__ = ["Feedback", "PracticeDesk", "Told"]
@@ -67,9 +68,9 @@ class PracticeDesk:
         self._pass_mark = settings.pass_mark if settings else 0.0
         self._attempts = settings.attempts if settings else 1
 
-    def standing(
+    def next_step(
         self, connection: sa.Connection, rater_id: str, log: Sequence[Event]
-    ) -> Standing | None:
+    ) -> Step | None:
         """What of the practice is to be done next; None once it is passed."""
         if not self.units.screens:
             return None
@@ -81,28 +82,28 @@ class PracticeDesk:
         }
         for attempt in range(self._attempts):
             for screen in self.units.screens:
-                if any((*place.key, attempt) not in answers for place in screen):
-                    return Standing("practice", attempt=attempt, screen=screen)
+                if any((*question.key, attempt) not in answers for question in screen):
+                    return Step("practice", attempt=attempt, screen=screen)
                 if (*screen[0].key, attempt) not in read:
-                    return Standing("feedback", attempt=attempt, screen=screen)
+                    return Step("feedback", attempt=attempt, screen=screen)
             if self._share_right(answers, attempt) >= self._pass_mark:
                 return None
-        return Standing("ended", outcome="screened_out", attempt=self._attempts)
+        return Step("ended", reason="screened_out", attempt=self._attempts)
 
-    def feedback(self, rater_id: str, standing: Standing) -> Feedback:
-        """What is told about the screen of a standing at "feedback"."""
+    def feedback(self, rater_id: str, step: Step) -> Feedback:
+        """What is told about the screen of a step "feedback"."""
         with self.study.store.read() as connection:
             answers = self._answers(connection, rater_id)
-        tasks = [self._task(rater_id, place, standing.attempt) for place in standing.screen]
+        tasks = [self._task(rater_id, asked, step.attempt) for asked in step.screen]
         blocks = {block.variable: block for task in tasks for block in task.people.blocks}
         return Feedback(
             tuple(blocks.values()),
             tuple(
-                self._told(place, answers[(*place.key, standing.attempt)])
-                for place in standing.screen
-                if self.units.accepted(place.key)
+                self._told(asked, answers[(*asked.key, step.attempt)])
+                for asked in step.screen
+                if self.units.accepted(asked.key)
             ),
-            self.units.units[standing.screen[0].unit_id].explanation,
+            self.units.units[step.screen[0].unit_id].explanation,
         )
 
     # What the page of the annotators asks of a desk
@@ -110,18 +111,18 @@ class PracticeDesk:
     def next_sheet(self, rater_id: str) -> Sheet | None:
         """The practice unit that is to be answered; None where it is another step's turn."""
         with self.study.store.read() as connection:
-            standing = self.standing(connection, rater_id, events_of(connection, rater_id))
-            done, total = self._progress(connection, rater_id, standing)
-        if standing is None or standing.step != "practice":
+            step = self.next_step(connection, rater_id, events_of(connection, rater_id))
+            done, total = self._progress(connection, rater_id, step)
+        if step is None or step.name != "practice":
             return None
-        tasks = (self._task(rater_id, place, standing.attempt) for place in standing.screen)
+        tasks = (self._task(rater_id, asked, step.attempt) for asked in step.screen)
         return Sheet(tuple(tasks), done, total)
 
     def progress(self, rater_id: str) -> tuple[int, int]:
         """(questions answered, all questions) of this attempt."""
         with self.study.store.read() as connection:
-            standing = self.standing(connection, rater_id, events_of(connection, rater_id))
-            return self._progress(connection, rater_id, standing)
+            step = self.next_step(connection, rater_id, events_of(connection, rater_id))
+            return self._progress(connection, rater_id, step)
 
     def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]:
         """Store practice answers; they are on disk when this returns."""
@@ -139,27 +140,27 @@ class PracticeDesk:
     def _receipt(self, connection: sa.Connection, rater_id: str, sent: Answer | Flag) -> Receipt:
         found = next(
             (
-                (place, attempt)
+                (question, attempt)
                 for attempt in range(self._attempts)
-                for place in self.units.places.values()
-                if self._task_id(rater_id, place, attempt) == sent.task_id
+                for question in self.units.questions.values()
+                if self._task_id(rater_id, question, attempt) == sent.task_id
             ),
             None,
         )
         if found is None:
             return Receipt("unknown_task")
-        place, attempt = found
-        claim = self._claim(rater_id, place, attempt)
+        question, attempt = found
+        claim = self._claim(rater_id, question, attempt)
         if isinstance(sent, Flag):
             return take_flag(connection, claim, sent)
-        if not is_possible(sent, place.rubric):
+        if not is_possible(sent, question.rubric):
             return Receipt("unknown_task")
         if is_stored(connection, practice_labels, rater_id, sent.submit_id):
             return Receipt("duplicate")
-        if (*place.key, attempt) in self._answers(connection, rater_id):
+        if (*question.key, attempt) in self._answers(connection, rater_id):
             return Receipt("already_labelled")
         stored = add_answer(
-            self.study.store, connection, practice_labels, claim, sent, place.rubric
+            self.study.store, connection, practice_labels, claim, sent, question.rubric
         )
         return Receipt("stored" if stored else "unknown_task")
 
@@ -169,48 +170,48 @@ class PracticeDesk:
         return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
 
     def _progress(
-        self, connection: sa.Connection, rater_id: str, standing: Standing | None
+        self, connection: sa.Connection, rater_id: str, step: Step | None
     ) -> tuple[int, int]:
-        attempt = standing.attempt if standing else self._attempts - 1
+        attempt = step.attempt if step else self._attempts - 1
         answers = self._answers(connection, rater_id)
-        places = self.units.places
-        return sum((*key, attempt) in answers for key in places), len(places)
+        questions = self.units.questions
+        return sum((*key, attempt) in answers for key in questions), len(questions)
 
     def _share_right(self, answers: Answers, attempt: int) -> float:
         """The share of right answers among those questions that have a right one."""
-        asked = {key: self.units.accepted(key) for key in self.units.places}
+        asked = {key: self.units.accepted(key) for key in self.units.questions}
         right = [
             answers[(*key, attempt)] in accepted for key, accepted in asked.items() if accepted
         ]
         return sum(right) / len(right)
 
-    def _told(self, place: Place, given: str) -> Told:
-        accepted = self.units.accepted(place.key)
-        names = {option.key: option.name for option in place.rubric.options}
+    def _told(self, question: Question, given: str) -> Told:
+        accepted = self.units.accepted(question.key)
+        names = {option.key: option.name for option in question.rubric.options}
         return Told(
-            place.rubric.title,
+            question.rubric.title,
             names.get(given, ""),
             tuple(names[key] for key in accepted),
             given in accepted,
         )
 
-    def _task(self, rater_id: str, place: Place, attempt: int) -> Task:
-        claim = self._claim(rater_id, place, attempt)
-        people = place.rubric.for_people(self.units.values(place.key, "ab"))
-        return Task(claim.task_id, place.rubric, claim.order, people)
+    def _task(self, rater_id: str, question: Question, attempt: int) -> Task:
+        claim = self._claim(rater_id, question, attempt)
+        people = question.rubric.for_people(self.units.values(question.key, "ab"))
+        return Task(claim.task_id, question.rubric, claim.order, people)
 
-    def _claim(self, rater_id: str, place: Place, attempt: int) -> Claim:
+    def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
         return Claim(
-            task_id=self._task_id(rater_id, place, attempt),
+            task_id=self._task_id(rater_id, question, attempt),
             rater_id=rater_id,
-            unit_id=place.unit_id,
-            rubric=place.rubric.name,
-            rubric_hash=place.rubric.hash,
-            order="ab" if place.rubric.unit == "pair" else "",
+            unit_id=question.unit_id,
+            rubric=question.rubric.name,
+            rubric_hash=question.rubric.hash,
+            order="ab" if question.rubric.unit == "pair" else "",
             draw=attempt,
             claimed_at=utc_now(),
         )
 
-    def _task_id(self, rater_id: str, place: Place, attempt: int) -> str:
+    def _task_id(self, rater_id: str, question: Question, attempt: int) -> str:
         seed = self.study.config.seed
-        return digest(seed, "practice", rater_id, *place.key, str(attempt))[:24]
+        return digest(seed, "practice", rater_id, *question.key, str(attempt))[:24]

@@ -24,7 +24,7 @@ from evenhand.study.store.schema import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.study.session.steps import Sessions
+    from evenhand.study.session.sessions import Sessions
     from evenhand.study.workspace import Study
 
 __all__ = ["TIMES_COLUMNS", "known_raters", "session_times"]
@@ -77,8 +77,8 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     for rater in sorted(moments):
         first, seconds = min(moments[rater])
         own = [first - timedelta(seconds=seconds), *sorted(at for at, _ in moments[rater])]
-        standing = sessions.standing(rater)
-        state = standing.outcome or ("complete" if rater in completed else standing.step)
+        step = sessions.next_step(rater)
+        state = step.reason or ("complete" if rater in completed else step.name)
         rows.append(
             {
                 "rater_id": rater,

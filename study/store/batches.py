@@ -17,12 +17,15 @@ from evenhand.study.store.grades import GradeAttempt, utc_now
 from evenhand.study.store.schema import batch_events, batches, grades
 from evenhand.study.store.store import Store
 
-__all__ = ["BatchLedger", "Chunk", "Place"]
+__all__ = ["BatchJournal", "BatchRequest", "Chunk"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One question of a chunk as it was sent, and the id under which the provider answers it."""
+class BatchRequest:
+    """One question of a chunk as it was sent, and the id under which the provider answers it.
+
+    The question by its names, not as a `Question`: the study may drop or edit a rubric meanwhile.
+    """
 
     custom_id: str
     rubric: str
@@ -45,13 +48,13 @@ class Chunk:
     chunk: str
     rater_id: str
     base_url: str
-    places: tuple[Place, ...]
+    requests: tuple[BatchRequest, ...]
     at_most_usd: float | None = None
     batch_id: str = ""
     created_at: str = field(default_factory=utc_now)
 
 
-class BatchLedger:
+class BatchJournal:
     """The chunks of one study. Methods that write are durable when they return."""
 
     def __init__(self, store: Store) -> None:
@@ -63,7 +66,7 @@ class BatchLedger:
             "rater_id": chunk.rater_id,
             "base_url": chunk.base_url,
             "at_most_usd": chunk.at_most_usd,
-            "questions": [astuple(place) for place in chunk.places],
+            "questions": [astuple(request) for request in chunk.requests],
             "created_at": chunk.created_at,
         }
         with self._store.write() as connection:
@@ -119,7 +122,7 @@ class BatchLedger:
                 chunk=row.chunk,
                 rater_id=row.rater_id,
                 base_url=row.base_url,
-                places=tuple(Place(*cells) for cells in row.questions),
+                requests=tuple(BatchRequest(*cells) for cells in row.questions),
                 at_most_usd=row.at_most_usd,
                 batch_id=named.get(row.chunk, ""),
                 created_at=row.created_at,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     JSON,
     Column,
+    ColumnElement,
     Float,
     Index,
     Integer,
@@ -14,7 +15,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     and_,
+    func,
     or_,
+    select,
 )
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "claims",
     "grades",
     "invite_events",
+    "is_latest",
     "is_scored",
     "labels",
     "lead_events",
@@ -119,6 +123,13 @@ is_scored = or_(
     grades.c.label != "", and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
 )
 """Of a row of `grades`; one from elsewhere may hold a probability and no label."""
+
+
+def is_latest(events: Table, *key: str) -> ColumnElement[bool]:
+    """Whether an event is the last one of its key: what holds now, as nothing is overwritten."""
+    last = select(func.max(events.c.event_id)).group_by(*(events.c[name] for name in key))
+    return events.c.event_id.in_(last)
+
 
 remarks = Table(
     "remarks",
@@ -246,7 +257,7 @@ session_events = Table(
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("rater_id", String, nullable=False),
-    Column("kind", String, nullable=False),  # see study.session.log
+    Column("kind", String, nullable=False),  # see study.store.session_log
     Column("detail", JSON, nullable=False),
     Column("created_at", String, nullable=False),
     Index("session_events_by_rater", "rater_id"),

@@ -13,8 +13,15 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.store.database import Database, conflict_free_insert
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt
-from evenhand.study.store.schema import grades, is_scored, labels, pairs, responses
-from evenhand.study.tables.ratings import RATINGS_COLUMNS
+from evenhand.study.store.schema import (
+    grades,
+    is_latest,
+    is_scored,
+    labels,
+    pairs,
+    responses,
+)
+from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,6 +114,20 @@ class Store(Database):
                 connection.execute(sa.insert(responses), new)
         return len(new)
 
+    def subjects(self) -> list[str]:
+        """Every subject with a response, in alphabetical order."""
+        with self.read() as connection:
+            return sorted(connection.execute(sa.select(responses.c.subject).distinct()).scalars())
+
+    def answered(self) -> pd.DataFrame:
+        """What was responded to, without the texts: `pair_id, subject, side`."""
+        import pandas as pd
+
+        columns = (responses.c.pair_id, responses.c.subject, responses.c.side)
+        with self.read() as connection:
+            rows = connection.execute(sa.select(*columns).order_by(*columns)).all()
+        return pd.DataFrame(rows, columns=["pair_id", "subject", "side"])
+
     def responses(self) -> pd.DataFrame:
         """All responses: `pair_id, subject, side, response`."""
         import pandas as pd
@@ -198,12 +219,6 @@ class Store(Database):
         with self.read() as connection:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
 
-    def grade_totals(self) -> pd.DataFrame:
-        """What every grader did and cost (see `study.store.totals`)."""
-        from evenhand.study.store.totals import grade_totals
-
-        return grade_totals(self)
-
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """The `ratings` table: the current label or grade of every key, all raters.
 
@@ -218,8 +233,6 @@ class Store(Database):
     ) -> pd.DataFrame:
         """The same within a transaction."""
         import pandas as pd
-
-        from evenhand.study.tables.ratings import RATING_KEY, validate_ratings
 
         rows = [row for table in (labels, grades) for row in _latest(connection, table)]
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
@@ -260,14 +273,13 @@ def _response_rows(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
 
 def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
     """The latest event of every key under every text, in the order in which they came."""
-    key = ("unit_id", "rubric", "rater_id", "order", "draw", "rubric_hash")
-    last = sa.select(sa.func.max(table.c.event_id)).group_by(*(table.c[name] for name in key))
     # Probabilities are kept as text, and wanted as text.
     columns = [
         sa.cast(table.c[name], sa.Text) if name == "probabilities" else table.c[name]
         for name in RATINGS_COLUMNS
     ]
-    query = sa.select(*columns).where(table.c.event_id.in_(last)).order_by(table.c.event_id)
+    current = is_latest(table, *RATING_KEY, "rubric_hash")
+    query = sa.select(*columns).where(current).order_by(table.c.event_id)
     return [tuple(row) for row in connection.execute(query)]
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from evenhand.study.store.schema import grades, is_scored
+from evenhand.study.store.schema import grades, is_latest, is_scored
+from evenhand.study.tables.ratings import RATING_KEY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,6 @@ TOTALS_COLUMNS = (
 )
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)
-_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
 
 
 def grade_totals(store: Store) -> pd.DataFrame:
@@ -50,8 +50,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     """
     import pandas as pd
 
-    latest = sa.select(sa.func.max(grades.c.event_id)).group_by(*(grades.c[name] for name in _KEY))
-    current = grades.c.event_id.in_(latest)
+    current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
     answered = facts["returned_model"].as_string()
     sums = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.tables.columns import first_repeat, require_columns
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number, write_table
 
 if TYPE_CHECKING:
@@ -88,12 +89,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     """
     import pandas as pd
 
-    for column in _REQUIRED:
-        if column not in frame:
-            raise InputError(
-                f"{source}: the column {column!r} is missing (it has {_listed(frame)}); "
-                f"{', '.join(_REQUIRED)} are required"
-            )
+    hint = f" (it has {_listed(frame)}); {', '.join(_REQUIRED)} are required"
+    require_columns(frame, _REQUIRED, source, hint)
     if not (pd.api.types.is_integer_dtype(frame.index) and frame.index.is_unique):
         frame = frame.reset_index(drop=True)
     table = pd.DataFrame(index=frame.index)
@@ -189,20 +186,16 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
 
 
 def _check_keys(table: pd.DataFrame, source: str) -> None:
-    keys = table[list(RATING_KEY)]
-    again = keys.duplicated().to_numpy()
-    if again.any():
-        at = int(again.argmax())
-        first = int((keys == keys.iloc[at]).all(axis=1).to_numpy().argmax())
+    if again := first_repeat(table, RATING_KEY):
+        at, first = again
         raise InputError(
-            f"{source}, row {row_number(keys, at)}: rater {keys['rater_id'].iloc[at]!r} has "
-            f"already rated unit {keys['unit_id'].iloc[at]!r} in row {row_number(keys, first)}; "
+            f"{source}, row {row_number(table, at)}: rater {table['rater_id'].iloc[at]!r} has "
+            f"already rated unit {table['unit_id'].iloc[at]!r} in row {row_number(table, first)}; "
             "keep one of the two, or number repeats in a column 'draw'"
         )
     kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
-    both = kinds["rater_id"].duplicated().to_numpy()
-    if both.any():
-        at = int(both.argmax())
+    if again := first_repeat(kinds, ["rater_id"]):
+        at, _ = again
         rater, kind = kinds.iloc[at]
         raise InputError(
             f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and another "

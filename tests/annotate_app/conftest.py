@@ -129,13 +129,12 @@ class Served:
     def start(self) -> None:
         self.port = self.port or _free_port()
         arguments = f"{str(self.folder)!r}, {self.port}, public_host={self.public_host!r}"
-        starts = f"from annotate_app import serve; serve({arguments})"
-        search = os.pathsep.join([str(_spy(self.home)), str(ROOT)])
+        starts = f"from evenhand.annotate_app import serve; serve({arguments})"
         with (self.home / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", starts],
+                [sys.executable, "-P", "-c", starts],
                 cwd=self.home,  # anywhere but the checkout
-                env=os.environ | {"PYTHONPATH": search} | self.environment,
+                env=os.environ | {"PYTHONPATH": str(_spy(self.home))} | self.environment,
                 stdout=log,
                 stderr=log,
             )

@@ -74,7 +74,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         desk = AnnotationDesk(study)
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
-            "shelf", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
+            "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
             "looked", "earlier", "sheet", "finish",
         }  # fmt: skip
         assert data["sheet"].keys() == {
@@ -90,7 +90,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         assert question["given"] is None
         assert data["receipts"] == {"s1": "stored"}
         assert data["progress"] == {"done": 0, "total": 2}
-        assert page_data(desk, "r2", {}, View())["shelf"] != data["shelf"]
+        assert page_data(desk, "r2", {}, View())["drafts"] != data["drafts"]
 
 
 def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):

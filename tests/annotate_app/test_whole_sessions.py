@@ -14,7 +14,7 @@ from evenhand.study.access.admission import make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 
 pytestmark = pytest.mark.browser

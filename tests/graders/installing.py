@@ -48,7 +48,8 @@ def npm_command(package: str) -> Callable[[Path], Sequence[str]]:
 
 
 def pip_command(package: str) -> Callable[[Path], Sequence[str]]:
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries=0", "--no-input"]
+    pip = [sys.executable, "-P", "-m", "pip"]
+    pip += ["--disable-pip-version-check", "--retries=0", "--no-input"]
     return lambda folder: [*pip, "install", "--quiet", "--target", str(folder), package]
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from evenhand.graders import RunSummary, grade
 from evenhand.graders.claude_batch import ClaudeBatches
 from evenhand.study import Study
-from evenhand.study.store.batches import BatchLedger
+from evenhand.study.store.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
 from tests.graders.conftest import MarkedStudy, with_edited_rubric
 from tests.graders.protocol_server import ProtocolServer
@@ -109,7 +109,7 @@ def test_a_run_that_ends_at_any_step_is_continued(
     step: str,
     after: bool,
 ) -> None:
-    real: Callable[..., None] = getattr(BatchLedger, step)
+    real: Callable[..., None] = getattr(BatchJournal, step)
 
     def dies(*arguments: Any) -> None:
         if after:
@@ -118,7 +118,7 @@ def test_a_run_that_ends_at_any_step_is_continued(
 
     study = marked_study(pairs=4)
     with monkeypatch.context() as patch:
-        patch.setattr(BatchLedger, step, dies)
+        patch.setattr(BatchJournal, step, dies)
         with pytest.raises(Killed):
             by_batch(study, grader)
     summary = by_batch(study, grader)

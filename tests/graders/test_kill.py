@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -47,9 +46,8 @@ def _grade_and_kill(study: Study, server: ProtocolServer, calls: int) -> None:
     """Grade in a process of its own; kill -9 it once it has sent so many more requests."""
     wanted = len(server.calls) + calls
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(study.folder), server.openai, "live"],
+        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), server.openai, "live"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     try:
         deadline = time.monotonic() + 30
@@ -108,9 +106,8 @@ def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(
 def _batch_and_kill(study: Study, grader: str, seconds: float) -> bool:
     """Grade by batches in a process of its own; kill -9 it after so long. False: it was done."""
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(study.folder), grader, "batch"],
+        [sys.executable, "-P", "-c", PROGRAM, str(study.folder), grader, "batch"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     try:
         process.wait(seconds)

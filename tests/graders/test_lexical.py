@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import grade
-from evenhand.graders.cues import discretised_normal
+from evenhand.graders.cue_reader import discretised_normal
 from evenhand.graders.lexical import LexicalGrader
 from evenhand.rubrics import Rubric, load_rubric
 from tests.graders.conftest import MarkedStudy

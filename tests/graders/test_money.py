@@ -12,8 +12,9 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.graders import Choice, forecast, grade
-from evenhand.graders.money import OverBudget, Purse, Tariff, Tokens
+from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens
 from evenhand.graders.spec import parse_spec
+from evenhand.study.store.totals import grade_totals
 from tests.graders.conftest import MarkedStudy
 from tests.graders.protocol_server import ProtocolServer
 from tests.graders.replies import DROPPED, Call, Reply, answer, error
@@ -31,11 +32,11 @@ def test_price_and_usage_stand_with_every_grade(
 ) -> None:
     study = marked_study(pairs=3)
     grade(study, [PRICED])
-    totals = study.store.grade_totals().iloc[0]
+    totals = grade_totals(study.store).iloc[0]
     assert totals["cost_usd"] == pytest.approx(spent(server)) == pytest.approx(6 * 0.0048)
     assert (totals["labelled"], totals["unscored"], totals["cached_share"]) == (6, 0, 0)
     grade(study, [claude])  # a model without a price
-    assert study.store.grade_totals()["cost_usd"].isna().tolist() == [False, True]
+    assert grade_totals(study.store)["cost_usd"].isna().tolist() == [False, True]
 
 
 def test_a_batch_costs_half() -> None:
@@ -51,7 +52,7 @@ def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(
     study = marked_study(pairs=20)
     budget = 1.0  # one request may cost $0.43 at most, and costs $0.0048
     summary = grade(study, [PRICED], budget=budget, batch=batch, wait_scale=0.0005)
-    total = study.store.grade_totals()["cost_usd"].sum()
+    total = grade_totals(study.store)["cost_usd"].sum()
     assert total <= budget
     assert summary.scored == 40
     assert not summary.over_budget
@@ -61,23 +62,23 @@ def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(
     assert "budget" in more.stopped[0]
 
 
-def test_the_purse_holds_whatever_happens() -> None:
+def test_the_budget_holds_whatever_happens() -> None:
     luck = random.Random(1)
-    purse = Purse(10)
+    budget = Budget(10)
     billed = []
 
     async def spend() -> None:
         for _ in range(20):
             worst = Decimal(luck.randint(1, 300)) / 100
             try:
-                await purse.reserve(worst)
+                await budget.reserve(worst)
             except OverBudget:
                 return
             await anyio.sleep(0)
             bill = worst * luck.randint(0, 100) / 100
             billed.append(bill)
-            purse.settle(worst, bill)
-            assert purse.spent <= 10
+            budget.settle(worst, bill)
+            assert budget.spent <= 10
 
     async def everyone() -> None:
         async with anyio.create_task_group() as group:
@@ -85,8 +86,8 @@ def test_the_purse_holds_whatever_happens() -> None:
                 group.start_soon(spend)
 
     anyio.run(everyone)
-    assert purse.exhausted
-    assert 7 < sum(billed) == purse.spent <= 10
+    assert budget.exhausted
+    assert 7 < sum(billed) == budget.spent <= 10
 
 
 def test_a_lost_reply_may_have_been_billed(
@@ -123,7 +124,7 @@ def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(
     summary = grade(study, ["openai:gpt-4o"], budget=budget)  # with its limit it is $0.05 at most
     assert (summary.over_budget, summary.scored) == (True, scored)
     assert len(server.calls) == summary.graders[0].requests == 1 + scored
-    assert study.store.grade_totals()["cost_usd"].sum() == pytest.approx(scored * 1.28225)
+    assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(scored * 1.28225)
 
 
 def test_a_model_without_a_price_is_refused_only_under_a_budget(

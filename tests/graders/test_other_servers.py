@@ -115,7 +115,7 @@ def test_claude_batches(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key-for-loopback")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
     # Its own command leaves the servers that it starts behind when it ends.
-    command = [sys.executable, "-m", "uvicorn", "app.anthropic_app:app"]
+    command = [sys.executable, "-P", "-m", "uvicorn", "app.anthropic_app:app"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     with running(command, port, tmp_path, {"PYTHONPATH": str(mock_ai_api)}):
         done = threading.Event()

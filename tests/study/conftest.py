@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import sqlalchemy as sa
@@ -51,3 +52,21 @@ def make_session(make_study) -> Iterator[Callable[..., Study]]:
     yield make
     for study in opened:
         study.close()
+
+
+@pytest.fixture(scope="session")
+def statements() -> Callable[[Study], AbstractContextManager[list[str]]]:
+    """with statements(study) as sent: ... -> the SQL that the study's store was sent meanwhile."""
+
+    @contextmanager
+    def watching(study: Study) -> Iterator[list[str]]:
+        sent: list[str] = []
+
+        def note(connection: object, cursor: object, statement: str, *_: object) -> None:
+            sent.append(statement)
+
+        sa.event.listen(study.store.engine, "before_cursor_execute", note)
+        yield sent
+        sa.event.remove(study.store.engine, "before_cursor_execute", note)
+
+    return watching

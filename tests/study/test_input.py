@@ -11,7 +11,8 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import create_study
 from evenhand.study.creation import StudyPlan
-from evenhand.study.prompts.pairs import read_pairs, read_responses
+from evenhand.study.prompts.pairs import read_pairs
+from evenhand.study.prompts.responses import read_responses
 from evenhand.study.tables.ratings import read_ratings, read_table, write_table
 
 HEADER = "prompt_a,prompt_b\n"

@@ -18,7 +18,7 @@ RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenhand", *map(str, arguments)]
+    command = [sys.executable, "-P", "-m", "evenhand", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

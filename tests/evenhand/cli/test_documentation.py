@@ -65,7 +65,7 @@ def test_every_command_runs(page: Path, workplace: Path, environment: dict[str, 
     for command in commands(page):
         words = shlex.split(command)
         assert words[0] == "evenhand", f"{page.name}: no test knows how to run {command!r}"
-        words[:1] = [sys.executable, "-m", "evenhand"]
+        words[:1] = [sys.executable, "-P", "-m", "evenhand"]
         if "annotate" in words:
             serve_until_it_answers(words, workplace, environment)
             continue

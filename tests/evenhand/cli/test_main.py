@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from evenhand.cli.main import build_parser, main
+from evenhand import __version__
+from evenhand.cli.main import GROUPS, main
+from evenhand.cli.rubrics import ACTIONS
 
 ROOT = Path(__file__).parents[3]
+VERBS = [verb for group in GROUPS.values() for verb in group]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evenhand", *arguments]
+    command = [sys.executable, "-P", "-m", "evenhand", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -45,18 +49,62 @@ def test_what_is_wrong_is_one_sentence_and_exit_2(arguments: list[str], says: st
 
 
 def test_every_verb_has_help_and_stands_in_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
-    (verbs,) = (
-        action.choices
-        for action in build_parser()._actions
-        if hasattr(action, "choices") and action.dest == "verb"
-    )
     readme = (ROOT / "README.md").read_text("utf-8")
-    for verb in verbs:
-        capsys.readouterr()
-        assert main([verb, "--help"]) == 0
-        said = capsys.readouterr().out.partition("\n\n")[2]
+    for verb in VERBS:
+        said = help_of(capsys, verb.name).partition("\n\n")[2]
         assert said.splitlines()[0].endswith("."), verb  # a sentence on what the verb does
-        assert f"evenhand {verb} " in readme or f"make {verb}" in readme, verb
+        assert f"evenhand {verb.name} " in readme or f"make {verb.name}" in readme, verb
+
+
+def test_help_shows_each_verb_once_under_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    overview = help_of(capsys)
+    assert max(map(len, overview.splitlines())) <= 80
+    for group, verbs in GROUPS.items():
+        listed = overview.partition(f"\n{group}\n")[2].partition("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in listed] == [verb.name for verb in verbs]
+    names = [verb.name for verb in VERBS]
+    assert len(set(names)) == len(names)
+
+
+def test_the_actions_of_a_verb_have_help_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for action in ACTIONS:
+        assert action.name in help_of(capsys, "rubric")
+        assert f"usage: evenhand rubric {action.name} " in help_of(capsys, "rubric", action.name)
+
+
+@pytest.mark.parametrize(
+    ("verb", "takes", "does_not_take"),
+    [
+        (
+            "plan",
+            ["--half-width", "--agreement", "--units", "--cluster"],
+            ["--ensemble", "--sides"],
+        ),
+        ("select", ["--slice", "--margin"], ["--epsilon", "--group", "--variant"]),
+        ("gate", ["--require", "--ensemble", "--variant"], ["--slice", "--margin"]),
+        ("check", ["--slice", "--margin", "--epsilon", "--sides", "--ensemble"], ["--grader"]),
+    ],
+)
+def test_a_verb_shows_the_options_that_it_reads(
+    capsys: pytest.CaptureFixture[str], verb: str, takes: list[str], does_not_take: list[str]
+) -> None:
+    shown = set(re.findall(r"--[\w-]+", help_of(capsys, verb)))
+    assert shown.issuperset(takes)
+    assert shown.isdisjoint(does_not_take)
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main([*words, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_working_folder_cannot_get_in_the_way(tmp_path: Path) -> None:
+    for name in ("study", "analysis", "argparse"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the program')")
+    command = [sys.executable, "-P", "-m", "evenhand", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"evenhand {__version__}\n")
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -67,7 +115,7 @@ def test_help_loads_nothing_heavy() -> None:
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stderr.strip() == "[]"
 
@@ -80,3 +128,12 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_on_windows_it_says_where_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert main(["check", "ratings.csv"]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("evenhand check: evenhand runs on Linux and macOS; on Windows")

@@ -15,10 +15,10 @@ import pytest
 from evenhand.analysis import Scale, analyse
 from evenhand.errors import InputError
 from evenhand.graders.spec import parse_spec
-from evenhand.reporting.workers import workers
+from evenhand.reporting.workers import apart, workers
 
 # Without a guard: were a process to run it again, it would start processes without end.
-_AT_WORK = """
+_SHARING = """
 import os, time
 from evenhand.reporting.workers import workers
 
@@ -26,6 +26,16 @@ with workers() as pool:
     print(pool.submit(os.getpid).result(), flush=True)
     pool.submit(time.sleep, 600)
     time.sleep(600)
+"""
+_APART = """
+import multiprocessing, sys, threading, time
+from evenhand.reporting.workers import apart
+
+threading.Thread(target=apart, args=(time.sleep, 600), daemon=True).start()
+while not (children := multiprocessing.active_children()):
+    time.sleep(0.01)
+print(children[0].pid, flush=True)
+time.sleep(float(sys.argv[1]))
 """
 
 
@@ -102,18 +112,70 @@ def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core shares nothing")
-def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
-    script = tmp_path / "at_work.py"
-    script.write_text(_AT_WORK, "utf-8")
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        worker = int(parent.stdout.readline())
+@pytest.mark.parametrize("program", [_SHARING, _APART], ids=["sharing", "apart"])
+def test_no_process_outlives_its_parent(tmp_path: Path, program: str) -> None:
+    with _at_work(tmp_path, program, seconds=600) as parent:
+        worker = _worker_of(parent)
         assert _runs(worker)
         parent.send_signal(signal.SIGKILL)
+    assert _ends(worker)
+
+
+def test_a_program_that_ends_waits_for_nothing_apart(tmp_path: Path) -> None:
+    with _at_work(tmp_path, _APART, seconds=0) as parent:
+        worker = _worker_of(parent)
+        assert parent.wait(timeout=30) == 0
+    assert _ends(worker)
+
+
+# ---- apart --------------------------------------------------------------------------------------
+
+
+def test_apart_is_another_process_of_lower_priority() -> None:
+    assert apart(os.getpid) != os.getpid()
+    assert apart(os.nice, 0) == min(os.nice(0) + 10, 19)
+
+
+def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
+    with pytest.raises(InputError, match="is no grader"):
+        apart(parse_spec, "nonsense")
+    with pytest.raises(RuntimeError, match=r"(?s)Traceback.*ValueError: invalid literal"):
+        apart(int, "nonsense")
+    with pytest.raises(InputError, match="memory is short"):
+        apart(os._exit, 1)
+
+
+def test_what_lies_in_the_working_folder_is_nobodys_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("analysis", "signal", "statistics", "study"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('somebody else's')\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert apart(os.getcwd) == str(tmp_path)
+    assert "PYTHONSAFEPATH" not in os.environ  # what else this program starts is its own affair
+
+
+# ---- helpers ------------------------------------------------------------------------------------
+
+
+def _at_work(home: Path, program: str, seconds: float) -> subprocess.Popen[str]:
+    script = home / "at_work.py"
+    script.write_text(program, "utf-8")
+    command = [sys.executable, "-P", str(script), str(seconds)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _worker_of(parent: subprocess.Popen[str]) -> int:
+    assert parent.stdout is not None
+    return int(parent.stdout.readline())
+
+
+def _ends(process: int) -> bool:
     until = time.monotonic() + 30
-    while _runs(worker) and time.monotonic() < until:
+    while _runs(process) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not _runs(worker)
+    return not _runs(process)
 
 
 def _runs(process: int) -> bool:

@@ -11,7 +11,7 @@ from evenhand.study.access import accounts as access
 from evenhand.study.access.accounts import disable_account, make_token, set_account, sign_in
 from evenhand.study.access.admission import Admission, admit, make_invites, new_code, revoke_invites
 from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 
 PASSWORD = "correct horse battery"
 PROLIFIC = {"PROLIFIC_PID": "5f1e", "STUDY_ID": "5f1f", "SESSION_ID": "5f20"}
@@ -158,9 +158,9 @@ def test_who_returned_a_submission_may_come_again_who_was_rejected_not(make_sess
     rater = admit(study, link | PROLIFIC).rater_id
     sessions.release(rater, "returned")
     admit(study, link | PROLIFIC)
-    assert sessions.standing(rater).outcome == "returned"  # the old submission stays returned
+    assert sessions.next_step(rater).reason == "returned"  # the old submission stays returned
     assert admit(study, link | PROLIFIC | {"SESSION_ID": "second"}).rater_id == rater
-    assert sessions.standing(rater).step == "labelling"
+    assert sessions.next_step(rater).name == "labelling"
     sessions.release(rater, "rejected")
     with pytest.raises(InputError, match="begun this study already"):
         admit(study, link | PROLIFIC | {"SESSION_ID": "third"})

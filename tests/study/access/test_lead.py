@@ -8,6 +8,7 @@ from evenhand.errors import InputError
 from evenhand.study.access import lead as lead_access
 from evenhand.study.access.accounts import disable_account, make_token, set_account
 from evenhand.study.access.lead import Visitor, log_in, new_link_token, open_link, visitor
+from evenhand.study.desk.oversight import decisions_table
 
 PASSWORD = "a long enough one"
 
@@ -23,6 +24,8 @@ def test_a_link_works_once_and_its_login_until_it_is_over(store):
     assert visitor(store, login) == visitor(store, login) == Visitor("lead", "lead")
     with pytest.raises(InputError, match="used already"):
         open_link(store, link)
+    assert visitor(store, open_link(store, new_link_token(store))).role == "lead"
+    assert decisions_table(store).empty  # the note that a link was used is no decision
 
 
 def test_a_link_is_no_login_and_a_login_no_link(store):

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.desk.attention import Checks, attention_results
+from evenhand.study.desk.attention import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import attention_labels, claims
@@ -46,7 +46,7 @@ def key_of(study, task_id: str) -> tuple[str, str]:
 def work(desk: AnnotationDesk, rater: str, option: str = "5", most: int = 1000) -> list[str]:
     """Answer what is dealt; returns for every answer "check" or the unit's rubric."""
     seen = []
-    checks = Checks(desk.study).places
+    checks = AttentionChecks(desk.study).questions
     while len(seen) < most and (sheet := desk.next_sheet(rater)):
         for task in sheet.tasks:
             key = key_of(desk.study, task.task_id)
@@ -87,7 +87,7 @@ def test_checks_take_no_place_and_are_no_labels(make_session) -> None:
 def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
     study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
     desk = AnnotationDesk(study)
-    checks = Checks(study).places
+    checks = AttentionChecks(study).questions
     totals, ids, sheets = set(), {"check": set(), "real": set()}, {"check": [], "real": []}
     answered = 0
     while sheet := desk.next_sheet("r1"):
@@ -114,7 +114,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
 def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session) -> None:
     study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
     desk = AnnotationDesk(study)
-    checks = Checks(study).places
+    checks = AttentionChecks(study).questions
     given = {}
     while sheet := desk.next_sheet("r1"):
         (task,) = sheet.tasks
@@ -233,7 +233,7 @@ def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen)
 def test_a_file_that_does_not_fit_is_one_sentence(make_session, file, sentence) -> None:
     study = make_session(ATTENTION, {} if file is None else {"attention.toml": file})
     with pytest.raises(InputError) as raised:
-        Checks(study)
+        AttentionChecks(study)
     assert sentence in str(raised.value)
 
 

@@ -163,7 +163,7 @@ def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
     study = make_study(pairs=12, store=store, raters_per_unit=2)
     root = Path(__file__).parents[3]
     workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
+        subprocess.Popen([sys.executable, "-P", "-c", WORKER, str(study.folder), f"r{n}"], cwd=root)
         for n in range(3)
     ]
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]

@@ -15,7 +15,6 @@ from evenhand.study.desk.oversight import (
     pause,
     readmit,
     resume,
-    use_once,
 )
 
 
@@ -103,8 +102,3 @@ def test_somebody_who_only_holds_tasks_can_be_excluded(study):
     assert desk.next_sheet("slow") is not None
     exclude(study.store, "slow", "never answered")
     assert label(desk, "r1") == 8
-
-
-def test_what_may_be_used_once_is(study):
-    assert [use_once(study.store, nonce) for nonce in ("a", "a", "b")] == [True, False, True]
-    assert decisions_table(study.store).empty

@@ -9,9 +9,9 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.adjudication import (
+    adjudication_queue,
     decide,
     disagree,
-    disagreements,
     import_decisions,
     queue_table,
 )
@@ -57,14 +57,14 @@ def study(make_study):
 
 
 def test_the_queue_names_units_and_no_people(study):
-    (found,) = disagreements(study)
+    (found,) = adjudication_queue(study)
     assert (found.unit_id, sorted(found.labels)) == ("p0001|s|b", ["1", "2", "3"])
-    assert [each.unit_id for each in disagreements(study, "any")] == ["p0001|s|a", "p0001|s|b"]
-    assert [each.unit_id for each in disagreements(study, "distance_2")] == [
+    assert [each.unit_id for each in adjudication_queue(study, "any")] == ["p0001|s|a", "p0001|s|b"]
+    assert [each.unit_id for each in adjudication_queue(study, "distance_2")] == [
         "p0001|s|a",
         "p0001|s|b",
     ]
-    table = queue_table(disagreements(study, "any"))
+    table = queue_table(adjudication_queue(study, "any"))
     assert "r1" not in table.to_csv()
 
 
@@ -79,14 +79,14 @@ def test_labels_stand_in_an_order_that_does_not_follow_the_raters(make_study):
         ]
     )
     import_ratings(study, validate_ratings(frame.assign(rubric="refusal"), "test"), "test")
-    first = [found.labels[0] for found in disagreements(study)]
+    first = [found.labels[0] for found in adjudication_queue(study)]
     assert len(first) == 60
     assert 15 < first.count("1") < 45
 
 
 def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
     decide(study, "chair", "p0001|s|b", "refusal", "2", "it answers in part")
-    assert disagreements(study) == []
+    assert adjudication_queue(study) == []
     (row,) = study.ratings().query("rater_kind == 'adjudicator'").to_dict("records")
     assert (row["rater_id"], row["label"]) == ("adjudicator:chair", "2")
     assert row["rubric_hash"] == study.rubrics["refusal"].hash
@@ -98,11 +98,11 @@ def test_a_decision_is_an_adjudicators_rating_and_leaves_the_queue(study):
 
 def test_an_excluded_raters_label_makes_no_disagreement(study):
     exclude(study.store, "r3", "a reason")
-    assert [each.unit_id for each in disagreements(study, "any")] == ["p0001|s|b"]
+    assert [each.unit_id for each in adjudication_queue(study, "any")] == ["p0001|s|b"]
 
 
 def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
-    table = queue_table(disagreements(study, "any"))
+    table = queue_table(adjudication_queue(study, "any"))
     table["label"] = ["1", ""]
     table["reason"] = ["plain", ""]
     assert import_decisions(study, "chair", table, "queue.csv") == (1, 1)
@@ -133,4 +133,16 @@ def test_what_is_no_decision(study, unit, rubric, label, reason, sentence):
     with pytest.raises(InputError, match=sentence):
         decide(study, "chair", unit, rubric, label, reason)
     with pytest.raises(InputError, match="no rule 'loud'"):
-        disagreements(study, "loud")
+        adjudication_queue(study, "loud")
+
+
+@pytest.mark.parametrize("rows", [1, 12])
+def test_a_file_of_decisions_reads_the_study_once_however_long_it_is(make_study, statements, rows):
+    study = make_study(subjects=("s",), rubrics=[REFUSAL, PAIRWISE])
+    units = study.rubric_units(REFUSAL, "all")[:rows]
+    table = pd.DataFrame({"unit_id": units, "rubric": "refusal", "label": "2", "reason": "so"})
+    with statements(study) as sent:
+        assert import_decisions(study, "chair", table, "queue.csv") == (rows, 0)
+    read = [sql for sql in sent if sql.startswith("SELECT") and "FROM pairs" in sql]
+    assert len(read) == 1
+    assert not [sql for sql in sent if "responses.response" in sql]

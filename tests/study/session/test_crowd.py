@@ -12,16 +12,16 @@ from evenhand.study import Study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.session.log import add_event
 from evenhand.study.session.prolific import (
     completion_url,
     rater_of,
     released_submissions,
     study_url,
 )
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.schema import labels, session_events
+from evenhand.study.store.session_log import add_event
 
 CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO3"\n'
 
@@ -57,7 +57,7 @@ def test_what_was_returned_is_dealt_to_others_and_its_labels_stay(make_session) 
     assert desk.progress(second) == (0, 24 - 6)
     assert sessions.release(first, "returned") == 1
     assert sessions.release(first, "returned") == 0
-    assert sessions.standing(first).outcome == "returned"
+    assert sessions.next_step(first).reason == "returned"
     others = label(desk, second)
     assert len(others) == 24 - 5
     assert not set(done) & set(others)
@@ -74,7 +74,7 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session) -> None:
     assert len(study.ratings()) == 24 + 5
     # A rejection that is taken back gives the rater their answers again.
     sessions.readmit(first)
-    assert sessions.standing(first).step == "labelling"
+    assert sessions.next_step(first).name == "labelling"
     assert desk.progress(first) == (5, 5)
     assert desk.next_task(first) is None
 
@@ -176,7 +176,7 @@ def test_links_to_and_from_prolific(make_session) -> None:
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
     study = make_session("[session]\nidle_minutes = 2\n")
     clock = iter(f"2026-03-01T10:{minute:02d}:00.000+00:00" for minute in (0, 1, 2, 30, 31))
-    now = "evenhand.study.session.log.utc_now"
+    now = "evenhand.study.store.session_log.utc_now"
     monkeypatch.setattr(now, lambda: next(clock))
     with study.store.write() as connection:
         for _ in range(5):

@@ -26,10 +26,10 @@ from evenhand.study.desk.oversight import (
 from evenhand.study.lead.adjudication import adjudicator_id, decide
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.prolific import participants_table
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.store.remarks import remarks_table
 from evenhand.study.store.schema import metadata
-from tests.study.session.test_steps import EVERYTHING, PRACTICE, RIGHT, practise, to_practice
+from tests.study.session.test_sessions import EVERYTHING, PRACTICE, RIGHT, practise, to_practice
 
 ROOT = Path(__file__).resolve().parents[3]
 PROLIFIC = {"PROLIFIC_PID": "5f1e", "STUDY_ID": "5f1f", "SESSION_ID": "5f20"}
@@ -87,7 +87,7 @@ def test_what_was_done_is_there_after_a_kill(make_session) -> None:
     killed = subprocess.run([sys.executable, "-c", dies, str(folder)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
     with open_study(folder) as study:
-        assert Sessions(study).standing("ann").step == "labelling"
+        assert Sessions(study).next_step("ann").name == "labelling"
         assert raters_table(study)["age_group"].tolist() == ["25 to 34"]
         assert oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]

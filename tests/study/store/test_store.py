@@ -20,6 +20,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import grades, labels
 from evenhand.study.store.store import Store
+from evenhand.study.store.totals import grade_totals
 from evenhand.study.tables.ratings import read_ratings, write_table
 
 ROOT = Path(__file__).parents[3]
@@ -132,7 +133,7 @@ def test_a_grade_from_elsewhere_may_be_a_probability_alone(make_study, tmp_path:
     assert import_ratings(study, ratings, "grades.csv") == (0, 1)
     kept = study.ratings().iloc[0]
     assert (kept["label"], kept["p_positive"], kept["unscored_reason"]) == ("", 0.25, "")
-    totals = study.store.grade_totals().iloc[0]
+    totals = grade_totals(study.store).iloc[0]
     assert (totals["labelled"], totals["unscored"]) == (1, 0)
     person = ratings.assign(rater_kind="human", rater_id="ann")
     with pytest.raises(InputError, match="neither a label"):
@@ -165,7 +166,7 @@ def killed_rounds(study, rounds: int) -> None:
     acknowledged: set[str] = set()
     for _ in range(rounds):
         process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(study.folder)],
+            [sys.executable, "-P", "-c", WRITER, str(study.folder)],
             cwd=ROOT, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stdout is not None

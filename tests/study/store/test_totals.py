@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.totals import TOTALS_COLUMNS
+from evenhand.study.store.totals import TOTALS_COLUMNS, grade_totals
 
 
 def attempt(unit: str, at: int, *, rater: str = "g", **fields: object) -> GradeAttempt:
@@ -23,7 +23,7 @@ def paid(model: str, tokens: tuple[int, int, int], usd: float | None = None) -> 
 
 
 def test_nothing_was_graded(make_study) -> None:
-    totals = make_study().store.grade_totals()
+    totals = grade_totals(make_study().store)
     assert totals.empty
     assert tuple(totals.columns) == TOTALS_COLUMNS
 
@@ -46,7 +46,7 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
             attempt("u", 6, rater="i", label="1"),
         ]
     )
-    totals = store.grade_totals().set_index("rater_id")
+    totals = grade_totals(store).set_index("rater_id")
     first = totals.loc["g"].to_dict()
     assert json.loads(first.pop("unscored_reasons")) == {"refusal": 2, "request_failed": 1}
     assert first == {

@@ -1,18 +1,15 @@
 """The study's figures while people label: the report and the table of raters, made apart.
 
-A process of its own, of lower priority, runs the very verbs that a person would run. So no
-annotator waits while it counts, and the pages show the same rows as the report. What it made stays
-until something new has come in.
+A process of its own, of lower priority, makes them (`evenhand.reporting.figures`). So no annotator
+waits while it counts, and the pages show the same rows as the report. What it made stays until
+something new has come in.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 from dataclasses import dataclass
@@ -20,33 +17,50 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import streamlit as st
+
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
+from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.errors import InputError
+from evenhand.reporting.figures import QUALITY_FILE, study_figures
+from evenhand.reporting.workers import apart
+from evenhand.study import Study
+from evenhand.study.lead.progress import data_version
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Figures", "LiveFigures"]
+__all__ = ["FiguresMaker", "LiveFigures", "latest_figures"]
 
 _log = logging.getLogger(__name__)
 
-_BAD_INPUT = 2
-"""The exit code of a verb that says in one sentence what is wrong."""
 _FAILED = "the figures could not be made; the app's log says why"
 _TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
-_HOME = Path(__file__).resolve().parents[2]
-_RUN = (
-    "import os, sys\n"
-    "if hasattr(os, 'nice'): os.nice(10)\n"
-    "from evenhand.cli.main import main\n"
-    "folder, out = sys.argv[1:]\n"
-    "made = main(['quality', folder, '--out', f'{out}/quality.csv'])\n"
-    "sys.exit(made or main(['report', folder, '--out', out]))\n"
-)
+
+
+def latest_figures(study: Study) -> LiveFigures | None:
+    """The latest figures; newer ones are on their way where something has come in since.
+
+    Says what there is to say of their age; None while there are none.
+    """
+    maker = _maker(str(study.folder.resolve()))
+    version = data_version(study)
+    maker.wanted(version)
+    found = maker.latest
+    if found is None:
+        st.text("Counting; the figures stand here as soon as they are there.")
+        return None
+    if found.complaint:
+        show_complaint(found.complaint)
+        return None
+    current = found.version == version
+    st.text("With every label so far." if current else "New labels have come in; counting again.")
+    return found
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the verbs wrote for one state of the study, in a folder of its own."""
+class LiveFigures:
+    """The figures of one state of the study, in a folder of its own."""
 
     version: str
     folder: Path
@@ -76,23 +90,23 @@ class Figures:
         # A rater may be called NA: only numbers can be missing.
         numbers = [name for name in QUALITY_COLUMNS if name not in _TEXTS]
         return pd.read_csv(
-            self.folder / "quality.csv",
+            self.folder / QUALITY_FILE,
             dtype=dict.fromkeys(_TEXTS, str),
             keep_default_na=False,
             na_values={name: [""] for name in numbers},
         )
 
 
-class LiveFigures:
-    """The latest figures of one study, made anew on request. Safe under many threads."""
+class FiguresMaker:
+    """Makes the figures of one study anew on request. Safe under many threads."""
 
     def __init__(self, study_folder: Path) -> None:
         self._study = study_folder.resolve()
         self._home = tempfile.TemporaryDirectory(prefix="evenhand-lead-")  # for this user only
         self._lock = threading.Lock()
         self._running = False
-        self._former: Figures | None = None
-        self.latest: Figures | None = None
+        self._former: LiveFigures | None = None
+        self.latest: LiveFigures | None = None
 
     def wanted(self, version: str) -> None:
         """See to it that there are figures for this state of the study; returns at once."""
@@ -105,28 +119,22 @@ class LiveFigures:
 
     def _make(self, version: str) -> None:
         out = Path(tempfile.mkdtemp(dir=self._home.name))
-        complaint = _FAILED
+        complaint = ""
         try:
-            complaint = self._run(out)
-        finally:
-            # Somebody may be reading the last ones; those before them are out of sight.
-            if self._former is not None:
-                shutil.rmtree(self._former.folder, ignore_errors=True)
-            self._former, self.latest = self.latest, Figures(version, out, complaint)
-            self._running = False
+            apart(study_figures, self._study, out)
+        except InputError as error:
+            complaint = str(error)
+        except Exception:
+            _log.exception(_FAILED)
+            complaint = _FAILED
+        # Somebody may be reading the last ones; those before them are out of sight.
+        if self._former is not None:
+            shutil.rmtree(self._former.folder, ignore_errors=True)
+        self._former, self.latest = self.latest, LiveFigures(version, out, complaint)
+        self._running = False
 
-    def _run(self, out: Path) -> str:
-        """Run the verbs; what is wrong, or nothing."""
-        done = subprocess.run(
-            [sys.executable, "-c", _RUN, str(self._study), str(out)],
-            env=os.environ | {"PYTHONPATH": str(_HOME)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode == 0:
-            return ""
-        if done.returncode == _BAD_INPUT:
-            return done.stderr.strip().splitlines()[-1].partition(": ")[2]
-        _log.error("the figures could not be made: %s", done.stderr.strip())
-        return _FAILED
+
+@st.cache_resource(show_spinner=False)
+def _maker(folder: str) -> FiguresMaker:
+    """One for each study of this process."""
+    return FiguresMaker(Path(folder))

@@ -1,23 +1,20 @@
-"""The log of what every rater went through: events, from which it follows where they stand.
+"""The log of what every rater went through: events, from which it follows where they are.
 
 So a reload, another computer or a crash goes on where the rater was.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from evenhand.rubrics import Rubric
-from evenhand.study.desk.places import Screen
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import session_events
 
-__all__ = ["Event", "Standing", "Step", "add_event", "events_of", "text_hash"]
+__all__ = ["Event", "Kind", "add_event", "events_of", "given_back"]
 
 Kind = Literal[
     "entered",  # came in: {"way"}
@@ -31,17 +28,6 @@ Kind = Literal[
     "released",  # the place was given back: {"reason"}
     "readmitted",
 ]
-Step = Literal[
-    "welcome",
-    "consent",
-    "rubric",
-    "practice",
-    "feedback",
-    "comprehension",
-    "background",
-    "labelling",
-    "ended",
-]
 
 
 @dataclass(frozen=True)
@@ -49,23 +35,6 @@ class Event:
     kind: str
     detail: dict[str, Any]
     created_at: str
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What a rater has to do next."""
-
-    step: Step
-    outcome: str = ""
-    """Why it ended: no_consent, screened_out, returned, timed_out or rejected."""
-    attempt: int = 0
-    """How often this step was tried before."""
-    missed: frozenset[int] = frozenset()
-    """Which comprehension questions were answered wrongly the last time, from 0 on."""
-    rubric: Rubric | None = None
-    """What is to be read (step "rubric")."""
-    screen: Screen = ()
-    """What is to be answered (step "practice"), or was (step "feedback")."""
 
 
 def add_event(connection: sa.Connection, rater_id: str, kind: Kind, **detail: Any) -> None:
@@ -84,6 +53,9 @@ def events_of(connection: sa.Connection, rater_id: str) -> list[Event]:
     return [Event(row.kind, row.detail, row.created_at) for row in connection.execute(query)]
 
 
-def text_hash(*texts: str | Sequence[str]) -> str:
-    """16 hexadecimal digits that change with any of the texts: who read an older one reads anew."""
-    return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+def given_back(log: Sequence[Event]) -> str:
+    """Why the rater's place was given back and not taken up again; "" where they have it still."""
+    turns = [event for event in log if event.kind in ("released", "readmitted")]
+    if not turns or turns[-1].kind == "readmitted":
+        return ""
+    return str(turns[-1].detail["reason"])

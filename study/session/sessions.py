@@ -6,6 +6,7 @@ it. A study that has none of them begins with the labelling.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,10 +14,11 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import last_version
-from evenhand.study.session.log import Event, Kind, Standing, Step, add_event, events_of, text_hash
 from evenhand.study.session.practice import PracticeDesk
+from evenhand.study.session.step import Step, StepName
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
+from evenhand.study.store.session_log import Event, Kind, add_event, events_of, given_back
 from evenhand.study.workspace import Study
 
 __all__ = ["CHANCES", "RELEASE_REASONS", "Sessions"]
@@ -33,15 +35,15 @@ class Sessions:
         self.study = study
         self.practice = PracticeDesk(study)
         config = study.config
-        self._welcome = text_hash(config.session.content_warning, config.session.instructions)
-        self._consent = text_hash(config.consent.text) if config.consent else ""
-        self._questions = text_hash(*(repr(question) for question in config.comprehension))
+        self._welcome = _text_hash(config.session.content_warning, config.session.instructions)
+        self._consent = _text_hash(config.consent.text) if config.consent else ""
+        self._comprehension = _text_hash(*(repr(question) for question in config.comprehension))
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[StepName]:
         """The steps that this study has, in their order."""
         config = self.study.config
-        has: dict[Step, object] = {
+        has: dict[StepName, object] = {
             "welcome": config.session.content_warning or config.session.instructions,
             "consent": config.consent,
             "rubric": config.training and config.training.walk_through,
@@ -52,67 +54,67 @@ class Sessions:
         }
         return [step for step, wanted in has.items() if wanted]
 
-    # Where a rater stands
+    # Where a rater is
 
-    def standing(self, rater_id: str) -> Standing:
+    def next_step(self, rater_id: str) -> Step:
         """What this rater has to do next."""
         with self.study.store.read() as connection:
-            return self._standing(connection, rater_id)
+            return self._next_step(connection, rater_id)
 
-    def _standing(self, connection: sa.Connection, rater_id: str) -> Standing:
+    def _next_step(self, connection: sa.Connection, rater_id: str) -> Step:
         log = events_of(connection, rater_id)
         return (
-            _released(log)
+            _at_end(log)
             or self._at_welcome(log)
             or self._at_consent(log)
             or self._at_rubrics(log)
-            or self.practice.standing(connection, rater_id, log)
+            or self.practice.next_step(connection, rater_id, log)
             or self._at_comprehension(log)
             or self._at_background(log)
-            or Standing("labelling")
+            or Step("labelling")
         )
 
-    def _at_welcome(self, log: Sequence[Event]) -> Standing | None:
+    def _at_welcome(self, log: Sequence[Event]) -> Step | None:
         settings = self.study.config.session
         wanted = settings.content_warning or settings.instructions
         if not wanted or _done(log, "welcome_read", text=self._welcome):
             return None
-        return Standing("welcome")
+        return Step("welcome")
 
-    def _at_consent(self, log: Sequence[Event]) -> Standing | None:
+    def _at_consent(self, log: Sequence[Event]) -> Step | None:
         if self.study.config.consent is None:
             return None
         if _done(log, "consent", text=self._consent, agreed=False):
-            return Standing("ended", outcome="no_consent")
+            return Step("ended", reason="no_consent")
         if _done(log, "consent", text=self._consent, agreed=True):
             return None
-        return Standing("consent")
+        return Step("consent")
 
-    def _at_rubrics(self, log: Sequence[Event]) -> Standing | None:
+    def _at_rubrics(self, log: Sequence[Event]) -> Step | None:
         settings = self.study.config.training
         if settings is None or not settings.walk_through:
             return None
         for rubric in self.study.labelled_rubrics():
             if not _done(log, "rubric_read", text=rubric.hash):
-                return Standing("rubric", rubric=rubric)
+                return Step("rubric", rubric=rubric)
         return None
 
-    def _at_comprehension(self, log: Sequence[Event]) -> Standing | None:
+    def _at_comprehension(self, log: Sequence[Event]) -> Step | None:
         if not self.study.config.comprehension:
             return None
-        tried = _all(log, "comprehension", text=self._questions)
+        tried = _all(log, "comprehension", text=self._comprehension)
         if any(all(event.detail["right"]) for event in tried):
             return None
         if len(tried) >= CHANCES:
-            return Standing("ended", outcome="screened_out", attempt=len(tried))
+            return Step("ended", reason="screened_out", attempt=len(tried))
         last = tried[-1].detail["right"] if tried else []
         missed = frozenset(number for number, right in enumerate(last) if not right)
-        return Standing("comprehension", attempt=len(tried), missed=missed)
+        return Step("comprehension", attempt=len(tried), missed=missed)
 
-    def _at_background(self, log: Sequence[Event]) -> Standing | None:
+    def _at_background(self, log: Sequence[Event]) -> Step | None:
         if self.study.config.background is None or _done(log, "background_done"):
             return None
-        return Standing("background")
+        return Step("background")
 
     # How a rater gets on: each does nothing where it is another step's turn, in another window say
 
@@ -129,18 +131,18 @@ class Sessions:
                 _done(log, "consent", text=self._consent, agreed=answer) for answer in (True, False)
             )
             withdraws = not agreed and said_yes and not said_no
-            if withdraws or self._standing(connection, rater_id).step == "consent":
+            if withdraws or self._next_step(connection, rater_id).name == "consent":
                 add_event(connection, rater_id, "consent", agreed=agreed, text=self._consent)
 
     def read_rubric(self, rater_id: str, rubric: Rubric) -> None:
-        standing = self.standing(rater_id)
-        if standing.rubric is not None and standing.rubric.name == rubric.name:
+        read = self.next_step(rater_id).rubric
+        if read is not None and read.name == rubric.name:
             self._move(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=rubric.hash)
 
-    def read_feedback(self, rater_id: str, standing: Standing) -> None:
-        """Go on from the feedback on the screen of this standing."""
-        unit, rubric = standing.screen[0].key
-        seen = {"unit": unit, "rubric": rubric, "attempt": standing.attempt}
+    def read_feedback(self, rater_id: str, step: Step) -> None:
+        """Go on from the feedback on the screen of this step."""
+        unit, rubric = step.screen[0].key
+        seen = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
         self._move(rater_id, "feedback", "feedback_read", **seen)
 
     def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
@@ -149,14 +151,14 @@ class Sessions:
         right = [
             given == question.answer for given, question in zip(answers, questions, strict=True)
         ]
-        tried = {"answers": list(answers), "right": right, "text": self._questions}
+        tried = {"answers": list(answers), "right": right, "text": self._comprehension}
         self._move(rater_id, "comprehension", "comprehension", **tried)
         return right
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
         """Take what a rater says of themselves (question's key -> answer); nothing is fine too."""
         with self.study.store.write() as connection:
-            if self._standing(connection, rater_id).step != "background":
+            if self._next_step(connection, rater_id).name != "background":
                 return
             for question, answer in answers.items():
                 row = {"rater_id": rater_id, "question": question, "answer": answer}
@@ -172,9 +174,9 @@ class Sessions:
                 return
         self._move(rater_id, "labelling", "completed")
 
-    def _move(self, rater_id: str, step: Step, kind: Kind, **detail: Any) -> None:
+    def _move(self, rater_id: str, step: StepName, kind: Kind, **detail: Any) -> None:
         with self.study.store.write() as connection:
-            if self._standing(connection, rater_id).step == step:
+            if self._next_step(connection, rater_id).name == step:
                 add_event(connection, rater_id, kind, **detail)
 
     # Places given back
@@ -186,8 +188,7 @@ class Sessions:
         stay in any case. The same again changes nothing.
         """
         with self.study.store.write() as connection:
-            released = _released(events_of(connection, rater_id))
-            if released is None or released.outcome != reason:
+            if given_back(events_of(connection, rater_id)) != reason:
                 add_event(connection, rater_id, "released", reason=reason)
             states = ("open", "labelled") if reason == "rejected" else ("open",)
             return self._mark(connection, rater_id, states, "released")
@@ -195,7 +196,7 @@ class Sessions:
     def readmit(self, rater_id: str) -> None:
         """Let a rater whose place was given back go on; what they have answered is theirs again."""
         with self.study.store.write() as connection:
-            if _released(events_of(connection, rater_id)) is not None:
+            if given_back(events_of(connection, rater_id)):
                 add_event(connection, rater_id, "readmitted")
                 self._mark(connection, rater_id, ("released",), "labelled")
 
@@ -221,12 +222,14 @@ def _answered(table: sa.Table) -> sa.Exists:
     return sa.exists().where(*same)
 
 
-def _released(log: Sequence[Event]) -> Standing | None:
-    """How the session ended, if the place was given back and not taken up again."""
-    turns = [event for event in log if event.kind in ("released", "readmitted")]
-    if not turns or turns[-1].kind == "readmitted":
-        return None
-    return Standing("ended", outcome=turns[-1].detail["reason"])
+def _text_hash(*texts: str | Sequence[str]) -> str:
+    """16 hexadecimal digits that change with any of the texts: who read an older one reads anew."""
+    return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
+
+
+def _at_end(log: Sequence[Event]) -> Step | None:
+    reason = given_back(log)
+    return Step("ended", reason=reason) if reason else None
 
 
 def _all(log: Sequence[Event], kind: Kind, **detail: Any) -> list[Event]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from evenhand.study.store.batches import Chunk
 
-__all__ = ["UNREADABLE", "BatchEnd", "BatchLimits", "BatchResult", "BatchState"]
+__all__ = ["UNREADABLE", "BatchLimits", "BatchResult", "BatchService", "BatchState"]
 
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
@@ -50,7 +50,7 @@ class BatchResult:
     again: bool = False
 
 
-class BatchEnd(Protocol):
+class BatchService(Protocol):
     """The calls a run makes. Each raises a `failures.GraderFailure`."""
 
     limits: BatchLimits

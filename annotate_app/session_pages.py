@@ -7,20 +7,20 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app import step_strings as words
-from evenhand.annotate_app.writing import block, heading, items, plain, show, show_complaint
+from evenhand.annotate_app import session_strings as words
+from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
-from evenhand.study.session.log import Standing
 from evenhand.study.session.prolific import completion_url
-from evenhand.study.session.steps import CHANCES, Sessions
+from evenhand.study.session.sessions import CHANCES, Sessions
+from evenhand.study.session.step import Step
 
 __all__ = ["show_step"]
 
 
-def show_step(sessions: Sessions, admission: Admission, standing: Standing) -> None:
+def show_step(sessions: Sessions, admission: Admission, step: Step) -> None:
     """Draw the page of the step that a rater is at; not the panel's, "practice" and "labelling"."""
-    pages: dict[str, Callable[[Sessions, str, Standing], None]] = {
+    pages: dict[str, Callable[[Sessions, str, Step], None]] = {
         "welcome": _welcome,
         "consent": _consent,
         "rubric": _rubric,
@@ -28,19 +28,19 @@ def show_step(sessions: Sessions, admission: Admission, standing: Standing) -> N
         "comprehension": _comprehension,
         "background": _background,
     }
-    st.html(Path(__file__).with_name("steps.css"))
+    st.html(Path(__file__).with_name("session_pages.css"))
     with st.container(key="step"):
-        if standing.step == "ended":
-            _ended(sessions, admission, standing)
+        if step.name == "ended":
+            _ended(sessions, admission, step)
             return
         steps = sessions.steps
-        place = "practice" if standing.step == "feedback" else standing.step
+        place = "practice" if step.name == "feedback" else step.name
         at = steps.index(place) + 1
         show(block(words.PLACE.format(at=at, of=len(steps)), "place"))
-        pages[standing.step](sessions, admission.rater_id, standing)
+        pages[step.name](sessions, admission.rater_id, step)
 
 
-def _welcome(sessions: Sessions, rater: str, standing: Standing) -> None:
+def _welcome(sessions: Sessions, rater: str, step: Step) -> None:
     settings = sessions.study.config.session
     show(heading(words.WELCOME_TITLE, 1))
     if settings.content_warning:
@@ -52,7 +52,7 @@ def _welcome(sessions: Sessions, rater: str, standing: Standing) -> None:
         st.rerun()
 
 
-def _consent(sessions: Sessions, rater: str, standing: Standing) -> None:
+def _consent(sessions: Sessions, rater: str, step: Step) -> None:
     consent = sessions.study.config.consent
     show(heading(words.CONSENT_TITLE, 1), block(consent.text if consent else ""))
     agrees = st.button(words.AGREE, type="primary")
@@ -62,8 +62,8 @@ def _consent(sessions: Sessions, rater: str, standing: Standing) -> None:
         st.rerun()
 
 
-def _rubric(sessions: Sessions, rater: str, standing: Standing) -> None:
-    rubric = standing.rubric
+def _rubric(sessions: Sessions, rater: str, step: Step) -> None:
+    rubric = step.rubric
     assert rubric is not None  # noqa: S101 - the step says so
     # A rubric may speak of the unit's own columns: here they are named, not filled in.
     named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
@@ -85,8 +85,8 @@ def _anchors(rubric: Rubric) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _feedback(sessions: Sessions, rater: str, standing: Standing) -> None:
-    feedback = sessions.practice.feedback(rater, standing)
+def _feedback(sessions: Sessions, rater: str, step: Step) -> None:
+    feedback = sessions.practice.feedback(rater, step)
     show(heading(words.FEEDBACK_TITLE, 1))
     for told in feedback.told:
         said = words.RIGHT if told.right else words.WRONG
@@ -101,19 +101,19 @@ def _feedback(sessions: Sessions, rater: str, standing: Standing) -> None:
     show(heading(words.WHAT_YOU_READ))
     for text in feedback.blocks:
         show(block(text.text, "quote", text.label))
-    unit, rubric = standing.screen[0].key
-    if _goes_on(f"feedback-{unit}-{rubric}-{standing.attempt}"):
-        sessions.read_feedback(rater, standing)
+    unit, rubric = step.screen[0].key
+    if _goes_on(f"feedback-{unit}-{rubric}-{step.attempt}"):
+        sessions.read_feedback(rater, step)
         st.rerun()
 
 
-def _comprehension(sessions: Sessions, rater: str, standing: Standing) -> None:
+def _comprehension(sessions: Sessions, rater: str, step: Step) -> None:
     questions = sessions.study.config.comprehension
     show(heading(words.COMPREHENSION_TITLE, 1), block(words.COMPREHENSION_TEXT))
-    if standing.attempt:
-        show_complaint(words.COMPREHENSION_AGAIN.format(left=CHANCES - standing.attempt))
+    if step.attempt:
+        show_complaint(words.COMPREHENSION_AGAIN.format(left=CHANCES - step.attempt))
     # Another key for another chance: the wrong answer is not there already.
-    with st.form(f"comprehension-{standing.attempt}", border=False):
+    with st.form(f"comprehension-{step.attempt}", border=False):
         given = []
         for number, question in enumerate(questions):
             answer = st.radio(
@@ -121,9 +121,9 @@ def _comprehension(sessions: Sessions, rater: str, standing: Standing) -> None:
                 question.options,
                 index=None,
                 format_func=plain,
-                key=f"question-{standing.attempt}-{number}",
+                key=f"question-{step.attempt}-{number}",
             )
-            if number in standing.missed and question.explanation:
+            if number in step.missed and question.explanation:
                 show(block(question.explanation, "hint"))
             given.append(answer)
         sent = st.form_submit_button(words.CHECK, type="primary")
@@ -135,7 +135,7 @@ def _comprehension(sessions: Sessions, rater: str, standing: Standing) -> None:
         st.rerun()
 
 
-def _background(sessions: Sessions, rater: str, standing: Standing) -> None:
+def _background(sessions: Sessions, rater: str, step: Step) -> None:
     background = sessions.study.config.background
     questions = background.questions if background else ()
     show(heading(words.BACKGROUND_TITLE, 1), block(words.BACKGROUND_TEXT))
@@ -161,12 +161,13 @@ def _background(sessions: Sessions, rater: str, standing: Standing) -> None:
         st.rerun()
 
 
-def _ended(sessions: Sessions, admission: Admission, standing: Standing) -> None:
-    title, text = words.ENDED[standing.outcome]
+def _ended(sessions: Sessions, admission: Admission, step: Step) -> None:
+    title, text = words.ENDED[step.reason]
     show(heading(title, 1), block(text))
     url = ""
-    if admission.way == "prolific" and standing.outcome in ("screened_out", "no_consent"):
-        url = completion_url(sessions.study, standing.outcome)
+    match admission.way, step.reason:
+        case "prolific", "screened_out" | "no_consent" as end:
+            url = completion_url(sessions.study, end)
     if url:
         st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
     else:

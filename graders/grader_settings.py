@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
 
-__all__ = ["METHODS", "Settings", "rater_id"]
+__all__ = ["METHODS", "GraderSettings", "rater_id"]
 
 METHODS = ("label", "logprobs", "verbalised")
 
@@ -17,21 +17,21 @@ _USUAL = {"anthropic": "label", "openai": "logprobs", "baseline": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GraderSettings:
     """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way."""
 
     method: str = ""
     draws: int = 1
 
     @classmethod
-    def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> Settings:
+    def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> GraderSettings:
         """What the user's options mean for one grader.
 
         Repeats of a hard label are draws; repeats of another method are means of that method.
         Raises InputError where the provider cannot do it.
 
         >>> from evenhand.graders.spec import parse_spec
-        >>> Settings.for_grader(parse_spec("anthropic:m"), draws=10).method
+        >>> GraderSettings.for_grader(parse_spec("anthropic:m"), draws=10).method
         'draws'
         """
         if draws < 1:
@@ -50,15 +50,15 @@ class Settings:
         return cls(method or _USUAL[spec.provider], draws)
 
 
-def rater_id(spec: GraderSpec, settings: Settings) -> str:
+def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     """The grader as it was named, plus a short hash where it is not asked in the usual way.
 
     The number of draws is not in it: more draws later add to the same rater.
 
     >>> from evenhand.graders.spec import parse_spec
-    >>> rater_id(parse_spec("anthropic:m"), Settings("label"))
+    >>> rater_id(parse_spec("anthropic:m"), GraderSettings("label"))
     'anthropic:m'
-    >>> rater_id(parse_spec("anthropic:m"), Settings("verbalised"))
+    >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
     'anthropic:m#7707ad'
     """
     if settings.method == _USUAL[spec.provider]:

@@ -43,7 +43,7 @@ class ResponseLog:
 
     def answered(self, subject: str) -> set[tuple[str, str]]:
         """(pair_id, side) of every prompt that this subject has responded to, imports included."""
-        known = self._store.responses()
+        known = self._store.answered()
         own = known[known["subject"] == subject]
         return set(self._texts(subject)) | set(zip(own["pair_id"], own["side"], strict=True))
 
@@ -55,7 +55,7 @@ class ResponseLog:
         import pandas as pd
 
         texts = self._texts(subject)
-        known = self._store.responses()
+        known = self._store.answered()
         sides = sides_of(self._store.pairs())
         there = set(known.loc[known["subject"] == subject, "pair_id"])
         rows = [

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.plan import Work, open_work
+from evenhand.graders.grader_settings import GraderSettings, rater_id
+from evenhand.graders.open_questions import OpenQuestions, open_questions
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.settings import Settings, rater_id
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import Rubric
 
@@ -38,8 +38,8 @@ class GraderPlan:
     """One grader, how it is asked, and what."""
 
     spec: GraderSpec
-    settings: Settings
-    work: Work
+    settings: GraderSettings
+    questions: OpenQuestions
 
 
 def plan_grading(
@@ -47,12 +47,12 @@ def plan_grading(
 ) -> list[GraderPlan]:
     """Raises InputError where a grader, a rubric or a choice is none."""
     specs = _parsed(grader_specs, scrubber)
-    ways = [Settings.for_grader(spec, choice.method, choice.draws) for spec in specs]
+    ways = [GraderSettings.for_grader(spec, choice.method, choice.draws) for spec in specs]
     chosen = _chosen(study, choice.rubrics)
     units = _units(study, chosen, choice.scope)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
-        work = open_work(
+        questions = open_questions(
             study.store,
             rater_id(spec, settings),
             units,
@@ -62,7 +62,7 @@ def plan_grading(
             settings.draws,
             retry_unscored=choice.retry_unscored,
         )
-        plans.append(GraderPlan(spec, settings, work))
+        plans.append(GraderPlan(spec, settings, questions))
     return plans
 
 
@@ -89,7 +89,8 @@ def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:
 def _units(study: Study, rubrics: Sequence[Rubric], scope: str) -> dict[str, list[str]]:
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
-    units = {rubric.name: study.rubric_units(rubric, scope) for rubric in rubrics}
+    by_kind = study.units_by_kind(scope)
+    units = {rubric.name: by_kind[rubric.unit] for rubric in rubrics}
     if not any(units.values()):
         raise InputError(
             "the study has no responses to grade; add some with "

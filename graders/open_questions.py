@@ -1,4 +1,4 @@
-"""What a grader still has to be asked: everything in the study less what is finished."""
+"""What a grader still has to be asked: everything in the study minus what is finished."""
 
 from __future__ import annotations
 
@@ -7,53 +7,45 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.rubrics import Rubric
+from evenhand.study.questions import Question
 
 if TYPE_CHECKING:
     from evenhand.study.store.store import Store
 
-__all__ = ["Question", "Work", "open_work"]
+__all__ = ["OpenQuestions", "open_questions"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One unit under one rubric, as shown in one order; `draw` counts repeats of the same."""
-
-    rubric: Rubric
-    unit_id: str
-    order: str
-    draw: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
+class OpenQuestions:
     """One grader's open questions. Iterating makes them one at a time."""
 
     rater_id: str
     already: int
     parts: tuple[tuple[Rubric, str, tuple[tuple[str, int], ...]], ...]
+    """By rubric and order: the (unit_id, draw) that are to be asked."""
 
     def __len__(self) -> int:
-        return sum(len(places) for _, _, places in self.parts)
+        return sum(len(asked) for _, _, asked in self.parts)
 
     def __iter__(self) -> Iterator[Question]:
-        for rubric, order, places in self.parts:
-            for unit_id, draw in places:
-                yield Question(rubric, unit_id, order, draw)
+        for rubric, order, asked in self.parts:
+            for unit_id, draw in asked:
+                yield Question(unit_id, rubric, order, draw)
 
-    def only(self, question: Question) -> Work:
-        place = (question.unit_id, question.draw)
-        return Work(self.rater_id, 0, ((question.rubric, question.order, (place,)),))
+    def only(self, question: Question) -> OpenQuestions:
+        asked = (question.unit_id, question.draw)
+        return OpenQuestions(self.rater_id, 0, ((question.rubric, question.order, (asked,)),))
 
-    def without(self, under_way: Container[tuple[str, str, str, int]]) -> Work:
-        """The same less what is asked elsewhere: (rubric, unit_id, order, draw)."""
+    def without(self, under_way: Container[tuple[str, str, str, int]]) -> OpenQuestions:
+        """The same minus what is asked elsewhere: (rubric, unit_id, order, draw)."""
         parts = []
-        for rubric, order, places in self.parts:
-            left = tuple(p for p in places if (rubric.name, p[0], order, p[1]) not in under_way)
+        for rubric, order, asked in self.parts:
+            left = tuple(a for a in asked if (rubric.name, a[0], order, a[1]) not in under_way)
             parts.append((rubric, order, left))
-        return Work(self.rater_id, self.already, tuple(parts))
+        return OpenQuestions(self.rater_id, self.already, tuple(parts))
 
 
-def open_work(
+def open_questions(
     store: Store,
     rater_id: str,
     units: Mapping[str, Sequence[str]],
@@ -63,7 +55,7 @@ def open_work(
     draws: int = 1,
     *,
     retry_unscored: bool = False,
-) -> Work:
+) -> OpenQuestions:
     """The questions that this grader has not answered.
 
     By rubric name, `units` are the unit ids, and `accepted` the hashes of the texts under which an
@@ -77,7 +69,7 @@ def open_work(
         )
         for order in orders if rubric.unit == "pair" else ("",):
             wanted = [(unit, draw) for unit in units[rubric.name] for draw in range(draws)]
-            missing = tuple(p for p in wanted if (p[0], order, p[1]) not in finished)
+            missing = tuple(w for w in wanted if (w[0], order, w[1]) not in finished)
             already += len(wanted) - len(missing)
             parts.append((rubric, order, missing))
-    return Work(rater_id, already, tuple(parts))
+    return OpenQuestions(rater_id, already, tuple(parts))

@@ -1,7 +1,7 @@
 // What the browser keeps: drafts, and answers that the server has not acknowledged yet.
 
 // One entry per answer, so that two windows of one rater never overwrite each other's.
-class Shelf {
+class Drafts {
   constructor(place) {
     this.prefix = `evenhand:${place}:`;
     this.spare = new Map(); // for a browser that refuses localStorage, or whose storage is full

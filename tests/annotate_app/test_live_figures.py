@@ -1,4 +1,4 @@
-"""Live figures: made apart by the verbs themselves, once for each state of the study."""
+"""Live figures: made apart, once for each state of the study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand.annotate_app.lead.agreement_page import enough, main_rows
-from evenhand.annotate_app.lead.live import Figures, LiveFigures
+from evenhand.annotate_app.lead.live_figures import FiguresMaker, LiveFigures
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
@@ -18,11 +18,11 @@ from evenhand.study.lead.progress import data_version
 from evenhand.study.tables.ratings import validate_ratings
 
 
-def made(live: LiveFigures, version: str) -> Figures:
+def made(maker: FiguresMaker, version: str) -> LiveFigures:
     for _ in range(600):
-        live.wanted(version)
-        if live.latest and live.latest.version == version:
-            return live.latest
+        maker.wanted(version)
+        if maker.latest and maker.latest.version == version:
+            return maker.latest
         time.sleep(0.1)
     pytest.fail("no figures")
 
@@ -40,13 +40,13 @@ def label(folder: Path, rater: str, labels: str) -> str:
 
 def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
     folder = make_study(12)
-    live = LiveFigures(folder)
+    maker = FiguresMaker(folder)
     with open_study(folder) as study:
-        empty = made(live, data_version(study))
+        empty = made(maker, data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")
 
     label(folder, "ann", "LRCLRCLRCLRC")
-    first = made(live, label(folder, "NA", "LRCLRCLRCLRR"))
+    first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
     assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
@@ -57,8 +57,8 @@ def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
     (sentence,) = enough(main, 0.5)
     assert sentence.startswith("shorter: enough.")
 
-    live.wanted(first.version)
-    assert live.latest is first  # nothing has come in: nothing is made
-    second = made(live, label(folder, "cy", "LLLLLLLLLLLL"))
+    maker.wanted(first.version)
+    assert maker.latest is first  # nothing has come in: nothing is made
+    second = made(maker, label(folder, "cy", "LLLLLLLLLLLL"))
     assert len(second.quality) == 3
     assert first.results is not None  # who still looks at the last ones can

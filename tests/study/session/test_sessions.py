@@ -12,10 +12,10 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import admit, make_invites
-from evenhand.study.desk.attention import Checks, attention_results
+from evenhand.study.desk.attention import AttentionChecks, attention_results
 from evenhand.study.desk.desk import AnnotationDesk, Answer
 from evenhand.study.session.background import raters_table
-from evenhand.study.session.steps import Sessions
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
 from evenhand.study.store.schema import background_answers, practice_labels, session_events
 
@@ -70,15 +70,15 @@ def practise(sessions: Sessions, rater: str, *options: str) -> None:
         (task,) = sessions.practice.next_sheet(rater).tasks
         answer = Answer(submit_id=task.task_id, task_id=task.task_id, option_key=option)
         assert sessions.practice.submit_all(rater, [answer])[0].status == "stored"
-        standing = sessions.standing(rater)
-        assert standing.step == "feedback"
-        sessions.read_feedback(rater, standing)
+        step = sessions.next_step(rater)
+        assert step.name == "feedback"
+        sessions.read_feedback(rater, step)
 
 
 def to_practice(sessions: Sessions, rater: str) -> None:
     sessions.read_welcome(rater)
     sessions.decide_consent(rater, agreed=True)
-    sessions.read_rubric(rater, sessions.standing(rater).rubric)
+    sessions.read_rubric(rater, sessions.next_step(rater).rubric)
 
 
 def events(sessions: Sessions) -> list[str]:
@@ -89,24 +89,24 @@ def events(sessions: Sessions) -> list[str]:
 
 def test_a_study_without_steps_begins_with_the_labelling(make_session) -> None:
     sessions = Sessions(make_session())
-    assert sessions.standing("r").step == "labelling"
+    assert sessions.next_step("r").name == "labelling"
     assert events(sessions) == []
 
 
 def test_from_the_welcome_to_the_labelling(sessions) -> None:
-    steps = [sessions.standing("r").step]
+    steps = [sessions.next_step("r").name]
 
     def look() -> None:
         # As after a crash: another process knows it from the store alone.
         with open_study(sessions.study.folder) as again:
-            steps.append(Sessions(again).standing("r").step)
+            steps.append(Sessions(again).next_step("r").name)
 
     sessions.read_welcome("r")
     look()
     sessions.decide_consent("r", agreed=True)
     look()
-    assert sessions.standing("r").rubric.name == "refusal"
-    sessions.read_rubric("r", sessions.standing("r").rubric)
+    assert sessions.next_step("r").rubric.name == "refusal"
+    sessions.read_rubric("r", sessions.next_step("r").rubric)
     look()
     practise(sessions, "r", "5", "2")
     look()
@@ -117,7 +117,7 @@ def test_from_the_welcome_to_the_labelling(sessions) -> None:
     assert steps == [
         "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
     ]  # fmt: skip
-    assert sessions.standing("someone else").step == "welcome"
+    assert sessions.next_step("someone else").name == "welcome"
 
 
 def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
@@ -129,7 +129,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions) -> None:
     sessions.decide_consent("r", agreed=True)
     sessions.decide_consent("r", agreed=True)  # in another window, which is behind
     assert events(sessions) == ["welcome_read", "consent"]
-    assert sessions.standing("r").step == "rubric"
+    assert sessions.next_step("r").name == "rubric"
 
 
 def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
@@ -137,15 +137,15 @@ def test_a_no_counts_after_a_yes_in_another_window(sessions) -> None:
     sessions.decide_consent("r", agreed=False)
     sessions.decide_consent("r", agreed=False)
     assert events(sessions).count("consent") == 2
-    assert (sessions.standing("r").step, sessions.standing("r").outcome) == ("ended", "no_consent")
+    assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
     sessions.decide_consent("r", agreed=True)
-    assert sessions.standing("r").outcome == "no_consent"
+    assert sessions.next_step("r").reason == "no_consent"
 
 
 def test_no_consent_is_an_end(sessions) -> None:
     sessions.read_welcome("r")
     sessions.decide_consent("r", agreed=False)
-    assert (sessions.standing("r").step, sessions.standing("r").outcome) == ("ended", "no_consent")
+    assert (sessions.next_step("r").name, sessions.next_step("r").reason) == ("ended", "no_consent")
 
 
 def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
@@ -153,9 +153,9 @@ def test_who_agreed_to_another_text_is_asked_again(sessions) -> None:
     file = sessions.study.folder / "study.toml"
     file.write_text(file.read_text("utf-8").replace("stop at any time", "stop now"), "utf-8")
     with open_study(sessions.study.folder) as changed:
-        assert Sessions(changed).standing("r").step == "consent"
+        assert Sessions(changed).next_step("r").name == "consent"
     file.write_text(file.read_text("utf-8").replace("stop now", "stop at any time"), "utf-8")
-    assert sessions.standing("r").step == "practice"
+    assert sessions.next_step("r").name == "practice"
 
 
 def test_comprehension_has_two_chances(sessions) -> None:
@@ -163,25 +163,25 @@ def test_comprehension_has_two_chances(sessions) -> None:
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
         assert sessions.answer_comprehension(rater, WRONG) == [True, False]
-        assert sessions.standing(rater).step == "comprehension"
-        assert sessions.standing(rater).attempt == 1
+        assert sessions.next_step(rater).name == "comprehension"
+        assert sessions.next_step(rater).attempt == 1
     sessions.answer_comprehension("lucky", RIGHT)
-    assert sessions.standing("lucky").step == "background"
+    assert sessions.next_step("lucky").name == "background"
     sessions.answer_comprehension("unlucky", WRONG)
     sessions.answer_comprehension("unlucky", RIGHT)  # a third time, in a window left open
-    assert sessions.standing("unlucky").outcome == "screened_out"
+    assert sessions.next_step("unlucky").reason == "screened_out"
 
 
 def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions) -> None:
     for rater in ("learns", "does not"):
         to_practice(sessions, rater)
         practise(sessions, rater, "1", "5")  # both wrong: below a half
-        assert sessions.standing(rater).step == "practice"
-        assert sessions.standing(rater).attempt == 1
+        assert sessions.next_step(rater).name == "practice"
+        assert sessions.next_step(rater).attempt == 1
     practise(sessions, "learns", "4", "5")  # one right: a half
-    assert sessions.standing("learns").step == "comprehension"
+    assert sessions.next_step("learns").name == "comprehension"
     practise(sessions, "does not", "1", "5")
-    assert sessions.standing("does not").outcome == "screened_out"
+    assert sessions.next_step("does not").reason == "screened_out"
 
 
 def test_feedback_says_what_was_right_and_why(sessions) -> None:
@@ -192,7 +192,7 @@ def test_feedback_says_what_was_right_and_why(sessions) -> None:
     assert sessions.practice.submit_all("r", [answer])[0].status == "duplicate"
     other = Answer(submit_id="2", task_id=task.task_id, option_key="5", edit=True)
     assert sessions.practice.submit_all("r", [other])[0].status == "already_labelled"
-    feedback = sessions.practice.feedback("r", sessions.standing("r"))
+    feedback = sessions.practice.feedback("r", sessions.next_step("r"))
     names = [option.name for option in task.rubric.options]
     (told,) = feedback.told
     assert (told.given, told.accepted, told.right) == (names[0], tuple(names[3:]), False)
@@ -238,10 +238,10 @@ def test_practice_on_a_screen_with_all_rubrics(make_session) -> None:
                     for task in sheet.tasks
                 ],
             )
-            feedback = sessions.practice.feedback("r", sessions.standing("r"))
+            feedback = sessions.practice.feedback("r", sessions.next_step("r"))
             assert [told.right for told in feedback.told] == [True]  # hedging has no right answer
-            sessions.read_feedback("r", sessions.standing("r"))
-        assert sessions.standing("r").step == "labelling"
+            sessions.read_feedback("r", sessions.next_step("r"))
+        assert sessions.next_step("r").name == "labelling"
 
 
 def test_background_answers_are_a_table_of_raters(sessions) -> None:
@@ -281,7 +281,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     practise(sessions, rater, "5", "1")
     sessions.answer_comprehension(rater, RIGHT)
     sessions.answer_background(rater, {"age_group": "25 to 34"})
-    assert sessions.standing(rater).step == "labelling"
+    assert sessions.next_step(rater).name == "labelling"
     for _ in range(8):
         task = desk.next_task(rater)
         desk.submit(rater, task.task_id, task.task_id, "1", 1.0)
@@ -305,21 +305,21 @@ def test_what_the_documentation_shows_is_a_session(make_session) -> None:
     assert Sessions(study).steps == [
         "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
     ]  # fmt: skip
-    assert Checks(study).places.keys() == {("check:plain-refusal", "refusal")}
+    assert AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
     assert study.config.prolific is not None
 
 
 @pytest.mark.parametrize(
     ("toml", "sentence"),
     [
-        ('[consent]\ntext = " "', "consent.text String should have at least 1 character"),
-        ("[training]\npass_mark = 2", "training.pass_mark Input should be less than or equal to 1"),
-        ('[session]\nentry = "closed"', "session.entry Input should be 'open', 'invite' or 'acc"),
+        ('[consent]\ntext = " "', "consent.text is ' '; it must have at least 1 character"),
+        ("[training]\npass_mark = 2", "training.pass_mark is 2; it must be less than or equal"),
+        ('[session]\nentry = "closed"', "session.entry is 'closed'; it must be 'open', 'inv"),
         ('[[comprehension]]\nquestion = "q"\noptions = ["a", "b"]\nanswer = "c"', "is none of its"),
         ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
         ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
         ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
-        ('[attention]\nevery = 5', "attention.file Field required"),
+        ('[attention]\nevery = 5', "attention.file is missing; add it"),
         ('[consents]\ntext = "x"', "consents is no known key"),
     ],
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Dealing out tasks: what a rater has open, what comes next, how much is left.
+"""A rater's next tasks: what they have open, what comes next, how much is left.
 
-Overlap is exact: a place that has its number of raters is dealt to nobody else. A task that was
-given out and not answered holds its place until its lease is over.
+Overlap is exact: a question that has its number of raters is given to nobody else. A task that was
+given out and not answered counts as one of them until its lease is over.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from evenhand.study.desk.claims import Changes, Claim, Ledger
+from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
 from evenhand.study.desk.design import SessionDesign
-from evenhand.study.desk.places import Place, Screen
+from evenhand.study.desk.screens import Screen
+from evenhand.study.questions import Question
 from evenhand.study.store.grades import utc_now
 
-__all__ = ["Hand", "answered", "asked_together", "in_design", "minutes_ago"]
+__all__ = ["NextTasks", "answered", "asked_together", "in_design", "minutes_ago"]
 
 
 def answered(own: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
@@ -36,35 +37,35 @@ def asked_together(claim: Claim, other: Claim, whole: bool) -> bool:
 
 def in_design(claim: Claim, design: SessionDesign) -> bool:
     """Whether the task is still to be labelled: the settings may have changed since."""
-    return claim.key in design.places or claim.key in design.checks
+    return claim.key in design.questions or claim.key in design.checks
 
 
 @dataclass
-class Hand:
-    """One rater at the desk, at one moment: what they have had and what is left for them."""
+class NextTasks:
+    """What one rater has had at one moment, what is left for them, and what of it comes next."""
 
     rater_id: str
     design: SessionDesign
-    ledger: Ledger
+    index: ClaimIndex
     excluded: Set[str] = frozenset()
     """The raters whose places are to be filled by others."""
 
     def __post_init__(self) -> None:
         settings = self.design.settings
-        self.own = self.ledger.of_rater(self.rater_id)
+        self.own = self.index.of_rater(self.rater_id)
         lapsed_before = minutes_ago(settings.lease_minutes)
-        self.full = self.ledger.full(settings.raters_per_unit, lapsed_before, self.excluded)
+        self.full = self.index.full(settings.raters_per_unit, lapsed_before, self.excluded)
         self.opened = [
             claim
             for claim in self.own.values()
             if claim.state == "open" and in_design(claim, self.design)
         ]
         self.held = [claim for claim in self.opened if not self._lost(claim)]
-        taken = self.ledger.held_by(self.rater_id)
+        taken = self.index.held_by(self.rater_id)
         self.checked = {
             claim.key for claim in self.own.values() if claim.is_check and claim.state != "released"
         }
-        self.free = self.design.places.keys() - taken - self.full
+        self.free = self.design.questions.keys() - taken - self.full
 
     def progress(self) -> tuple[int, int]:
         """(answers given, answers given and still to be given)."""
@@ -84,9 +85,9 @@ class Hand:
         total = firsts + max(repeats, self.design.planned_repeats(firsts))
         return done + checks, total + checks + self._checks_ahead(done, total)
 
-    def deal(self, connection: sa.Connection) -> list[Claim]:
+    def claim(self, connection: sa.Connection) -> list[Claim]:
         """The tasks of the next screen, reserved for this rater; none when nothing is left."""
-        changes = Changes(connection, self.ledger)
+        changes = Changes(connection, self.index)
         self._keep_up(changes)
         if self.held:
             first = min(self.held, key=lambda claim: claim.version)
@@ -112,13 +113,13 @@ class Hand:
         return next(self._screens(), ())
 
     def _screens(self) -> Iterator[Screen]:
-        """What the rater may still be given, screen by screen: free places, units to the limit."""
+        """What the rater may still be given, screen by screen: free ones, units to the limit."""
         most = self.design.settings.units_per_rater
-        units = {unit for unit, _ in self.ledger.held_by(self.rater_id)}
-        for places in self.design.screens(self.rater_id, self.free):
-            if not most or places[0].unit_id in units or len(units) < most:
-                units.add(places[0].unit_id)
-                yield places
+        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
+        for screen in self.design.screens(self.rater_id, self.free):
+            if not most or screen[0].unit_id in units or len(units) < most:
+                units.add(screen[0].unit_id)
+                yield screen
 
     def _check(self, changes: Changes) -> list[Claim]:
         """An attention check, where one is due that asks what the unit ahead asks."""
@@ -127,10 +128,11 @@ class Hand:
         left = checks.left(self.rater_id, self.checked)
         if not left or done < checks.due_after(self.rater_id, len(checks.screens) - len(left)):
             return []
-        asked = {place.rubric.name for place in self._ahead}
+        asked = {question.rubric.name for question in self._ahead}
         screen = next((screen for screen in left if screen[0].rubric.name in asked), ())
         return [
-            self._give(changes, place, 0, checks.order(self.rater_id, place)) for place in screen
+            self._give(changes, question, 0, checks.order(self.rater_id, question))
+            for question in screen
         ]
 
     def _checks_ahead(self, done: int, total: int) -> int:
@@ -167,7 +169,7 @@ class Hand:
             return []
         chosen = min(candidates, key=lambda c: design.digest("repeat", self.rater_id, *c.key))
         return [
-            self._give(changes, design.places[claim.key], 1, claim.order)
+            self._give(changes, design.questions[claim.key], 1, claim.order)
             for claim in candidates
             if asked_together(claim, chosen, design.whole)
         ]
@@ -177,21 +179,21 @@ class Hand:
         order = ""
         if screen and screen[0].rubric.unit == "pair":
             order = self._side_order(screen[0].unit_id)
-        return [self._give(changes, place, 0, order) for place in screen]
+        return [self._give(changes, question, 0, order) for question in screen]
 
     def _side_order(self, unit_id: str) -> str:
-        seen = self.ledger.side_order(self.rater_id, unit_id)
-        shown = self.ledger.side_orders(self.rater_id)
+        seen = self.index.side_order(self.rater_id, unit_id)
+        shown = self.index.side_orders(self.rater_id)
         return seen or self.design.side_order(self.rater_id, unit_id, shown)
 
-    def _give(self, changes: Changes, place: Place, draw: int, order: str) -> Claim:
+    def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
         return changes.give(
             Claim(
-                task_id=self.design.task_id(self.rater_id, place, draw),
+                task_id=self.design.task_id(self.rater_id, question, draw),
                 rater_id=self.rater_id,
-                unit_id=place.unit_id,
-                rubric=place.rubric.name,
-                rubric_hash=place.rubric.hash,
+                unit_id=question.unit_id,
+                rubric=question.rubric.name,
+                rubric_hash=question.rubric.hash,
                 order=order,
                 draw=draw,
                 claimed_at=utc_now(),

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.graders.live import LiveRun, Pace, run_all
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.live import LiveRun, run_all
 from evenhand.graders.locking import only_runner
-from evenhand.graders.money import Purse
 from evenhand.graders.outcome import BeforeSending, Grader, Reply
 from evenhand.graders.provenance import replied, sent
-from evenhand.graders.runner import GraderSummary, Progress, open_grader, priced
+from evenhand.graders.run import GraderSummary, Pace, Progress
+from evenhand.graders.runner import new_context, open_grader, priced
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.settings import Settings
 from evenhand.graders.spec import parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
-from evenhand.study.store.responses import ResponseAttempt, ResponseLog
+from evenhand.study.store.response_log import ResponseAttempt, ResponseLog
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -65,44 +65,27 @@ def respond(
         raise InputError("a baseline writes no responses; name a model")
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
-    purse = Purse(budget)
+    pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
     with only_runner(study.folder):
         log = ResponseLog(study.store)
         prompts = _prompts(study, scope)
         answered = log.answered(subject)
         open_prompts = [p for p in prompts if (p.pair_id, p.side) not in answered]
+        context = new_context(scrubber, pace, budget, len(open_prompts), progress)
         summary = GraderSummary(
             rater_id=subject, already=len(prompts) - len(open_prompts), planned=len(open_prompts)
         )
+        parts = []
         if open_prompts:
-            tariff = priced(spec, purse)
-            model = open_grader(spec, Settings("text"), scrubber, timeout)
-            done = 0
-
-            def count(label: str) -> None:
-                nonlocal done
-                done += 1
-                if progress:
-                    progress(done, len(open_prompts), label)
-
-            pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
+            tariff = priced(spec, context.budget)
+            model = open_grader(spec, GraderSettings("text"), scrubber, timeout)
             job = _ResponseJob(log, model, subject, open_prompts)
-            part = LiveRun(job, scrubber, pace, count, purse=purse, tariff=tariff)
-            try:
-                run_all([part])
-            finally:
-                added = log.add_whole_pairs(subject)
-            summary = replace(
-                summary,
-                scored=part.scored,
-                unscored=dict(part.unscored),
-                requests=part.requests,
-                stopped=part.stopped,
-                warnings=tuple(part.warnings),
-            )
-        else:
+            parts = [LiveRun(job, context, summary, tariff)]
+        try:
+            run_all(parts)
+        finally:
             added = log.add_whole_pairs(subject)
-    return ResponseSummary(summary, added, purse.exhausted)
+    return ResponseSummary(summary, added, context.budget.exhausted)
 
 
 def _prompts(study: Study, scope: str) -> list[_Prompt]:

@@ -1,0 +1,43 @@
+"""How a verb ends: the exit codes, and the one place where errors become sentences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from evenhand.errors import InputError
+
+__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_MET", "OVER_BUDGET", "STOPPED", "exit_code"]
+
+DONE = 0
+NOT_MET = 1
+"""Only `gate` ends so. A crash must not, or it would read as a grader that falls short."""
+BAD_INPUT = STOPPED = CRASHED = 2
+OVER_BUDGET = 3
+INTERRUPTED = 130
+
+
+def exit_code(command: str, run: Callable[[], int | None]) -> int:
+    """Run a command, say in one sentence what stopped it, and return the code to exit with."""
+    try:
+        return run() or DONE
+    except InputError as error:
+        _say(f"{command}: {error}")
+        return BAD_INPUT
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _say(f"{command}: {place}{(error.strerror or str(error)).lower()}")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        _say("stopped; what was collected is kept")
+        return INTERRUPTED
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        _say(f"{command}: this is a fault in evenhand; please report the lines above")
+        return CRASHED
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)  # noqa: T201

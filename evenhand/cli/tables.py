@@ -1,0 +1,113 @@
+"""`import`, `export`: the tables that go into a study and come out of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import console
+from evenhand.cli.verbs import Parser, Verb
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study import Study
+
+__all__ = ["VERBS"]
+
+
+def _import_options(imports: Parser) -> None:
+    imports.add_study()
+    imports.add_argument("file", type=Path, metavar="FILE", help=".csv, .jsonl or .parquet")
+    imports.add_argument(
+        "--kind", choices=["ratings", "responses"], help="what it holds (told by its columns)"
+    )
+
+
+def _export_options(export: Parser) -> None:
+    export.add_study()
+    export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
+    export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
+    export.add_argument(
+        "--remarks", type=Path, metavar="FILE", help="where confidence, reasons and flags go"
+    )
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from evenhand.study import open_study
+    from evenhand.study.tables.ratings import read_table
+
+    with open_study(arguments.dir) as study:
+        kind = arguments.kind
+        if kind is None:
+            has_responses = "response" in read_table(arguments.file)
+            kind = "responses" if has_responses else "ratings"
+        if kind == "responses":
+            _import_responses(study, arguments.file)
+        else:
+            _import_ratings(study, arguments.file)
+
+
+def _import_responses(study: Study, file: Path) -> None:
+    from evenhand.study.prompts.responses import read_responses
+
+    frame = read_responses(file, study.store.pairs())
+    new = study.store.add_responses(frame)
+    empty = int((frame["response"].str.strip() == "").sum())
+    console().print(
+        f"{new} new responses of {frame['subject'].nunique()} subjects; "
+        f"{len(frame) - new} were there already; {empty} are empty."
+    )
+
+
+def _import_ratings(study: Study, file: Path) -> None:
+    from evenhand.study.lead.imports import import_ratings
+    from evenhand.study.tables.ratings import read_ratings
+
+    ratings, _ = read_ratings(file)
+    new, known = import_ratings(study, ratings, file.name)
+    console().print(
+        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were there already."
+    )
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from evenhand.errors import InputError
+    from evenhand.study import open_study
+    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.tables.ratings import write_table
+
+    if not (arguments.out or arguments.units or arguments.remarks):
+        raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
+    named = [path for path in (arguments.out, arguments.units, arguments.remarks) if path]
+    if len(set(named)) < len(named):
+        raise InputError("two tables would go to the same file; give each its own")
+    with open_study(arguments.dir) as study:
+        if arguments.out is not None:
+            ratings = study.ratings()
+            write_table(ratings, arguments.out)
+            console().print(f"{len(ratings)} ratings -> {arguments.out}")
+        if arguments.units is not None:
+            units = _exported_units(study)
+            write_table(units, arguments.units)
+            console().print(f"{len(units)} units, sampled or rated -> {arguments.units}")
+        if arguments.remarks is not None:
+            remarks = remarks_table(study.store)
+            write_table(remarks, arguments.remarks)
+            console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
+
+
+def _exported_units(study: Study) -> pd.DataFrame:
+    """The sample, then what else was rated: every rating that is exported finds its unit here."""
+    import pandas as pd
+
+    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
+    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+
+
+VERBS = (
+    Verb("import", "add ratings or responses from a file", _import_options, _import),
+    Verb("export", "write the ratings and the units to files", _export_options, _export),
+)

@@ -1,0 +1,123 @@
+"""What a verb of the command line is, and the parser that says in one sentence what is wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from evenhand.cli.exits import BAD_INPUT
+from evenhand.errors import InputError
+
+__all__ = ["Parser", "Verb", "add_verbs", "refuse"]
+
+
+class Verb(NamedTuple):
+    """One verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.
+
+    `declare` adds what the verb reads, and no more. A verb of verbs, such as `rubric`, calls
+    `add_verbs` there and has no `run` of its own.
+    """
+
+    name: str
+    summary: str
+    declare: Callable[[Parser], None]
+    run: Callable[[Namespace], int | None] | None = None
+
+
+class Parser(ArgumentParser):
+    """Says what is wrong, and what was probably meant; argparse would print the whole usage.
+
+    The options of a `verb` are declared once it is used: some come from the settings' classes,
+    which take longer to load than `evenhand --help` may. What it reads holds `given`, the options
+    that were named.
+    """
+
+    def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.verbs: dict[str, Parser] = {}
+        self._undeclared = verb
+
+    def add_study(self) -> None:
+        """The folder of the study that a verb is about."""
+        self.add_argument("dir", type=Path, metavar="DIR", help="the study's folder")
+
+    @property
+    def options(self) -> list[str]:
+        """All options with two dashes; the usage lists help as -h."""
+        return ["--help", *re.findall(r"--[\w-]+", self.format_usage())]
+
+    def declare(self) -> None:
+        """Take in the options of the verb, unless it has happened."""
+        verb, self._undeclared = self._undeclared, None
+        if verb is not None:
+            verb.declare(self)
+            if verb.run is not None:
+                self.set_defaults(run=verb.run)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+    def parse_known_args(
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        self.declare()
+        words = list(sys.argv[1:] if args is None else args)
+        # Looked for first: argparse would speak of a missing --require before a mistyped --requier.
+        given = self._named(words)
+        arguments, left = super().parse_known_args(words, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        arguments.given = [*given, *getattr(arguments, "given", ())]
+        return arguments, left
+
+    def _named(self, words: Sequence[str]) -> list[str]:
+        """The options among the words up to a verb, written out; ends where one is mistyped."""
+        options, given = self.options, []
+        if self.verbs and words and words[0][:1] != "-" and words[0] not in self.verbs:
+            self.error(f"invalid choice: {words[0]!r}{_suggestion(words[0], self.verbs)}")
+        for word in words:
+            if word == "--" or word in self.verbs:
+                break  # what follows a verb is read by its own parser
+            if word.startswith("--") and " " not in word:
+                named = word.partition("=")[0]
+                meant = [named] if named in options else [o for o in options if o.startswith(named)]
+                if not meant:
+                    self.error(f"unrecognized option: {named}{_suggestion(named, options)}")
+                given += meant[:1]
+        return given
+
+
+def _suggestion(word: str, known: Iterable[str]) -> str:
+    """
+    >>> _suggestion("reprot", ["report", "respond"])
+    ' (did you mean report?)'
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: Any) -> None:
+    """Let one of these verbs follow; its name goes to `dest`, what it does to `run`.
+
+    `options` are argparse's, for the place where they stand.
+    """
+    added = parser.add_subparsers(
+        dest=dest, metavar=dest.upper(), prog=parser.prog, parser_class=Parser, **options
+    )
+    for verb in verbs:
+        description = f"{verb.summary[0].upper()}{verb.summary[1:]}."
+        own = added.add_parser(verb.name, verb=verb, help=verb.summary, description=description)
+        parser.verbs[verb.name] = own
+
+
+def refuse(arguments: Namespace, options: Collection[str], because: str) -> None:
+    """Raise InputError where an option was named that would change nothing here."""
+    for option in arguments.given:
+        if option in options:
+            raise InputError(f"{option} {because}")

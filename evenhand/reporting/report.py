@@ -1,0 +1,34 @@
+"""A study's report, for whoever asks: a verb, the demo, a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.workers import workers
+
+if TYPE_CHECKING:
+    from evenhand.analysis import Analysis
+    from evenhand.study import Study
+
+__all__ = ["report_study"]
+
+
+def report_study(
+    study: Study, out: Path, *, on_stage: Callable[[str], None] | None = None
+) -> Analysis:
+    """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`.
+
+    `on_stage` is told what is being done. Raises InputError where nothing is labelled yet.
+    """
+    from evenhand.analysis.report import prepare_drawing, write_report
+
+    tell = on_stage or (lambda stage: None)
+    tell("analysing")
+    with workers(meanwhile=prepare_drawing) as pool:
+        analysis, context = analyse_study(study, pool=pool)
+    tell("writing the report")
+    write_report(analysis, context, out)
+    return analysis

@@ -1,0 +1,38 @@
+"""The options of a rubric: a closed list, read by people, graders and parsers alike."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+__all__ = ["Option", "Texts"]
+
+KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
+
+
+class Texts(BaseModel):
+    """A part of a rubric file: nothing unknown in it, no white space around its texts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class Option(Texts):
+    """One permitted category: the key is what is stored, the rest is what raters read."""
+
+    key: str
+    name: str = Field(min_length=1)
+    description: str = ""
+    examples: tuple[str, ...] = ()
+    swapped: str = ""
+    """What this choice is called once the two sides are exchanged; the same key if empty."""
+    favours: Literal["a", "b", ""] = ""
+    """The side of the pair that this choice finds better served; empty: neither."""
+
+    @field_validator("key")
+    @classmethod
+    def _key_is_a_token(cls, value: str) -> str:
+        if not KEY.fullmatch(value):
+            raise ValueError(f"an option key is 1 to 24 letters, digits, _ + or -, not {value!r}")
+        return value

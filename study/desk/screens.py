@@ -1,0 +1,21 @@
+"""What stands on one screen: one question, or all questions on a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evenhand.rubrics import Rubric
+from evenhand.study.questions import Question
+
+__all__ = ["Screen", "rubrics_by_screen"]
+
+Screen = tuple[Question, ...]
+"""What is asked at once: one question, or all of a unit."""
+
+
+def rubrics_by_screen(rubrics: Iterable[Rubric], whole: bool) -> list[list[Rubric]]:
+    """The rubrics that stand on one screen: each alone, or (`whole`) all of one kind of unit."""
+    groups: dict[str, list[Rubric]] = {}
+    for rubric in rubrics:
+        groups.setdefault(rubric.unit if whole else rubric.name, []).append(rubric)
+    return list(groups.values())

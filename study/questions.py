@@ -1,0 +1,33 @@
+"""What a rater is asked: one unit under one rubric. The one noun for it, for people and graders.
+
+A `Task` is a question as it is shown to a person, a `Claim` as the store keeps who was given it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from evenhand.rubrics import Rubric
+
+__all__ = ["Key", "Question"]
+
+Key = tuple[str, str]
+"""(unit id, rubric name): what is asked, whoever is asked and however it is shown."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One unit under one rubric, as shown in one order; `draw` counts repeats of the same.
+
+    `order` is "ab" or "ba", or "" where it is not settled yet or there is one side only.
+    """
+
+    unit_id: str
+    rubric: Rubric
+    order: str = ""
+    draw: int = 0
+
+    @cached_property
+    def key(self) -> Key:
+        return (self.unit_id, self.rubric.name)

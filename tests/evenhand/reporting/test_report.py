@@ -1,0 +1,69 @@
+"""A study's report and its live figures: the same rows, made in two ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.reporting.figures import QUALITY_FILE, study_figures
+from evenhand.reporting.report import report_study
+from evenhand.study import Study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.ratings import validate_ratings
+
+REPORT = {"report.html", "report.md", "report.json", "results.csv"}
+
+
+@pytest.fixture
+def labelled(make_study: Callable[..., Study]) -> Study:
+    """Two people and a grader on the refusal rubric, 6 pairs of one subject."""
+    study = make_study(subjects=("s1",))
+    units = [f"p{n:04d}|s1|{side}" for n in range(1, 7) for side in "ab"]
+    given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
+    rows = [
+        {"unit_id": unit, "rater_id": who, "label": label}
+        for who, labels in given.items()
+        for unit, label in zip(units, labels, strict=True)
+    ]
+    frame = pd.DataFrame(rows).assign(rubric="refusal")
+    frame["rater_kind"] = frame["rater_id"].map({"gpt": "model"}).fillna("human")
+    import_ratings(study, validate_ratings(frame), "test")
+    return study
+
+
+def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path: Path) -> None:
+    stages: list[str] = []
+    analysis = report_study(labelled, tmp_path / "report", on_stage=stages.append)
+    assert stages == ["analysing", "writing the report"]
+    assert {file.name for file in (tmp_path / "report").iterdir()} == REPORT
+    assert [verdict["grader"] for verdict in analysis.verdicts] == ["gpt"]
+
+    study_figures(labelled.folder, tmp_path / "live")
+    assert {file.name for file in (tmp_path / "live").iterdir()} == {*REPORT, QUALITY_FILE}
+    report, live = (tmp_path / name / "results.csv" for name in ("report", "live"))
+    assert live.read_bytes() == report.read_bytes()
+    # Only what people decide on is held against other libraries.
+    assert "estimates verified" in facts_in(tmp_path / "report")
+    assert "estimates verified" not in facts_in(tmp_path / "live")
+    quality = pd.read_csv(tmp_path / "live" / QUALITY_FILE)
+    assert quality["rater_id"].tolist() == ["ann", "ben"]
+
+
+def test_without_labels_there_is_neither(make_study: Callable[..., Study], tmp_path: Path) -> None:
+    study = make_study()
+    with pytest.raises(InputError, match="no labels and no grades yet"):
+        report_study(study, tmp_path / "report")
+    with pytest.raises(InputError, match="no labels and no grades yet"):
+        study_figures(study.folder, tmp_path / "live")
+    assert not (tmp_path / "report").exists()
+    assert not (tmp_path / "live").exists()
+
+
+def facts_in(folder: Path) -> dict[str, object]:
+    facts: dict[str, object] = json.loads((folder / "report.json").read_text())["study"]["facts"]
+    return facts
