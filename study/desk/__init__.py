@@ -1,1 +1,1 @@
-"""What an annotator is given and what becomes of the answer: dealing, tasks, claims, answers."""
+"""What an annotator is given and what becomes of the answer: questions, tasks, claims, answers."""

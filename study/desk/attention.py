@@ -1,4 +1,4 @@
-"""Attention checks: units with a known answer, dealt among the real ones, answers kept apart.
+"""Attention checks: units with a known answer, mixed in among the real ones, answers kept apart.
 
 On the page nothing tells a check from another unit: it has an opaque task id, counts in the
 progress, and stands in the list of earlier answers.

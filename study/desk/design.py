@@ -1,6 +1,6 @@
 """The design of the annotators' sessions, fixed by the study's seed: what, in which order, how.
 
-The sample is dealt out block by block, so that its first pairs reach their full number of raters
+The sample is handed out block by block, so that its first pairs reach their full number of raters
 early. Within a block every rater has an order of their own, so that no unit is always the first.
 """
 

@@ -131,13 +131,9 @@ def readmit(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
 
 def decisions_table(store: Store) -> pd.DataFrame:
     """Every decision in the order in which it was taken."""
-    import pandas as pd
-
     query = sa.select(*(lead_events.c[name] for name in DECISION_COLUMNS))
     query = query.where(lead_events.c.kind.in_(_DECISIONS)).order_by(lead_events.c.event_id)
-    with store.read() as connection:
-        rows = [dict(row._mapping) for row in connection.execute(query)]
-    return pd.DataFrame(rows, columns=list(DECISION_COLUMNS))
+    return store.table(query)
 
 
 def _decide(

@@ -25,13 +25,9 @@ def people_labels(study: Study) -> pd.DataFrame:
 
     The same as these rows of `Study.ratings()`, without reading a single grade.
     """
-    import pandas as pd
-
     columns = [labels.c[name] for name in PEOPLE_COLUMNS]
     query = sa.select(*columns).where(accepted_text(study, labels)).order_by(labels.c.event_id)
-    with study.store.read() as connection:
-        rows = [tuple(row) for row in connection.execute(query)]
-    frame = pd.DataFrame(rows, columns=list(PEOPLE_COLUMNS)).astype({"seconds": "float64"})
+    frame = study.store.table(query).astype({"seconds": "float64"})
     return frame.drop_duplicates(["unit_id", "rubric", "rater_id", "draw"], keep="last")
 
 

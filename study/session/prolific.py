@@ -47,13 +47,9 @@ def completion_url(study: Study, end: End) -> str:
 
 def participants_table(study: Study) -> pd.DataFrame:
     """Every entry from Prolific: `rater_id, participant_id, study_id, session_id, created_at`."""
-    import pandas as pd
-
-    names = ["rater_id", "participant_id", "study_id", "session_id", "created_at"]
+    names = ("rater_id", "participant_id", "study_id", "session_id", "created_at")
     query = sa.select(*(participant_entries.c[name] for name in names))
-    with study.store.read() as connection:
-        rows = connection.execute(query.order_by(participant_entries.c.event_id)).all()
-    return pd.DataFrame([row._asdict() for row in rows], columns=names)
+    return study.store.table(query.order_by(participant_entries.c.event_id))
 
 
 def rater_of(study: Study, name: str) -> str:

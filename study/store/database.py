@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -20,6 +20,9 @@ from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Database", "conflict_free_insert"]
 
@@ -81,6 +84,14 @@ class Database:
             connection = connection.execution_options(evenhand_write=False)
             with connection.begin():
                 yield connection
+
+    def table(self, query: sa.Select[Any]) -> pd.DataFrame:
+        """What a query finds: a row for each of its rows, its columns by their names."""
+        import pandas as pd
+
+        with self.read() as connection:
+            found = connection.execute(query)
+            return pd.DataFrame([tuple(row) for row in found], columns=list(found.keys()))
 
     def _set_version(self) -> None:
         with self.write() as connection:

@@ -39,10 +39,5 @@ def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
 
 def remarks_table(store: Store) -> pd.DataFrame:
     """All remarks in the order in which they came, edits included."""
-    import pandas as pd
-
     query = sa.select(*(remarks.c[name] for name in REMARKS_COLUMNS)).order_by(remarks.c.event_id)
-    with store.read() as connection:
-        rows = [dict(row._mapping) for row in connection.execute(query)]
-    frame = pd.DataFrame(rows, columns=list(REMARKS_COLUMNS))
-    return frame.astype({"confidence": "Int64"})
+    return store.table(query).astype({"confidence": "Int64"})

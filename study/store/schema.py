@@ -167,7 +167,7 @@ claims = Table(
     UniqueConstraint("rater_id", "unit_id", "rubric", "rubric_hash", "draw"),
     Index("claims_by_version", "version"),
 )
-"""Who was given what. The labels are the truth; this is what the desk deals by."""
+"""Who was given what. The labels are the truth; this is what the desk hands out by."""
 
 batches = Table(
     "batches",

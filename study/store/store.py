@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Store", "rater_kinds"]
 
 
+_RESPONSE_KEY = (responses.c.pair_id, responses.c.subject, responses.c.side)
+
+
 class Store(Database):
     """The study's data."""
 
@@ -97,7 +100,7 @@ class Store(Database):
         with self.write() as connection:
             known = {
                 (row.pair_id, row.subject, row.side): row.response
-                for row in _response_rows(connection)
+                for row in connection.execute(sa.select(responses))
             }
             new: list[dict[str, Any]] = []
             for row in frame.to_dict("records"):
@@ -121,20 +124,11 @@ class Store(Database):
 
     def answered(self) -> pd.DataFrame:
         """What was responded to, without the texts: `pair_id, subject, side`."""
-        import pandas as pd
-
-        columns = (responses.c.pair_id, responses.c.subject, responses.c.side)
-        with self.read() as connection:
-            rows = connection.execute(sa.select(*columns).order_by(*columns)).all()
-        return pd.DataFrame(rows, columns=["pair_id", "subject", "side"])
+        return self.table(sa.select(*_RESPONSE_KEY).order_by(*_RESPONSE_KEY))
 
     def responses(self) -> pd.DataFrame:
         """All responses: `pair_id, subject, side, response`."""
-        import pandas as pd
-
-        with self.read() as connection:
-            rows = [row._asdict() for row in _response_rows(connection)]
-        return pd.DataFrame(rows, columns=["pair_id", "subject", "side", "response"])
+        return self.table(sa.select(responses).order_by(*_RESPONSE_KEY))
 
     def unit_texts(self, pair_id: str, subject: str) -> tuple[dict[str, str], dict[str, str]]:
         """A pair's cells and a subject's responses by side."""
@@ -264,11 +258,6 @@ def _sample(connection: sa.Connection) -> list[str]:
         .order_by(pairs.c.sample_position)
     )
     return list(connection.execute(query).scalars())
-
-
-def _response_rows(connection: sa.Connection) -> Sequence[sa.Row[Any]]:
-    order = (responses.c.pair_id, responses.c.subject, responses.c.side)
-    return connection.execute(sa.select(responses).order_by(*order)).all()
 
 
 def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]:
