@@ -87,23 +87,6 @@ def crowd(make_session, serve_study):
     return serve_study(make_session(3))
 
 
-@pytest.fixture
-def axe(request):
-    """axe(page, state): fails where the page has a serious fault of accessibility."""
-    run = pytest.importorskip("axe_playwright_python.sync_playwright").Axe().run
-
-    def look(page, state: str) -> None:
-        serious = [
-            f"{state}: {one['id']}: {node['target']} {node['failureSummary']}"
-            for one in run(page).response["violations"]
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"]
-        ]
-        assert not serious, serious
-
-    return look
-
-
 def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
     """The address's query by which this rater, or a participant, comes in."""
     with open_study(folder) as study:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.study.tables.ratings import read_table
-from tests.graders.protocol_server import ProtocolServer
+from harness.protocol_server import ProtocolServer
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "data" / "README.md"]
