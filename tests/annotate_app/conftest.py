@@ -11,6 +11,7 @@ import pytest
 from harness.annotator import CLOCK, Annotator
 from harness.served import Served
 from harness.studies import panel_study
+from tests.annotate_app.participants import KNOWN, SESSION
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -57,6 +58,27 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
 def mortal(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
     """A small study whose server tests may kill, as long as they start it again."""
     return serve_study(make_study(2))
+
+
+@pytest.fixture(scope="session")
+def make_session(make_study: Callable[..., Path]) -> Callable[..., Path]:
+    """make_session(pairs, toml, **annotation settings) -> the folder of a study with a session."""
+
+    def make(pairs: int, toml: str = SESSION, **settings: object) -> Path:
+        folder = make_study(pairs, **settings)
+        for name in ("training.toml", "attention.toml"):
+            (folder / name).write_text(KNOWN, "utf-8")
+        with (folder / "study.toml").open("a", encoding="utf-8") as file:
+            file.write("\n" + toml)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def crowd(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    """One server for those who go through a session, each under a name of their own."""
+    return serve_study(make_session(3))
 
 
 # ---- a browser ----------------------------------------------------------------------------------
