@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias import BiasSettings
 from evenhand.analysis.bootstrap.resamples import IntervalMethod
@@ -14,12 +14,12 @@ from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
 from evenhand.analysis.people.alternative_annotator import EPSILON
-from evenhand.analysis.people.disagreements import Disagreement
+from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.ensembles import check_ensembles
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.thresholds.confidence import ConfidenceRule
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.rule import DecisionRule
@@ -38,22 +38,22 @@ SEED = 20231206
 
 @dataclass(frozen=True)
 class Analysis:
-    """What an analysis found: the `results` table, a verdict per rubric and grader, notes, and the
-    units where graders and people differ most."""
+    """What an analysis found: the rows of the `results` table, a verdict per rubric and grader,
+    notes, and the units where graders and people differ most."""
 
-    results: pd.DataFrame
+    rows: list[ResultRow]
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verification: Verification | None = None
     rule: DecisionRule = field(default_factory=DecisionRule)
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
-    disagreements: list[Disagreement] = field(default_factory=list)
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
 
     @cached_property
-    def rows(self) -> list[ResultRow]:
-        """The results row by row."""
-        return cast("list[ResultRow]", self.results.to_dict("records"))
+    def results(self) -> pd.DataFrame:
+        """The rows as the `results` table of the contract."""
+        return results_table(self.rows)
 
 
 def analyse(
@@ -187,7 +187,7 @@ def _together(
     """The rubrics' analyses as one."""
     verification = sum((each.verification for each in found), Verification())
     return Analysis(
-        results=ResultRows.frame([each.rows for each in found]),
+        rows=[row for each in found for row in each.rows.rows.values()],
         verdicts=[verdict for each in found for verdict in each.verdicts],
         notes=[*notes, *(note for each in found for note in each.notes)],
         verification=verification if verify else None,

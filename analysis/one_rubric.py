@@ -13,7 +13,7 @@ from evenhand.analysis.bias import UnitFacts, add_bias_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.people.disagreements import Disagreement, add_disagreement_rows
+from evenhand.analysis.people.disagreements import GraderDisagreement, add_disagreement_rows
 from evenhand.analysis.people.exclusions import add_all_raters_rows, without_excluded
 from evenhand.analysis.people.slices import add_main_rows
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
@@ -39,7 +39,7 @@ class RubricAnalysis:
     rows: ResultRows
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    disagreements: list[Disagreement] = field(default_factory=list)
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
     verification: Verification = field(default_factory=Verification)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.notes import Note, Remarks, join_notes, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,9 +17,11 @@ __all__ = [
     "RESULTS_KEY",
     "ResultRow",
     "ResultRows",
+    "TableRow",
     "from_to",
     "join_notes",
     "key_of",
+    "results_table",
 ]
 
 RESULTS_COLUMNS = (
@@ -39,8 +42,8 @@ RESULTS_KEY = RESULTS_COLUMNS[:6]
 """What a row is unique by."""
 
 
-class ResultRow(TypedDict):
-    """One row of `results`."""
+class TableRow(TypedDict):
+    """One row of the `results` table, as it is written and read back."""
 
     rubric: str
     statistic: str
@@ -56,19 +59,16 @@ class ResultRow(TypedDict):
     note: str
 
 
-def key_of(row: ResultRow) -> tuple[str, str, str, str, str, str]:
+class ResultRow(TableRow):
+    """A row with its remarks, of which `note` is the text. Nothing is decided by a note."""
+
+    remarks: Remarks
+
+
+def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
     """What a row is unique by: its `RESULTS_KEY`."""
     raters = row["rater_a"], row["rater_b"]
     return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
-
-
-def join_notes(*notes: str) -> str:
-    """Notes in one cell, empty ones left out.
-
-    >>> join_notes("constant_rater", "", "mean over 3 pairs")
-    'constant_rater; mean over 3 pairs'
-    """
-    return "; ".join(note for note in notes if note)
 
 
 def from_to(first: str, second: str) -> str:
@@ -97,12 +97,13 @@ class ResultRows:
         rater_b: str = "",
         subset: str,
         at: str = "",
-        note: str = "",
+        note: Note = "",
     ) -> None:
         """Add a row; `counts` are (n_units, n_clusters)."""
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
+        remarks = join_notes(interval.remarks, note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
             statistic=statistic,
@@ -110,12 +111,13 @@ class ResultRows:
             rater_b=rater_b,
             subset=subset,
             at=at,
-            n_units=counts[0],
-            n_clusters=counts[1],
-            estimate=interval.estimate,
-            low=interval.low,
-            high=interval.high,
-            note=join_notes(interval.note, note),
+            n_units=int(counts[0]),
+            n_clusters=int(counts[1]),
+            estimate=float(interval.estimate),
+            low=float(interval.low),
+            high=float(interval.high),
+            note=text_of(remarks),
+            remarks=remarks,
         )
 
     def get(
@@ -124,12 +126,11 @@ class ResultRows:
         """The row with this key, if there is one."""
         return self.rows.get((self.rubric, statistic, rater_a, rater_b, subset, at))
 
-    @staticmethod
-    def frame(parts: Iterable[ResultRows]) -> pd.DataFrame:
-        """All rows as the `results` table."""
-        import pandas as pd
 
-        rows = [row for part in parts for row in part.rows.values()]
-        frame = pd.DataFrame(rows, columns=list(RESULTS_COLUMNS))
-        counts, numbers = ["n_units", "n_clusters"], ["estimate", "low", "high"]
-        return frame.astype(dict.fromkeys(counts, "int64") | dict.fromkeys(numbers, "float64"))
+def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:
+    """Rows as the `results` table, without what is internal."""
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows), columns=list(RESULTS_COLUMNS))
+    counts, numbers = ["n_units", "n_clusters"], ["estimate", "low", "high"]
+    return frame.astype(dict.fromkeys(counts, "int64") | dict.fromkeys(numbers, "float64"))

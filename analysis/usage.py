@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
             value = float(record[column])
             rows.add(
                 statistic,
-                Interval(value, np.nan, np.nan, "not known" if np.isnan(value) else ""),
+                Interval.point(value, Remark("not_known") if np.isnan(value) else ""),
                 (attempts, attempts),
                 rater_a="",
                 rater_b=str(record["rater_id"]),

@@ -12,13 +12,14 @@ from evenhand.analysis.agreement.groups import groups, label_counts
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, data_table, table_chunks
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Code
 from evenhand.analysis.results import ResultRows, from_to
 
 __all__ = ["add_category_rows", "group_specific_agreement"]
 
 Array = npt.NDArray[np.float64]
 
-NOT_USED = "category_not_used"
+NOT_USED: Code = "category_not_used"
 
 
 def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:

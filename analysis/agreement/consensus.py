@@ -22,6 +22,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.results import ResultRows, from_to, join_notes
 
 __all__ = ["DAWID_SKENE", "MAJORITY", "add_consensus_rows", "majority_codes"]
@@ -30,7 +31,7 @@ Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
-TOO_FEW_RATERS = "too_few_raters"
+TOO_FEW_RATERS: Code = "too_few_raters"
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class _Consensus:
     """A consensus of some humans: codes (units,), -1 for none, and what a reader should know."""
 
     codes: Codes
-    note: str
-    reason: str = ""
+    note: Note
+    reason: Code | None = None
 
 
 def majority_codes(counts: Array) -> Codes:
@@ -132,7 +133,7 @@ def _add_agreement_rows(
             consensus = references[rater]
             shared = both.labelled[:, k] & (consensus.codes >= 0)
             numbers = resamples.count(coded.clusters, shared)
-            reason = "no_variation" if shared.any() else "no_pairable_units"
+            reason: Code = "no_variation" if shared.any() else "no_pairable_units"
             is_kappa = statistic == "consensus_kappa"
             flagged = is_kappa and constant[k] and not np.isnan(values[0, k])
             rows.add(
@@ -144,7 +145,7 @@ def _add_agreement_rows(
                 subset=coded.subset,
                 at=method,
                 note=join_notes(
-                    "constant_rater" if flagged else "",
+                    Remark("constant_rater") if flagged else "",
                     kind if is_kappa else "",
                     "against the other humans" if coded.kinds[rater] == "human" else "",
                     consensus.note,
@@ -181,10 +182,10 @@ def _add_fit_rows(
     numbers = resamples.count(coded.clusters, coded.labelled_by_any(active))
 
     def add(statistic: str, value: float, rater: str, at: str, n: tuple[int, int]) -> None:
-        reason = "no_labels" if np.isnan(value) else ""
+        reason = Remark("no_labels") if np.isnan(value) else ""
         rows.add(
             statistic,
-            Interval(float(value), np.nan, np.nan, reason),
+            Interval.point(float(value), reason),
             n,
             rater_a=rater,
             subset=coded.subset,

@@ -19,6 +19,7 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bootstrap.ratios import ratio
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Code, Note
 from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = [
@@ -92,7 +93,7 @@ def add_group_rows(
 ) -> None:
     """The panel and the means over pairs of raters for every group, or those in `names`."""
     coded, resamples = kappas.coded, kappas.resamples
-    known: dict[tuple[int, ...], list[tuple[str, Array, float, str]]] = {}
+    known: dict[tuple[int, ...], list[tuple[str, Array, float, Note]]] = {}
     for group, members in groups(coded).items():
         if group not in names:
             continue
@@ -104,7 +105,7 @@ def add_group_rows(
             known[members] = [(name, values, 0.0, "") for name, values in panel.items()]
             known[members] += _means_over_pairs(members, kappas)
         for name, values, undefined, note in known[members]:
-            reason = "no_variation" if pairable.any() else "no_pairable_units"
+            reason: Code = "no_variation" if pairable.any() else "no_pairable_units"
             rows.add(
                 name,
                 resamples.interval(values, numbers[1], undefined=undefined, reason=reason),
@@ -142,7 +143,7 @@ def add_prevalence_rows(rows: ResultRows, coded: Coded, resamples: Resamples) ->
 
 def _means_over_pairs(
     members: Sequence[int], kappas: KappaMeans
-) -> list[tuple[str, Array, float, str]]:
+) -> list[tuple[str, Array, float, Note]]:
     pairs, about = eligible_pairs(
         list(combinations(sorted(members), 2)), shared_units(kappas.coded, kappas.resamples)
     )

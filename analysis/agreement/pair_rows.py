@@ -19,6 +19,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["add_humans_rows", "add_pair_rows"]
@@ -50,7 +51,7 @@ def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: 
                     rater_a=coded.raters[a],
                     rater_b=coded.raters[b],
                     subset=coded.subset,
-                    note="constant_rater" if flagged[k] else "",
+                    note=Remark("constant_rater") if flagged[k] else "",
                 )
 
 
@@ -78,7 +79,7 @@ def add_humans_rows(
         counts = resamples.count(coded.clusters, either)
         used = set(coded.codes[either, grader].tolist())
         for name, mean in mean_over_pairs(coded, pairs, resamples, statistics).items():
-            constant = "constant_rater" if len(used) == 1 and "kappa" in name else ""
+            constant = Remark("constant_rater") if len(used) == 1 and "kappa" in name else ""
             rows.add(
                 prefix + name,
                 resamples.interval(mean.values, counts[1], undefined=mean.undefined),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Remarks
 from evenhand.analysis.results import join_notes
 
 __all__ = [
@@ -156,7 +157,7 @@ class MeanOverPairs:
         return "1 pair of raters" if self.n_pairs else ""
 
     @property
-    def note(self) -> str:
+    def note(self) -> Remarks:
         """What the mean is over, and how many pairs could not take part."""
         lost = ""
         if self.n_undefined_pairs:

@@ -20,6 +20,7 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import look_up
+from evenhand.analysis.notes import Code
 from evenhand.analysis.results import ResultRows, join_notes
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
     ):
         mean = means[of]
         over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
-        reason = "no_variation" if repeated.any() else "no_pairable_units"
+        reason: Code = "no_variation" if repeated.any() else "no_pairable_units"
         rows.add(
             statistic,
             resamples.interval(mean.values, numbers[1], undefined=mean.undefined, reason=reason),

@@ -17,17 +17,16 @@ import numpy.typing as npt
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.results import ResultRows, join_notes
 
-__all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "UNCORRECTED", "AuditRows"]
+__all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "AuditRows"]
 
 Array = npt.NDArray[np.float64]
 
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 FEW_CLUSTERS = 10
-UNCORRECTED = "uncorrected"
-"""How the remark on a p before correction begins."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,8 @@ class AuditRows:
         *,
         subset: str,
         at: str = "",
-        note: str = "",
-        reason: str = "no_variation",
+        note: Note = "",
+        reason: Code = "no_variation",
         alone: bool = False,
         exact_p: float | None = None,
     ) -> None:
@@ -122,5 +121,5 @@ class AuditRows:
             rater_b=test.raters[1],
             subset=test.subset,
             at=test.at,
-            note=join_notes(f"{UNCORRECTED} {test.p:.4g}", how),
+            note=join_notes(Remark("uncorrected_p", (test.p,)), how),
         )

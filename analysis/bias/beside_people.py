@@ -23,6 +23,7 @@ import numpy.typing as npt
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bootstrap.ratios import ratio
 from evenhand.analysis.bootstrap.resamples import Numbers, Resamples
+from evenhand.analysis.notes import Code, Note, Remark
 
 __all__ = ["NOT_SCALED", "BesidePeople"]
 
@@ -31,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 
 MIN_TWICE = 30
 """From so many units with two people's labels sharpness can be told."""
-NOT_SCALED = f"fewer than {MIN_TWICE} units have two people's labels: taken to see as people do"
+NOT_SCALED = Remark("sharpness_assumed", (MIN_TWICE,))
 
 
 class BesidePeople:
@@ -52,11 +53,11 @@ class BesidePeople:
         self._person = ratio(self._sum, self._n_people.astype(float))
         self._person[~self.shared] = 0.0
         self._grader = np.where(self.shared, own, 0.0)
-        self.note = ""
+        self.note: Note = ""
         self._sharpness = self._seen()
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Code:
         """Why a result is undefined, if it is."""
         return "people_agree_by_chance" if np.isnan(self._sharpness[0]) else "no_variation"
 

@@ -6,22 +6,33 @@ is found the sentence says how large a shift this sample leaves possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
-from evenhand.analysis.bias.beside_people import NOT_SCALED
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.notes import reason_in_words, says
+from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of
 
-__all__ = ["BOUND", "Finding", "findings", "flagged", "screening_sentence"]
+__all__ = [
+    "BOUND",
+    "Finding",
+    "Status",
+    "audited",
+    "audited_grader",
+    "findings",
+    "flagged",
+    "screening_sentence",
+    "status_of",
+]
 
 BOUND = 0.1
 """The shift, in share of calls, that is still let pass unless another bound is asked for."""
 LEVEL = 0.05
 
 Status = Literal["found", "nothing_found", "cannot_tell"]
+AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 
 @dataclass(frozen=True)
@@ -34,15 +45,12 @@ class Finding:
     @property
     def grader(self) -> str:
         """Whom it is about."""
-        return self.row["rater_b"] or self.row["rater_a"]
+        return audited_grader(self.row)
 
     @property
     def status(self) -> Status:
         """Whether a shift was found."""
-        if self.p is None:
-            return "cannot_tell"
-        apart = self.row["low"] > 0 or self.row["high"] < 0
-        return "found" if apart and self.p["estimate"] < LEVEL else "nothing_found"
+        return status_of(self.row, self.p)
 
     def beyond(self, bound: float) -> bool:
         """Whether a shift was found and all of its interval lies beyond plus or minus `bound`."""
@@ -54,8 +62,9 @@ class Finding:
         """What the rows say."""
         question, _, _ = _WORDS[self.row["statistic"]](self.row)
         if self.p is None:
-            reason = self.row["note"].split("; ")[0]
-            return f"{self.grader}, {question}: cannot tell ({reason.replace('_', ' ')})."
+            return (
+                f"{self.grader}, {question}: cannot tell ({reason_in_words(self.row['remarks'])})."
+            )
         if self.status == "nothing_found":
             return (
                 f"{self.grader}, {question}: nothing found on {_sample(self.row)}; it could be up "
@@ -68,7 +77,7 @@ class Finding:
         """The shift in words, with its interval."""
         _, more, less = _WORDS[self.row["statistic"]](self.row)
         said = more if self.row["estimate"] > 0 else less
-        if NOT_SCALED in self.row["note"]:
+        if says(self.row["remarks"], "sharpness_assumed"):
             said += ", if it sees as sharply as people do"
         p = f"corrected p {self.p['estimate']:.2g}; " if self.p else ""
         return (
@@ -77,15 +86,31 @@ class Finding:
         )
 
 
-def findings(rows: Iterable[ResultRow]) -> list[Finding]:
+def audited_grader(row: TableRow) -> str:
+    """Whom a row of the audit is about."""
+    return row["rater_b"] or row["rater_a"]
+
+
+def status_of(row: TableRow, p: TableRow | None) -> Status:
+    """Whether a row of the audit, with that of its corrected p, shows a shift."""
+    if p is None:
+        return "cannot_tell"
+    apart = row["low"] > 0 or row["high"] < 0
+    return "found" if apart and p["estimate"] < LEVEL else "nothing_found"
+
+
+def audited(rows: Iterable[AnyRow]) -> Iterator[tuple[AnyRow, AnyRow | None]]:
     """The audit's rows, in the order of its questions, with their p."""
     by_key = {key_of(row): row for row in rows}
-    out = []
     for statistic in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
             if key[1] == statistic:
-                out.append(Finding(row, by_key.get((key[0], f"{statistic}_p", *key[2:]))))
-    return out
+                yield row, by_key.get((key[0], f"{statistic}_p", *key[2:]))
+
+
+def findings(rows: Iterable[ResultRow]) -> list[Finding]:
+    """What the audit found, in the order of its questions."""
+    return [Finding(row, p) for row, p in audited(rows)]
 
 
 def flagged(rows: ResultRows, grader: str, bound: float = BOUND) -> list[Finding]:

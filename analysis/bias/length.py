@@ -9,6 +9,7 @@ from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.labels.unit_facts import UnitFacts
+from evenhand.analysis.notes import join_notes
 
 __all__ = ["LENGTH_COLUMNS", "PAIR_LENGTH_COLUMNS", "add_length_rows"]
 
@@ -46,7 +47,7 @@ def add_length_rows(
                     beside.counts(known),
                     subset=calls.subset,
                     at=columns[0],
-                    note="; ".join(part for part in (unit, beside.note) if part),
+                    note=join_notes(unit, beside.note),
                     reason=beside.reason,
                 )
 

@@ -15,6 +15,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
+
 __all__ = [
     "INTERVAL_METHODS",
     "LEVEL",
@@ -41,12 +43,28 @@ _TAIL = (1.0 - LEVEL) / 2.0
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its 95% interval; NaN where undefined, with the reasons in `note`."""
+    """An estimate with its 95% interval; NaN where undefined, with the reasons in `remarks`."""
 
     estimate: float
     low: float
     high: float
-    note: str = ""
+    remarks: Remarks = ()
+
+    @classmethod
+    def undefined(cls, reason: Reason) -> Interval:
+        """No estimate, and why."""
+        remark = reason if isinstance(reason, Remark) else Remark(reason)
+        return cls(math.nan, math.nan, math.nan, (remark,))
+
+    @classmethod
+    def point(cls, estimate: float, note: Note = "") -> Interval:
+        """An estimate without bounds."""
+        return cls(estimate, math.nan, math.nan, join_notes(note))
+
+    @property
+    def note(self) -> str:
+        """The remarks as text."""
+        return text_of(self.remarks)
 
 
 def interval(
@@ -54,7 +72,7 @@ def interval(
     n_clusters: int,
     *,
     undefined: float | None = None,
-    reason: str = "no_variation",
+    reason: Reason = "no_variation",
     left_out: Array | None = None,
 ) -> Interval:
     """Read estimate and 95% interval off replicates (rows,), row 0 the data.
@@ -65,25 +83,22 @@ def interval(
     """
     estimate = float(values[0])
     if np.isnan(estimate):
-        return Interval(np.nan, np.nan, np.nan, reason)
+        return Interval.undefined(reason)
     if n_clusters < MIN_CLUSTERS:
-        return Interval(estimate, np.nan, np.nan, "too_few_clusters")
+        return Interval.point(estimate, Remark("too_few_clusters"))
     drawn = values[1:]
     if len(drawn) == 0:
-        return Interval(estimate, np.nan, np.nan, "not_resampled")
+        return Interval.point(estimate, Remark("not_resampled"))
     defined = drawn[~np.isnan(drawn)]
     lost = max((len(drawn) - len(defined)) / len(drawn), undefined or 0.0)
-    note = _degenerate_note(lost, len(drawn))
+    remarks = _degenerate(lost, len(drawn))
     if lost > MAX_DEGENERATE:
-        return Interval(estimate, np.nan, np.nan, note)
+        return Interval.point(estimate, remarks)
     bounds = None if left_out is None else bca_bounds(estimate, defined, left_out)
     if left_out is not None and bounds is None:
-        note = f"{note}; {_NO_BCA}" if note else _NO_BCA
+        remarks = (*remarks, Remark("bca_undefined"))
     low, high = bounds or percentile_bounds(defined)
-    return Interval(estimate, low, high, note)
-
-
-_NO_BCA = "percentile interval, as BCa is undefined"
+    return Interval(estimate, low, high, remarks)
 
 
 def percentile_bounds(drawn: Array) -> tuple[float, float]:
@@ -145,11 +160,14 @@ def acceleration(left_out: Array) -> float:
     return float((apart**3).sum()) / (6.0 * math.sqrt(squares) ** 3) if squares > 1e-24 else 0.0
 
 
-def _degenerate_note(lost: float, resamples: int) -> str:
+def _degenerate(lost: float, resamples: int) -> Remarks:
+    """What to say of the share of the resamples that is lost."""
     if lost == 0.0:
-        return ""
-    # A mean over pairs of raters loses parts of a resample: a part counts as one.
-    count = f"{math.ceil(lost * resamples - 1e-9)} of {resamples} resamples undefined"
+        return ()
+    code: Code = "resamples_undefined"
     if lost > MAX_DEGENERATE:
-        return f"{count}: no interval"
-    return f"{count}: read the interval with care" if lost > WARN_DEGENERATE else count
+        code = "most_resamples_undefined"
+    elif lost > WARN_DEGENERATE:
+        code = "many_resamples_undefined"
+    # A mean over pairs of raters loses parts of a resample: a part counts as one.
+    return (Remark(code, (math.ceil(lost * resamples - 1e-9), resamples)),)

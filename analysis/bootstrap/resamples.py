@@ -26,6 +26,7 @@ from evenhand.analysis.bootstrap.intervals import (
     IntervalMethod,
     interval,
 )
+from evenhand.analysis.notes import Reason
 from evenhand.errors import InputError
 
 __all__ = ["Interval", "IntervalMethod", "Numbers", "Resamples", "interval"]
@@ -144,7 +145,7 @@ class Resamples:
         n_clusters: int,
         *,
         undefined: float | None = None,
-        reason: str = "no_variation",
+        reason: Reason = "no_variation",
     ) -> Interval:
         """Estimate and 95% interval from replicates (rows,) by the method asked for.
 

@@ -16,6 +16,7 @@ from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["EPSILON", "AltTest", "add_alt_test_rows", "alt_test_codes"]
@@ -27,7 +28,7 @@ EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
 FALSE_DISCOVERY_RATE = 0.05
 PASSING_RATE = 0.5
-NO_ELIGIBLE = "no_eligible_annotator"
+NO_ELIGIBLE: Code = "no_eligible_annotator"
 _ROUNDING = 1e-9
 
 
@@ -137,14 +138,14 @@ def add_alt_test_rows(
         numbers = resamples.count(coded.clusters, np.asarray(compared.held.any(axis=1)))
         flat = int(found.zero_variance.sum())
         common = join_notes(
-            f"zero_variance ({flat} of {len(found.annotators)} annotators)" if flat else "",
+            Remark("zero_variance", (flat, len(found.annotators))) if flat else "",
             f"epsilon {epsilon:g}",
             _annotators(len(found.annotators), len(members)),
         )
         rate = found.winning_rate
         rows.add(
             "alt_test_winning_rate",
-            Interval(rate, np.nan, np.nan, NO_ELIGIBLE if np.isnan(rate) else ""),
+            Interval.point(rate, Remark(NO_ELIGIBLE) if np.isnan(rate) else ""),
             numbers,
             rater_a="humans",
             rater_b=name,

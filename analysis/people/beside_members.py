@@ -28,6 +28,7 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.notes import Code, Note
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.people.ensembles import ENSEMBLE, Ensemble, with_ensembles
 from evenhand.analysis.results import ResultRows, join_notes
@@ -85,8 +86,8 @@ def _add_beside_members(
     about = join_notes(
         f"{len(ensemble.members)} graders", f"{tied} tied units left out" if tied else ""
     )
-    notes = {AVERAGE: about, BEST: chosen, TOGETHER: about, DIFFERENCE: "held out"}
-    reason = "no_variation" if numbers[0] else "no_pairable_units"
+    notes: dict[str, Note] = {AVERAGE: about, BEST: chosen, TOGETHER: about, DIFFERENCE: "held out"}
+    reason: Code = "no_variation" if numbers[0] else "no_pairable_units"
     for statistic, values in compared.statistics(choice).items():
         single, best, together = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
         shown = {AVERAGE: single, BEST: best, TOGETHER: together, DIFFERENCE: together - best}

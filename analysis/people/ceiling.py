@@ -24,6 +24,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = [
@@ -43,8 +44,8 @@ Mask = npt.NDArray[np.bool_]
 
 CEILING = "human_ceiling_difference"
 BASELINES = ("baseline:constant", "baseline:random")
-TOO_FEW_HUMANS = f"no two humans share {MIN_SHARED_UNITS} units that the grader labelled"
-TOO_FEW_UNITS = f"the grader shares fewer than {MIN_SHARED_UNITS} units with every human"
+TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
+TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 
 
 def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") -> None:
@@ -100,7 +101,7 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
                 rater_b=name,
                 subset=coded.subset,
                 note=join_notes(
-                    "constant_rater" if constant else "",
+                    Remark("constant_rater") if constant else "",
                     _description(coded, share),
                     "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans",
                 ),
@@ -181,7 +182,7 @@ def _add_difference(
     numbers = resamples.count(coded.clusters, within & coded.labelled_by_any(humans))
     if mean is None or people is None:
         few = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
-        found = Interval(np.nan, np.nan, np.nan, few)
+        found = Interval.undefined(few)
         note = ""
     else:
         found = resamples.interval(

@@ -25,6 +25,7 @@ from evenhand.analysis.bootstrap.significance import (
     stuart_maxwell,
 )
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["add_grader_comparison_rows", "add_leniency_rows"]
@@ -119,7 +120,7 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         both = coded.labelled[:, human] & coded.labelled[:, grader]
         rows.add(
             "stuart_maxwell_p",
-            Interval(p, np.nan, np.nan, "not_testable" if undefined else ""),
+            Interval.point(p, Remark("not_testable") if undefined else ""),
             resamples.count(coded.clusters, both),
             rater_a=coded.raters[human],
             rater_b=coded.raters[grader],

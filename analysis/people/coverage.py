@@ -11,6 +11,7 @@ from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, RunningMean
 from evenhand.analysis.bootstrap.ratios import ratio
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.notes import Note, Remark
 from evenhand.analysis.results import ResultRows, join_notes
 
 __all__ = ["COVERAGE", "UNSCORED_AS_DISAGREEMENT", "add_coverage_rows", "add_unscored_rows"]
@@ -75,6 +76,6 @@ def add_unscored_rows(
         )
 
 
-def _listed(reasons: Counter[str]) -> str:
+def _listed(reasons: Counter[str]) -> Note:
     counted = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-    return f"unscored: {counted}" if counted else ""
+    return Remark("unscored", (counted,)) if counted else ""

@@ -13,7 +13,7 @@ from evenhand.analysis.bootstrap.resamples import Interval
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.results import ResultRows
 
-__all__ = ["MOST_LISTED", "Disagreement", "add_disagreement_rows"]
+__all__ = ["MOST_LISTED", "GraderDisagreement", "add_disagreement_rows"]
 
 Array = npt.NDArray[np.float64]
 
@@ -22,7 +22,7 @@ MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class GraderDisagreement:
     """One unit that a grader labelled unlike people. `people` are their labels by rater.
 
     `key` and `probability_key` are the results rows that hold the size of the disagreement and the
@@ -40,7 +40,7 @@ class Disagreement:
 
 def add_disagreement_rows(
     rows: ResultRows, units: Sequence[str], labels: LabelMatrix
-) -> list[Disagreement]:
+) -> list[GraderDisagreement]:
     """`disagreement` (at = unit) of every grader's widest ones, and `disagreement_probability`.
 
     The size is the mean distance from the grader's label to people's, less people's mean distance
@@ -50,7 +50,7 @@ def add_disagreement_rows(
     `units` names the rows of `labels`, which must not be folded.
     """
     humans = list(labels.humans)
-    found: list[Disagreement] = []
+    found: list[GraderDisagreement] = []
     if not humans:
         return found
     distance = _distances(labels)
@@ -72,7 +72,7 @@ def add_disagreement_rows(
 
 def _add(
     rows: ResultRows, labels: LabelMatrix, name: str, unit: int, grader: int, size: float
-) -> Disagreement:
+) -> GraderDisagreement:
     who = labels.raters[grader]
 
     def add(statistic: str, value: float) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def _add(
     probability = float(labels.positive[unit, grader])
     given = not np.isnan(probability)
     categories, codes = labels.scale.categories, labels.codes[unit]
-    return Disagreement(
+    return GraderDisagreement(
         rubric=rows.rubric,
         grader=who,
         unit_id=name,

@@ -23,6 +23,7 @@ from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows
 
 __all__ = ["GAP", "add_group_performance_rows"]
@@ -114,7 +115,7 @@ def _totals(cells: Array, coded: Coded, resamples: Resamples) -> Array:
 def _add_group(rows: ResultRows, coded: Coded, resamples: Resamples, group: _Group) -> None:
     few = f"fewer than {FEW_UNITS} units" if group.numbers[0] < FEW_UNITS else ""
 
-    def add(statistic: str, values: Array, at: str, reason: str) -> None:
+    def add(statistic: str, values: Array, at: str, reason: Code) -> None:
         rows.add(
             statistic,
             resamples.interval(values, group.numbers[1], reason=reason),
@@ -192,7 +193,7 @@ def _gap_interval(values: Array) -> Interval:
     strayed = values[1:] - values[0]
     gap = float(np.nanmax(values[0]) - np.nanmin(values[0]))
     if np.isnan(strayed).all() or len(strayed) == 0:
-        return Interval(gap, np.nan, np.nan, "not_resampled")
+        return Interval.point(gap, Remark("not_resampled"))
     strayed = np.where(np.isnan(strayed), 0.0, strayed)
     room = float(np.quantile(strayed.max(axis=1) - strayed.min(axis=1), LEVEL))
     return Interval(gap, max(gap - room, 0.0), min(gap + room, 1.0))

@@ -17,6 +17,7 @@ from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.notes import Code
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows, join_notes
 from evenhand.errors import InputError
@@ -39,7 +40,7 @@ Mask = npt.NDArray[np.bool_]
 MAX_VALUES = 50
 """A column with more values than this does not divide a sample: it names its units."""
 FEW_UNITS = 30
-NO_LABELS_TO_COMPARE = "no_pairable_units"
+NO_LABELS_TO_COMPARE: Code = "no_pairable_units"
 
 
 def add_main_rows(
@@ -64,7 +65,7 @@ def add_main_rows(
         few = f"fewer than {FEW_UNITS} units" if row["n_units"] < FEW_UNITS else ""
         rows.add(
             row["statistic"],
-            Interval(row["estimate"], row["low"], row["high"], row["note"]),
+            Interval(row["estimate"], row["low"], row["high"], row["remarks"]),
             (row["n_units"], row["n_clusters"]),
             rater_a=row["rater_a"],
             rater_b=row["rater_b"],

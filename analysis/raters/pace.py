@@ -19,6 +19,7 @@ from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS
 from evenhand.analysis.bootstrap.resamples import Interval
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.notes import Note, Remark
 from evenhand.analysis.results import ResultRows
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _add(
     rater: int,
     units: npt.NDArray[np.intp],
     found: dict[str, Interval],
-    note: str = "",
+    note: Note = "",
     at: str = "",
 ) -> None:
     counts = (len(units), len(np.unique(labels.clusters[units])))
@@ -131,16 +132,16 @@ def median_interval(values: Array) -> Interval:
     """The median with the order statistics that hold it with at least 95% (Conover 1999, 3.2).
 
     >>> median_interval(np.arange(1.0, 16.0))
-    Interval(estimate=8.0, low=4.0, high=12.0, note='')
+    Interval(estimate=8.0, low=4.0, high=12.0, remarks=())
     """
     from scipy.special import bdtr
 
     ordered, n = np.sort(values), len(values)
     below = int(np.searchsorted(bdtr(np.arange(n + 1), n, 0.5), 0.025))
     if n == 0:
-        return Interval(np.nan, np.nan, np.nan, "no times")
+        return Interval.undefined("no_times")
     if below < 1:  # up to 5 values
-        return Interval(float(np.median(ordered)), np.nan, np.nan, "too few labels for an interval")
+        return Interval.point(float(np.median(ordered)), Remark("too_few_labels_for_interval"))
     return Interval(float(np.median(ordered)), float(ordered[below - 1]), float(ordered[n - below]))
 
 
@@ -156,12 +157,12 @@ def ratio_of_times(first: Array, second: Array) -> Interval:
 
     logs = [np.log(np.maximum(each[~np.isnan(each)], 0.1)) for each in (first, second)]
     if min(len(each) for each in logs) < 2:
-        return Interval(np.nan, np.nan, np.nan, "too few labels")
+        return Interval.undefined("too_few_labels")
     change = logs[1].mean() - logs[0].mean()
     variances = [each.var(ddof=1) / len(each) for each in logs]
     total = sum(variances)
     if total == 0:
-        return Interval(float(np.exp(change)), np.nan, np.nan, "no_variation")
+        return Interval.point(float(np.exp(change)), Remark("no_variation"))
     pooled = sum(v**2 / (len(each) - 1) for v, each in zip(variances, logs, strict=True))
     reach = stdtrit(total**2 / pooled, 0.975) * np.sqrt(total)
     low, high = np.exp([change - reach, change + reach]).tolist()
@@ -193,7 +194,7 @@ class _Agreement:
         """The share alike in a part of the session."""
         found = self._interval([(part, 1.0)])
         low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
-        return Interval(found.estimate, low, high, found.note)
+        return Interval(found.estimate, low, high, found.remarks)
 
     def change(self, first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> Interval:
         """The share alike in the second part less that in the first."""
@@ -206,7 +207,7 @@ class _Agreement:
         for part, sign in parts:
             met = self.met[part].sum()
             if met == 0:
-                return Interval(np.nan, np.nan, np.nan, "no_pairable_units")
+                return Interval.undefined("no_pairable_units")
             share = self.alike[part].sum() / met
             estimate += sign * share
             residual[part] += sign * (self.alike[part] - share * self.met[part]) / met
@@ -214,6 +215,6 @@ class _Agreement:
         by_cluster = np.bincount(cluster, weights=residual)
         n = len(by_cluster)
         if n < MIN_CLUSTERS:
-            return Interval(float(estimate), np.nan, np.nan, "too_few_clusters")
+            return Interval.point(float(estimate), Remark("too_few_clusters"))
         reach = _Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
         return Interval(float(estimate), float(estimate) - reach, float(estimate) + reach)

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section
-from evenhand.analysis.report.figures import ALL_BINARY, Figure, explained
+from evenhand.analysis.report.blocks import Block, Items, ReportSection
+from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
-from evenhand.analysis.subjects.corrected_rates import (
-    ERRORS_DIFFER,
-    NOT_INFORMATIVE,
-    NOTHING_UNLABELLED,
-)
-from evenhand.analysis.subjects.order import CHANGED
 
 __all__ = ["section"]
 
@@ -35,7 +29,7 @@ _ABOUT = (
 )
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Rates and their order for every rubric that people labelled and a grader graded."""
 
     def tables(rubric: str) -> list[Block]:
@@ -52,13 +46,13 @@ def section(source: Source) -> Section:
             found.append(Items("What the corrections show", sentences))
         return found
 
-    blocks = source.per_rubric(tables)
-    if blocks:
-        blocks.insert(0, Paragraph(_ABOUT))
-    else:
-        why = "No rate to correct: people and graders gave no binary verdicts to compare."
-        blocks = [Paragraph(why)]
-    return Section("corrected-rates", "Corrected rates", tuple(blocks))
+    return source.section(
+        "corrected-rates",
+        "Corrected rates",
+        tables,
+        about=[_ABOUT],
+        otherwise="No rate to correct: people and graders gave no binary verdicts to compare.",
+    )
 
 
 def _at(source: Source, rubric: str, statistic: str, grader: str) -> dict[str, Figure]:
@@ -113,13 +107,13 @@ def _ranks(source: Source, rubric: str, graders: list[str]) -> list[Block]:
 def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]:
     for grader in graders:
         rogan_gladen = _at(source, rubric, "rate_rogan_gladen", grader)
-        reasons = {figure.reason for figure in rogan_gladen.values()}
-        if reasons == {explained(NOTHING_UNLABELLED)}:
+        reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
+        if reasons == {"no_unlabelled_units"}:
             yield (
                 f"{grader} graded only what people labelled, so people's own rates are the answer; "
                 "let it grade the rest (evenhand grade --scope all) to have narrower ones."
             )
-        if explained(NOT_INFORMATIVE) in reasons:
+        if "grader_not_informative" in reasons:
             j = _at(source, rubric, "youden_j", grader)[""]
             yield (
                 f"{grader} cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 "
@@ -127,7 +121,7 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
             )
         bias = _at(source, rubric, "rogan_gladen_bias", grader)
         for subject, figure in rogan_gladen.items():
-            if ERRORS_DIFFER in figure.remarks:
+            if figure.says("errors_differ"):
                 missed = bias[subject]
                 yield (
                     f"{grader} errs differently on {subject}: with error rates of all subjects, "
@@ -145,7 +139,7 @@ def _order_sentence(source: Source, rubric: str, grader: str, flips: dict[str, F
     """
     subjects = _at(source, rubric, "rate_raw", grader)
     names = {from_to(*pair): " and ".join(pair) for pair in permutations(subjects, 2)}
-    changed = [figure for figure in flips.values() if CHANGED in figure.remarks]
+    changed = [figure for figure in flips.values() if figure.says("order_changed")]
     if not changed:
         closest = max(flips.values(), key=lambda figure: figure.bounds[1])
         return (

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.results import ResultRow, key_of
 
-__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "Figures", "explained", "shown"]
+__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "ResultsIndex", "shown"]
 
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
@@ -43,26 +44,6 @@ _THREE_DIGITS = {
 }
 """Shown to three digits, however small or whole."""
 _FIRST_LINE = 2
-_REASONS = {
-    "no_variation": "no variation",
-    "no_pairable_units": "no unit has two labels",
-    "no_labels": "no labels",
-    "no_eligible_annotator": "no annotator has enough units",
-    "too_few_clusters": "too few clusters for an interval",
-    "too_few_subjects": "too few subjects",
-    "not_resampled": "not resampled",
-    "too_few_raters": "too few raters",
-    "category_not_used": "nobody used the category",
-    "grader_not_informative": "sensitivity + specificity - 1 may be 0",
-    "no_unlabelled_units": "nothing graded beyond people's labels",
-    "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
-    "zero_variance": "no variance to test",
-    "target_not_reached": "no cut reaches the target",
-    "nothing_kept": "nothing is kept",
-    "not_testable": "no test possible",
-    "people_agree_by_chance": "people agree with each other no better than chance",
-    "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
-}
 
 
 @dataclass(frozen=True)
@@ -70,8 +51,9 @@ class Figure:
     """One results row, rounded for display.
 
     `line` is its row in results.csv as a spreadsheet counts; `bounds` are low, estimate, high as
-    they are, NaN where undefined; the rest is text. `interval` is empty where there is
-    none; `reason` says why the estimate is undefined; `remarks` is all else the row's note says.
+    they are, NaN where undefined; `estimate` and `interval` are text, empty where there is no
+    interval. `reason` is the remark that says why the estimate is undefined, None where it is not;
+    `remarks` are the row's others.
     """
 
     key: tuple[str, str, str, str, str, str]
@@ -81,8 +63,8 @@ class Figure:
     bounds: tuple[float, float, float]
     estimate: str
     interval: str
-    reason: str
-    remarks: tuple[str, ...]
+    reason: Remark | None
+    remarks: Remarks
 
     @property
     def statistic(self) -> str:
@@ -99,6 +81,10 @@ class Figure:
     @property
     def at(self) -> str:
         return self.key[5]
+
+    def says(self, code: Code) -> bool:
+        """Whether one of its remarks has this code."""
+        return says(self.remarks, code)
 
     def datum(self, **more: object) -> dict[str, object]:
         """What a chart draws of it: the bounds as they are, None where undefined, and its row."""
@@ -126,7 +112,7 @@ def shown(value: float, statistic: str = "") -> str:
     return f"{value:+.{places}f}" if statistic in _SIGNED else f"{value:.{places}f}"
 
 
-class Figures:
+class ResultsIndex:
     """The `results` table, looked up by key."""
 
     def __init__(self, rows: Sequence[ResultRow]) -> None:
@@ -185,9 +171,9 @@ class Figures:
 def _figure(row: ResultRow, line: int) -> Figure:
     key = key_of(row)
     estimate, low, high = row["estimate"], row["low"], row["high"]
-    remarks = [explained(part) for part in row["note"].split("; ") if part]
-    undefined = math.isnan(estimate)
-    reason = (remarks.pop(0) if remarks else "undefined") if undefined else ""
+    remarks, reason = row["remarks"], None
+    if math.isnan(estimate):
+        reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
     no_interval = math.isnan(low) or math.isnan(high)
     interval = "" if no_interval else f"[{shown(low, key[1])}, {shown(high, key[1])}]"
     return Figure(
@@ -199,14 +185,8 @@ def _figure(row: ResultRow, line: int) -> Figure:
         estimate=shown(estimate, key[1]),
         interval=interval,
         reason=reason,
-        remarks=tuple(remarks),
+        remarks=remarks,
     )
-
-
-def explained(part: str) -> str:
-    """A part of a note in words; what is not a known code stays as it is."""
-    code, _, rest = part.partition(" ")
-    return f"{_REASONS[code]} {rest}".strip() if code in _REASONS else part
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -12,12 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.analysis.notes import join_notes, text_of
 from evenhand.analysis.report.charts.style import chart_spec
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown, spreadsheet
-from evenhand.analysis.results import RESULTS_COLUMNS, join_notes
+from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.study.tables.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from evenhand.analysis.all_rubrics import Analysis
-    from evenhand.analysis.report.blocks import Chart, Section
+    from evenhand.analysis.report.blocks import Chart, ReportSection
 
 __all__ = ["SCHEMA", "prepare_drawing", "write_report"]
 
@@ -61,9 +62,9 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     """The results as plain rows; None where a number is undefined."""
     rows: list[dict[str, Any]] = []
     for found in analysis.rows:
-        row = {name: _plain(value) for name, value in found.items()}
-        note = join_notes(found["note"], "synthetic" if synthetic else "")
-        rows.append(row | {"note": note})
+        row = {name: _plain(value) for name, value in found.items() if name in RESULTS_COLUMNS}
+        marks = join_notes(found["remarks"], "synthetic" if synthetic else "")
+        rows.append(row | {"note": text_of(marks)})
     return rows
 
 
@@ -99,7 +100,7 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _html_page(context: ReportContext, sections: list[Section]) -> str:
+def _html_page(context: ReportContext, sections: list[ReportSection]) -> str:
     style = _html().get_template("report.css").render()
     # The page may use this very style sheet and nothing else: no script, no image, no request.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -107,7 +108,7 @@ def _html_page(context: ReportContext, sections: list[Section]) -> str:
     return page.render(context=context, sections=sections, style_digest=digest)
 
 
-def _markdown_page(context: ReportContext, sections: list[Section]) -> str:
+def _markdown_page(context: ReportContext, sections: list[ReportSection]) -> str:
     return _markdown().get_template("report.md.j2").render(context=context, sections=sections)
 
 

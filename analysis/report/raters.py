@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import AFFIRMATIVE
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from evenhand.analysis.report.exclusions import exclusion_blocks
@@ -21,11 +21,9 @@ _WORK = (
     "rater_seconds_median",
     "rater_seconds_drift",
 )
-_UNSCORED = "unscored:"
-"""How a note begins that counts a rater's unscored units."""
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Labels given, shares of the categories, coverage, and what unscored units could change."""
 
     def blocks_of(rubric: str) -> list[Block]:
@@ -39,10 +37,7 @@ def section(source: Source) -> Section:
             *_sensitivity(source, rubric),
         ]
 
-    blocks = source.per_rubric(blocks_of)
-    if not blocks:
-        blocks = [Paragraph("Nobody has labelled anything.")]
-    return Section("raters", "Raters", tuple(blocks))
+    return source.section("raters", "Raters", blocks_of, otherwise="Nobody has labelled anything.")
 
 
 def _raters(source: Source, rubric: str) -> list[Table]:
@@ -115,7 +110,7 @@ def _sensitivity(source: Source, rubric: str) -> list[Block]:
     for subset, reading in READINGS.items():
         draft.group(f"With people, {reading}")
         for figure in figures[subset]:
-            if any(remark.startswith(_UNSCORED) for remark in figure.remarks):
+            if figure.says("unscored"):
                 row = source.row(rubric, statistics, figure.raters, subset)
                 draft.add(figure.raters[1], row)
     tables = draft.finish()

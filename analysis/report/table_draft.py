@@ -77,16 +77,18 @@ class TableDraft:
         self, figure: Figure, notes: dict[str, str], place: dict[tuple[str, ...], Whisker]
     ) -> Cell:
         """The figure; what is short or wanted stays beside it, the rest goes into `notes`."""
-        beside, below = [figure.reason], list(figure.remarks)
+        beside = [figure.reason.words] if figure.reason else []
+        below = [remark.words for remark in figure.remarks]
         if self.asides:
             beside, below = [*beside, *below], []
-        elif len(figure.reason) > _SHORT:
-            beside, below = [], [figure.reason, *below]
+        elif beside and len(beside[0]) > _SHORT:
+            beside, below = [], [*beside, *below]
         marks = [notes.setdefault(text, _letters(len(notes))) for text in below]
         return Cell(
             text=figure.estimate,
             interval=figure.interval,
-            aside="; ".join(text for text in beside if text),
+            aside="; ".join(beside),
+            reason=figure.reason.words if figure.reason else "",
             marks=" ".join(marks),
             key=figure.key,
             line=figure.line,

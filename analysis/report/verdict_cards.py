@@ -14,25 +14,19 @@ from evenhand.analysis.report.blocks import (
     Items,
     Overview,
     Paragraph,
-    Section,
+    ReportSection,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
-from evenhand.analysis.verdicts.judge import CEILING_HELD_OUT, Verdict
+from evenhand.analysis.verdicts.case import CEILING_HELD_OUT
+from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.words import TITLES
 
-__all__ = ["WORDS", "notes_of", "section"]
-
-WORDS = {
-    "may_stand_in": ("✓", "May stand in"),
-    "may_stand_in_at_threshold": ("✓", "May stand in at another threshold"),
-    "only_with_correction": ("±", "Only with correction"),
-    "do_not_use": ("✕", "Do not use"),
-    "cannot_tell": ("?", "Cannot tell"),
-}
+__all__ = ["section"]
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection:
     """One card for each rubric and grader."""
     blocks: list[Block] = []
     if source.analysis.verdicts:
@@ -40,14 +34,9 @@ def section(source: Source) -> Section:
         blocks += [_overview(source, cards), Cards(cards)]
     else:
         blocks.append(Paragraph("No verdict: there are no model graders here to judge."))
-    if notes := notes_of(source):
-        blocks.append(Items("Before you read on", notes))
-    return Section("verdicts", "Verdicts", tuple(blocks))
-
-
-def notes_of(source: Source) -> tuple[str, ...]:
-    """Warnings of the study and of the analysis."""
-    return tuple(dict.fromkeys([*source.context.notes, *source.analysis.notes]))
+    if source.notes:
+        blocks.append(Items("Before you read on", source.notes))
+    return ReportSection("verdicts", "Verdicts", tuple(blocks))
 
 
 def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
@@ -65,15 +54,15 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
 
 
 def _card(source: Source, verdict: Verdict) -> Card:
-    icon, word = WORDS[verdict["verdict"]]
+    title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
     at_threshold = verdict["verdict"] == "may_stand_in_at_threshold"
     deciding = CEILING_HELD_OUT if at_threshold else CEILING
     difference = next((each for each in figures if each and each.statistic == deciding), None)
     return Card(
         verdict=verdict["verdict"],
-        word=word,
-        icon=icon,
+        word=title.words,
+        icon=title.icon,
         rubric=source.context.title_of(verdict["rubric"]),
         grader=verdict["grader"],
         sentence=verdict["sentence"],
@@ -106,4 +95,5 @@ def _evidence(figure: Figure) -> tuple[str, Cell]:
 
 
 def _cell(figure: Figure) -> Cell:
-    return Cell(figure.estimate, figure.interval, figure.reason, key=figure.key, line=figure.line)
+    aside = figure.reason.words if figure.reason else ""
+    return Cell(figure.estimate, figure.interval, aside, key=figure.key, line=figure.line)

@@ -21,23 +21,23 @@ import numpy.typing as npt
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.notes import Note, Reason, Remark
 from evenhand.analysis.results import ResultRows, join_notes
 from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
 from evenhand.analysis.subjects.order import add_order_rows
 
-__all__ = ["NOTHING_UNLABELLED", "NOT_INFORMATIVE", "add_corrected_rate_rows", "people_verdicts"]
+__all__ = ["add_corrected_rate_rows", "people_verdicts"]
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
-NOT_INFORMATIVE = "grader_not_informative"
+NOT_INFORMATIVE = Remark("grader_not_informative")
 """Rogan-Gladen divides by sensitivity + specificity - 1, which may be 0 for all that is known."""
-NOTHING_UNLABELLED = "no_unlabelled_units"
+NOTHING_UNLABELLED = Remark("no_unlabelled_units")
 """The grader graded only what people labelled: their own rate is the answer."""
-IMPOSSIBLE = "outside_zero_one"
+IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
-ERRORS_DIFFER = "errors differ by subject"
 
 _SUBSET = "all" + BINARY
 _ALPHA = 0.05
@@ -152,9 +152,9 @@ class _Case:
             mine = self.graded & member
             if not mine.any():
                 continue
-            needless = "" if (mine & ~labelled).any() else NOTHING_UNLABELLED
-            alone = "" if (mine & labelled).any() else "no_pairable_units"
-            about = ERRORS_DIFFER if name in differ else ""
+            needless = None if (mine & ~labelled).any() else NOTHING_UNLABELLED
+            alone = None if (mine & labelled).any() else Remark("no_pairable_units")
+            about = Remark("errors_differ") if name in differ else ""
             self._add("rate_raw", self.sums.raw[:, at], name, mine)
             self._add_corrected(
                 "rate_rogan_gladen", inverted[:, at], name, mine, needless or useless, about
@@ -165,7 +165,7 @@ class _Case:
         names, corrected = self.groups.names, clipped(powered)
         add_order_rows(self.rows, self.resamples, self.grader, names, self.sums.raw, corrected)
 
-    def _add_error_rates(self, pooled: RateSums) -> str:
+    def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Sensitivity and specificity of all and by group; returns why they are of no use, if so.
 
         J of one group is not given: with few units of the rarer verdict it says little.
@@ -185,10 +185,10 @@ class _Case:
                     self._add("specificity", self.sums.specificity[:, at], name, refused & member)
         j = self.rows.get("youden_j", "humans", self.grader, _SUBSET)
         if j is None or np.isnan(j["estimate"]):
-            return "no_variation" if both.any() else "no_pairable_units"
+            return Remark("no_variation" if both.any() else "no_pairable_units")
         if np.isnan(j["low"]):
-            return j["note"].split(";")[0]
-        return "" if j["low"] > 0 else NOT_INFORMATIVE
+            return j["remarks"][0]
+        return None if j["low"] > 0 else NOT_INFORMATIVE
 
     def _add_subject_bias(self, pooled: RateSums) -> set[str]:
         """By how much pooled error rates mislead on each subject; returns where that is no chance.
@@ -217,8 +217,8 @@ class _Case:
         values: Array,
         name: str,
         units: Mask,
-        why: str,
-        about: str = "",
+        why: Remark | None,
+        about: Note = "",
     ) -> None:
         """A corrected rate, kept within [0, 1]; or `why` there is none."""
         if why:
@@ -228,12 +228,12 @@ class _Case:
         labelled, _ = self.resamples.count(self.labels.clusters, units & ~np.isnan(self.reference))
         found = self.resamples.interval(values, numbers[1])
         if found.low > 1 or found.high < 0:
-            found = Interval(np.nan, np.nan, np.nan, IMPOSSIBLE)
+            found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
         estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
         self.rows.add(
             statistic,
-            Interval(estimate, low, high, found.note),
+            Interval(estimate, low, high, found.remarks),
             numbers,
             rater_a="humans",
             rater_b=self.grader,
@@ -248,8 +248,8 @@ class _Case:
         values: Array,
         at: str,
         units: Mask,
-        note: str = "",
-        reason: str = "no_variation",
+        note: Note = "",
+        reason: Reason = "no_variation",
     ) -> None:
         numbers = self.resamples.count(self.labels.clusters, units)
         self.rows.add(

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRow, ResultRows, from_to
 from evenhand.analysis.subjects.scores import kendall, mid_ranks
 
-__all__ = ["CHANGED", "add_order_rows"]
+__all__ = ["add_order_rows"]
 
 Array = npt.NDArray[np.float64]
 
-CHANGED = "the estimates change places"
 _SUBSET = "all" + BINARY
 
 
@@ -82,10 +82,10 @@ class _Order:
             apart = apart[~np.isnan(apart)]
             share = float(np.mean(0.5 + 0.5 * np.sign(apart))) if len(apart) else np.nan
             changed = corrected[0, second] > corrected[0, first]
-            note = CHANGED if changed else ""
+            note = Remark("order_changed") if changed else ""
             rows = [self.of[first], self.of[second]]
             at = from_to(rows[0]["at"], rows[1]["at"])
-            self._add("rate_order_flip", Interval(share, np.nan, np.nan, note), at, rows)
+            self._add("rate_order_flip", Interval.point(share, note), at, rows)
 
     def _add(self, statistic: str, found: Interval, at: str, of: Sequence[ResultRow]) -> None:
         """`n_units` are those of the subjects that the row speaks of."""

@@ -188,7 +188,7 @@ def _correlate(
 ) -> tuple[Interval, str]:
     n = x.shape[1]
     if n < MIN_SUBJECTS:
-        return Interval(np.nan, np.nan, np.nan, "too_few_subjects"), ""
+        return Interval.undefined("too_few_subjects"), ""
     found = resamples.interval(correlation(x, y), n_clusters)
     if np.isnan(found.estimate) or n > MAX_EXACT:
         return found, ""

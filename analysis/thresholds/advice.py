@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
 from evenhand.analysis.thresholds.sweep import (
     OBJECTIVES,
@@ -46,7 +47,7 @@ class Advice:
 
     kind: Kind
     threshold: float
-    reason: str
+    reason: Remark
 
 
 @dataclass(frozen=True)
@@ -133,16 +134,16 @@ def advise(
     """Tuned, default, or not identifiable; decided from bounds (see the module)."""
     informed = held_out_kappa.low > 0
     if n_clusters < MIN_CLUSTERS:
-        return Advice("not_identifiable", default, f"fewer than {MIN_CLUSTERS} clusters")
+        return Advice("not_identifiable", default, Remark("few_clusters", (MIN_CLUSTERS,)))
     if not informed and not default_kappa.low > 0:
-        return Advice("not_identifiable", default, "its verdicts agree no more than by chance")
+        return Advice("not_identifiable", default, Remark("agrees_by_chance"))
     if threshold.estimate == default:
-        return Advice("default", default, "no other threshold is better")
+        return Advice("default", default, Remark("no_better_threshold"))
     if gain is not None and gain.low > 0 and informed:
-        return Advice("tuned", threshold.estimate, "wins held out")
+        return Advice("tuned", threshold.estimate, Remark("wins_held_out"))
     if threshold.high - threshold.low > TOO_WIDE:
-        return Advice("not_identifiable", default, "its interval spans over half of the scale")
-    return Advice("default", default, "the tuned threshold does not win held out")
+        return Advice("not_identifiable", default, Remark("interval_too_wide"))
+    return Advice("default", default, Remark("does_not_win_held_out"))
 
 
 def draws_needed(threshold: float) -> int:

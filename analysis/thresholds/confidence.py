@@ -20,6 +20,7 @@ from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.ratios import ratio
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.results import ResultRows
 from evenhand.errors import InputError
 
@@ -27,7 +28,6 @@ __all__ = [
     "AGREEMENT",
     "CHOSEN",
     "COVERAGE",
-    "DECLARED",
     "HELD_OUT",
     "ConfidenceRule",
     "add_confidence_rows",
@@ -42,7 +42,6 @@ Mask = npt.NDArray[np.bool_]
 
 COVERAGE, AGREEMENT, CHOSEN = "confidence_coverage", "confidence_agreement", "confidence_cut"
 HELD_OUT = "_held_out"
-DECLARED = "the declared cut"
 MAX_CUTS = 20
 MIN_KEPT = 30
 """A cut that keeps fewer units reaches any target by luck."""
@@ -92,7 +91,9 @@ class _Graded:
         chosen = np.ones(len(self.agreed), dtype=bool) if units is None else units
         return self.resamples.count(self.clusters, chosen)
 
-    def interval(self, values: Array, units: Mask | None, reason: str = "nothing_kept") -> Interval:
+    def interval(
+        self, values: Array, units: Mask | None, reason: Code = "nothing_kept"
+    ) -> Interval:
         """Of replicates (rows,) on these units, or all."""
         return self.resamples.interval(values, self.numbers(units)[1], reason=reason)
 
@@ -159,7 +160,7 @@ def _add_curve(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
     keeps = graded.confidence[:, None] >= cuts
     kept, agreed, units = graded.counts(keeps)
     for at, cut in enumerate(cuts.tolist()):
-        place, note = repr(cut), DECLARED if cut == rule.cut else ""
+        place, note = repr(cut), Remark("declared_cut") if cut == rule.cut else ""
         agreement = ratio(agreed[:, at], kept[:, at])
         _add(rows, graded, COVERAGE, kept[:, at] / units, at=place, note=note)
         _add(rows, graded, AGREEMENT, agreement, keeps[:, at], at=place, note=note)
@@ -210,8 +211,8 @@ def _add(
     units: Mask | None = None,
     *,
     at: str,
-    note: str = "",
-    reason: str = "nothing_kept",
+    note: Note = "",
+    reason: Code = "nothing_kept",
 ) -> None:
     """A row on the units (units,), or on all of them."""
     rows.add(

@@ -168,7 +168,7 @@ def tune_threshold(
         gain_low=np.nan if found.gain is None else found.gain.low,
         recommended=found.advice.threshold,
         advice=found.advice.kind,
-        reason=found.advice.reason,
+        reason=found.advice.reason.text,
     )
 
 

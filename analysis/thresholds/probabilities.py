@@ -15,6 +15,7 @@ import numpy.typing as npt
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.notes import Note
 from evenhand.analysis.results import ResultRows, join_notes
 from evenhand.analysis.thresholds.rows import (
     Reference,
@@ -160,7 +161,7 @@ def _add_quality(
         statistic: str,
         found: Interval,
         at: str = "",
-        note: str = "",
+        note: Note = "",
         on: tuple[int, int] = numbers,
     ) -> None:
         rows.add(
@@ -176,7 +177,7 @@ def _add_quality(
 
     if not numbers[0]:
         for statistic in ("brier", "brier_skill", "ece"):
-            add(statistic, Interval(np.nan, np.nan, np.nan, "no_pairable_units"))
+            add(statistic, Interval.undefined("no_pairable_units"))
         return
     units, affirmed, stated = given.bins(resamples)
     add("brier", resamples.interval(given.squares(resamples), numbers[1]))

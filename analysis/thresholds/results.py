@@ -13,7 +13,7 @@ from evenhand.analysis.labels.combine import combine_readings, methods_apart
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.rows import (
     Reference,
     add_threshold_rows,
@@ -39,8 +39,8 @@ def threshold_results(
     seed: int = 20231206,
     cluster: str = "pair",
     rubric_hashes: Collection[str] | None = None,
-) -> pd.DataFrame:
-    """The rows of `analysis.thresholds.rows` for one rubric, as in the `results` of `analyse`.
+) -> list[ResultRow]:
+    """The rows of `analysis.thresholds.rows` for one rubric, as in the `rows` of `analyse`.
 
     `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
     are tuned to. No rows where nobody gave probabilities on the rubric. Raises InputError where
@@ -56,7 +56,7 @@ def threshold_results(
         shared = Resamples(np.ones(labels.n_clusters), resamples, np.random.default_rng(seed))
         kappas = KappaMeans(labels.on_verdicts(), shared)
         add_threshold_rows(rows, labels, shared, kappas, wanted)
-    return ResultRows.frame([rows])
+    return list(rows.rows.values())
 
 
 def _reference(labels: LabelMatrix, name: str) -> Reference:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.notes import Code, Note, Remark, Remarks
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.results import ResultRows, join_notes
 from evenhand.analysis.thresholds.advice import Calibration, calibrate, draws_needed
@@ -50,7 +51,7 @@ class Reference:
 
     name: str
     verdicts: npt.NDArray[np.int8]
-    note: str = ""
+    note: Note = ""
 
 
 def human_majority(labels: LabelMatrix) -> Reference:
@@ -99,7 +100,7 @@ def add_threshold_rows(
 ) -> None:
     """For every probability grader and reference: the tuned threshold and what it would bring.
 
-    With at = objective: `threshold`; `threshold_recommended`, whose note begins with tuned, default
+    With at = objective: `threshold`; `threshold_recommended`, whose first remark is tuned, default
     or not_identifiable (see `analysis.thresholds.advice`); `threshold_held_out_gain`. With at =
     threshold: the objective at the tuned and the default one, and its `_corrected` form, which
     takes the optimism of tuning off; along the curve `threshold_curve_kappa` and `_agreement`.
@@ -133,9 +134,9 @@ class _Tuning:
         numbers = resamples.count(labels.clusters, held)
         positive, verdicts = labels.positive[held, self.grader], self.reference.verdicts[held]
         if len(np.unique(verdicts)) < 2:
-            reason = "no_variation" if numbers[0] else "no_pairable_units"
+            reason: Code = "no_variation" if numbers[0] else "no_pairable_units"
             for objective in OBJECTIVES:
-                self._row(numbers, "threshold", Interval(np.nan, np.nan, np.nan, reason), objective)
+                self._row(numbers, "threshold", Interval.undefined(reason), objective)
             return
         clusters = labels.clusters[held]
         default = labels.scale.threshold_for(labels.raters[self.grader])
@@ -148,7 +149,7 @@ class _Tuning:
             wanted += [name] if name not in wanted else []
         for threshold, objectives in chosen.items():
             outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
-            note = "the default threshold"
+            note: Note = Remark("default_threshold")
             if threshold != default:
                 note = "tuned on these units: optimistic"
             for name in objectives:
@@ -169,9 +170,9 @@ class _Tuning:
         self._row(
             numbers,
             "threshold_recommended",
-            replace(found.threshold, estimate=found.advice.threshold, note=""),
+            replace(found.threshold, estimate=found.advice.threshold, remarks=()),
             found.objective,
-            join_notes(found.advice.kind, found.advice.reason, self._resolution(found)),
+            join_notes(Remark(found.advice.kind), found.advice.reason, self._resolution(found)),
         )
         self._row(
             numbers,
@@ -181,16 +182,13 @@ class _Tuning:
             f"tuned for {found.objective}, less its optimism of {found.optimism:.3g}",
         )
 
-    def _resolution(self, found: Calibration) -> str:
+    def _resolution(self, found: Calibration) -> Remarks:
         """What to say where a share of draws is too coarse for the tuned or default threshold."""
         draws = self.labels.draws[self.grader]
         tuned = found.threshold.estimate
         coarse = [at for at in dict.fromkeys((tuned, found.default)) if draws < draws_needed(at)]
-        return "; ".join(
-            f"{draws} draws resolve steps of 1/{draws}: a threshold of {at:.3g} needs "
-            f"{draws_needed(at)} draws"
-            for at in coarse
-            if draws
+        return tuple(
+            Remark("coarse_draws", (draws, at, draws_needed(at))) for at in coarse if draws
         )
 
     def _add_curves(self, numbers: tuple[int, int], found: dict[str, Calibration]) -> None:
@@ -201,7 +199,7 @@ class _Tuning:
                 self._row(numbers, f"threshold_curve_{objective}", reached, repr(at))
 
     def _row(
-        self, numbers: tuple[int, int], statistic: str, found: Interval, at: str, note: str = ""
+        self, numbers: tuple[int, int], statistic: str, found: Interval, at: str, note: Note = ""
     ) -> None:
         self.rows.add(
             statistic,

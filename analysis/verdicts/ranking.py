@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.bias import Finding, findings
+from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.bootstrap.resamples import Interval
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
-from evenhand.analysis.results import ResultRow, ResultRows, key_of
-from evenhand.analysis.verdicts.judge import JUDGEMENTS, Verdict
+from evenhand.analysis.results import ResultRows, TableRow, key_of
+from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.words import JUDGEMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,11 +57,11 @@ class Candidate:
     """
 
     verdict: Verdict
-    difference: ResultRow | None
-    kappa: ResultRow | None
-    coverage: ResultRow | None
-    worst_bias: Finding | None
-    price: ResultRow | None
+    difference: TableRow | None
+    kappa: TableRow | None
+    coverage: TableRow | None
+    worst_bias: TableRow | None
+    price: TableRow | None
     best_buy: bool = False
 
     @property
@@ -76,7 +77,7 @@ class Candidate:
 
 
 def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str, list[Candidate]]:
-    """The graders of every rubric, the best choice first.
+    """The graders of every rubric, the best choice first; `results` may be read from results.csv.
 
     Verdicts come first, in the order of `JUDGEMENTS`. Among graders that may stand in the cheapest
     leads, since all meet the rule; among the others the one that agrees with people best.
@@ -115,9 +116,9 @@ class _Rows:
     """Results rows, looked up for a verdict."""
 
     def __init__(self, results: pd.DataFrame) -> None:
-        records: list[ResultRow] = results.to_dict("records")  # type: ignore[assignment]
-        self._by_key: dict[tuple[str, ...], ResultRow] = {key_of(row): row for row in records}
-        self._shifts = [each for each in findings(records) if each.status == "found"]
+        records: list[TableRow] = results.to_dict("records")  # type: ignore[assignment]
+        self._by_key: dict[tuple[str, ...], TableRow] = {key_of(row): row for row in records}
+        self._shifts = [row for row, p in audited(records) if status_of(row, p) == "found"]
 
     def candidate(self, verdict: Verdict) -> Candidate:
         """The verdict with the rows that it rests on, the worst bias and the price."""
@@ -125,13 +126,13 @@ class _Rows:
         evidence = [self._by_key[tuple(key)] for key in verdict["evidence"]]
         own = {row["statistic"]: row for row in reversed(evidence) if row["rater_b"] == grader}
         shifts = [
-            each for each in self._shifts if (each.row["rubric"], each.grader) == (rubric, grader)
+            row for row in self._shifts if (row["rubric"], audited_grader(row)) == (rubric, grader)
         ]
         return Candidate(
             verdict=verdict,
             difference=own.get(CEILING),
             kappa=own.get("weighted_kappa_quadratic") or own.get("cohen_kappa"),
             coverage=own.get(COVERAGE),
-            worst_bias=max(shifts, key=lambda each: abs(each.row["estimate"]), default=None),
+            worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
             price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
         )

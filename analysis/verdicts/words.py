@@ -1,28 +1,58 @@
-"""The sentences of verdicts: each states the numbers that carry it and what is not known."""
+"""Verdicts in words: what each is called, and sentences that state the numbers that carry it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 from evenhand.analysis.results import ResultRow
-
-if TYPE_CHECKING:
-    from evenhand.analysis.verdicts.judge import Case
+from evenhand.analysis.verdicts.case import Case
 
 __all__ = [
+    "JUDGEMENTS",
+    "TITLES",
+    "Judgement",
+    "Title",
     "advice",
     "at_threshold",
     "cannot_tell",
     "difference",
     "do_not_use",
-    "first_reason",
     "kappa",
     "may_stand_in",
     "not_known",
     "only_with_correction",
 ]
+
+Judgement = Literal[
+    "may_stand_in",
+    "may_stand_in_at_threshold",
+    "only_with_correction",
+    "cannot_tell",
+    "do_not_use",
+]
+JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
+"""All verdicts, the best first."""
+
+
+@dataclass(frozen=True)
+class Title:
+    """What a verdict is called: an icon and words on a card, fewer words in a table."""
+
+    icon: str
+    words: str
+    short: str
+
+
+TITLES: dict[Judgement, Title] = {
+    "may_stand_in": Title("✓", "May stand in", "may stand in"),
+    "may_stand_in_at_threshold": Title("✓", "May stand in at another threshold", "at a threshold"),
+    "only_with_correction": Title("±", "Only with correction", "only with correction"),
+    "cannot_tell": Title("?", "Cannot tell", "cannot tell"),
+    "do_not_use": Title("✕", "Do not use", "do not use"),
+}
 
 
 def may_stand_in(case: Case) -> str:
@@ -99,11 +129,6 @@ def kappa(row: ResultRow, noun: str = "") -> str:
         f"its mean kappa with people is {_signed(row['estimate'])} "
         f"(95% interval {_signed(row['low'])} to {_signed(row['high'])}{sample})"
     )
-
-
-def first_reason(row: ResultRow) -> str:
-    """Why a row is undefined."""
-    return row["note"].split(";")[0].replace("_", " ") or "undefined"
 
 
 def not_known(case: Case) -> str:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.cli.terminal import console, print_table, working
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from evenhand.analysis.results import ResultRow
     from evenhand.study import Study
 
 __all__ = ["add_verbs"]
@@ -42,15 +41,13 @@ def _calibrate(arguments: argparse.Namespace) -> None:
         _check_threshold(arguments)
     with open_study(arguments.dir) as study:
         with working("tuning"):
-            results = _results(study, arguments)
-        if arguments.grader:
-            results = results[results["rater_b"] == arguments.grader]
-        if results.empty:
+            rows = _rows(study, arguments)
+        if not rows:
             whose = f" of {arguments.grader}" if arguments.grader else ""
             raise InputError(f"there are no probabilities{whose} to tune a threshold of")
-        _print(study, results, arguments.objective)
+        _print(study, rows, arguments.objective)
         if arguments.write:
-            _write(study, results, arguments)
+            _write(study, rows, arguments)
 
 
 def _check_threshold(arguments: argparse.Namespace) -> None:
@@ -62,10 +59,8 @@ def _check_threshold(arguments: argparse.Namespace) -> None:
         raise InputError(f"--threshold is {arguments.threshold:g}; it must lie between 0 and 1")
 
 
-def _results(study: Study, arguments: argparse.Namespace) -> pd.DataFrame:
-    """The threshold rows of the rubrics asked for."""
-    import pandas as pd
-
+def _rows(study: Study, arguments: argparse.Namespace) -> list[ResultRow]:
+    """The threshold rows of the rubrics and the grader asked for."""
     from evenhand.analysis import Scale
     from evenhand.analysis.thresholds.results import threshold_results
     from evenhand.errors import InputError
@@ -75,8 +70,10 @@ def _results(study: Study, arguments: argparse.Namespace) -> pd.DataFrame:
         raise InputError(f"the study has no rubric {arguments.rubric!r}; it has {listed}")
     ratings, units, settings = study.ratings(), study.units("all"), study.config.analysis
     hashes = study.accepted_hashes()
-    parts = [
-        threshold_results(
+    return [
+        row
+        for name in ([arguments.rubric] if arguments.rubric else study.rubrics)
+        for row in threshold_results(
             ratings,
             units,
             Scale.from_rubric(study.rubrics[name], study.config.thresholds.get(name)),
@@ -86,12 +83,11 @@ def _results(study: Study, arguments: argparse.Namespace) -> pd.DataFrame:
             cluster=settings.cluster,
             rubric_hashes=hashes[name],
         )
-        for name in ([arguments.rubric] if arguments.rubric else study.rubrics)
+        if arguments.grader in (None, row["rater_b"])
     ]
-    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
-def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
+def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext, render_thresholds_text
 
@@ -101,7 +97,7 @@ def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
         facts={},
         rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
     )
-    for tables, sentences in render_thresholds_text(Analysis(results), context, objective):
+    for tables, sentences in render_thresholds_text(Analysis(rows), context, objective):
         for table in tables:
             rows = [
                 [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
@@ -112,14 +108,14 @@ def _print(study: Study, results: pd.DataFrame, objective: str) -> None:
             console().print(sentence)
 
 
-def _write(study: Study, results: pd.DataFrame, arguments: argparse.Namespace) -> None:
+def _write(study: Study, rows: list[ResultRow], arguments: argparse.Namespace) -> None:
     """Put thresholds into study.toml: the one that was named, or those that win held out."""
     from evenhand.study.settings.study_toml import change_config
 
     if arguments.threshold is not None:
         chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
     else:
-        chosen = _recommended(results, arguments.objective)
+        chosen = _recommended(rows, arguments.objective)
     if not chosen:
         console().print("study.toml stays as it is: no tuned threshold is recommended.")
         return
@@ -129,10 +125,13 @@ def _write(study: Study, results: pd.DataFrame, arguments: argparse.Namespace) -
             console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")
 
 
-def _recommended(results: pd.DataFrame, objective: str) -> dict[str, dict[str, float]]:
+def _recommended(rows: list[ResultRow], objective: str) -> dict[str, dict[str, float]]:
     """Rubric, grader and threshold where the tuned one is recommended."""
-    rows = results[(results["statistic"] == "threshold_recommended") & (results["at"] == objective)]
+    from evenhand.analysis.notes import says
+
     chosen: dict[str, dict[str, float]] = {}
-    for row in rows[rows["note"].str.startswith("tuned")].to_dict("records"):
-        chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
+    for row in rows:
+        asked = (row["statistic"], row["at"]) == ("threshold_recommended", objective)
+        if asked and says(row["remarks"], "tuned"):
+            chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
     return chosen

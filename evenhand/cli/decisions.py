@@ -10,20 +10,12 @@ from evenhand.cli.terminal import console, print_table
 from evenhand.reporting.analysing import add_analysis_options, analyse_source
 
 if TYPE_CHECKING:
-    from evenhand.analysis.bias import Finding
-    from evenhand.analysis.results import ResultRow
+    from evenhand.analysis.results import TableRow
     from evenhand.analysis.verdicts.ranking import Candidate
 
 __all__ = ["add_verbs"]
 
 EXIT_NOT_MET = 1
-WORDS = {
-    "may_stand_in": "may stand in",
-    "may_stand_in_at_threshold": "at a threshold",
-    "only_with_correction": "only with correction",
-    "cannot_tell": "cannot tell",
-    "do_not_use": "do not use",
-}
 COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst bias", "USD/1,000"]
 
 
@@ -70,9 +62,11 @@ def _select(arguments: argparse.Namespace) -> None:
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:
+    from evenhand.analysis.verdicts.words import TITLES
+
     return (
         candidate.verdict["grader"],
-        WORDS[candidate.verdict["verdict"]],
+        TITLES[candidate.verdict["verdict"]].short,
         _with_interval(candidate.difference, "+"),
         _with_interval(candidate.kappa, ""),
         f"{candidate.coverage['estimate']:.1%}" if candidate.coverage else "-",
@@ -82,7 +76,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _with_interval(row: ResultRow | None, sign: str) -> str:
+def _with_interval(row: TableRow | None, sign: str) -> str:
     if row is None or row["estimate"] != row["estimate"]:
         return "-"
     text = f"{row['estimate']:{sign}.2f}"
@@ -91,11 +85,11 @@ def _with_interval(row: ResultRow | None, sign: str) -> str:
     return text
 
 
-def _bias(found: Finding | None) -> str:
-    if found is None:
+def _bias(row: TableRow | None) -> str:
+    if row is None:
         return "none found"
-    name = found.row["statistic"].removeprefix("bias_").replace("_", " ")
-    return f"{name} {found.row['estimate']:+.2f}"
+    name = row["statistic"].removeprefix("bias_").replace("_", " ")
+    return f"{name} {row['estimate']:+.2f}"
 
 
 def _gate(arguments: argparse.Namespace) -> int:

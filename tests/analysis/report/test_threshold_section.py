@@ -6,6 +6,7 @@ import pytest
 
 from evenhand.analysis import Analysis
 from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, Table
 from evenhand.analysis.report.source import Source
@@ -15,22 +16,27 @@ from evenhand.analysis.results import ResultRows
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
 
 
-def _source(kind: str, reason: str, tuned: tuple[float, float, float], gain: float) -> Source:
+def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: float) -> Source:
     rows = ResultRows("tone")
 
-    def add(statistic: str, found: Interval, at: str, note: str = "") -> None:
+    def add(statistic: str, found: Interval, at: str, note: Note = "") -> None:
         rows.add(statistic, found, (250, 250), **WHO, at=at, note=note)
 
     best = Interval(*tuned)
     advised = best if kind == "tuned" else Interval(0.5, best.low, best.high)
     add("threshold", best, "kappa")
     add("threshold_held_out_gain", Interval(gain, gain - 0.05, gain + 0.05), "kappa")
-    add("threshold_recommended", advised, "kappa", f"{kind}; {reason}; against ann")
+    add("threshold_recommended", advised, "kappa", join_notes(Remark(kind), reason, "against ann"))
     usual = Interval(0.3, 0.2, 0.4)
-    add("cohen_kappa_at_threshold", usual, "0.5", "the default threshold; against ann")
+    add(
+        "cohen_kappa_at_threshold",
+        usual,
+        "0.5",
+        join_notes(Remark("default_threshold"), "against ann"),
+    )
     if best.estimate != 0.5:
         add("cohen_kappa_at_threshold", Interval(0.6, 0.5, 0.7), repr(best.estimate))
-    return Source.of(Analysis(ResultRows.frame([rows])), ReportContext("study", False, {}))
+    return Source.of(Analysis(list(rows.rows.values())), ReportContext("study", False, {}))
 
 
 @pytest.mark.parametrize(
@@ -38,14 +44,14 @@ def _source(kind: str, reason: str, tuned: tuple[float, float, float], gain: flo
     [
         (
             "tuned",
-            "wins held out",
+            Remark("wins_held_out"),
             (0.12, 0.08, 0.2),
             0.25,
             "use 0.12 [0.08, 0.2] instead of 0.5; held out it gains +0.25 [+0.20, +0.30].",
         ),
         (
             "default",
-            "the tuned threshold does not win held out",
+            Remark("does_not_win_held_out"),
             (0.42, 0.3, 0.6),
             0.01,
             "keep 0.5; the best here is 0.42 [0.3, 0.6], but held out it gains "
@@ -53,14 +59,14 @@ def _source(kind: str, reason: str, tuned: tuple[float, float, float], gain: flo
         ),
         (
             "default",
-            "no other threshold is better",
+            Remark("no_better_threshold"),
             (0.5, 0.4, 0.6),
             0.0,
             "keep 0.5; no other threshold is better.",
         ),
         (
             "not_identifiable",
-            "its interval spans over half of the scale",
+            Remark("interval_too_wide"),
             (0.3, 0.1, 0.99),
             0.0,
             "keep 0.5; the best threshold is not identifiable here: its interval spans over half "
@@ -68,16 +74,16 @@ def _source(kind: str, reason: str, tuned: tuple[float, float, float], gain: flo
         ),
         (
             "not_identifiable",
-            "fewer than 30 clusters; 5 draws resolve steps of 1/5: a threshold of 0.1 needs 10",
+            (Remark("few_clusters", (30,)), Remark("coarse_draws", (5, 0.1, 10))),
             (0.3, 0.1, 0.4),
             0.0,
             "keep 0.5; the best threshold is not identifiable here: fewer than 30 clusters. "
-            "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10.",
+            "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws.",
         ),
     ],
 )
 def test_the_sentence_of_each_answer(
-    kind: str, reason: str, tuned: tuple[float, float, float], gain: float, says: str
+    kind: Code, reason: Note, tuned: tuple[float, float, float], gain: float, says: str
 ) -> None:
     blocks = section(_source(kind, reason, tuned, gain)).blocks
     sentences = next(block.items for block in blocks if isinstance(block, Items))

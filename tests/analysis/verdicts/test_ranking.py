@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import DecisionRule, Scale, analyse, rank_graders
-from evenhand.analysis.results import ResultRow, ResultRows
-from evenhand.analysis.verdicts.judge import JUDGEMENTS
+from evenhand.analysis.notes import Code, Remark
+from evenhand.analysis.results import ResultRows, key_of
+from evenhand.analysis.verdicts.words import JUDGEMENTS
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"1"}))
 
@@ -78,14 +79,15 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     ratings = make_ratings(labels, ["g"])
     found = analyse(ratings, None, [TWO], resamples=300)
     assert found.verdicts[0]["verdict"] != "may_stand_in"
-    rows = _rows_of(found.results)
+    rows = ResultRows("tone", {key_of(row): row for row in found.rows})
     matrix = encode(combine_readings(validate_ratings(ratings), TWO), TWO)
 
-    def judged(note: str, low: float) -> dict:
+    def judged(code: Code, low: float) -> dict:
         rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
         rows.rows = {k: v for k, v in rows.rows.items() if "held_out" not in k[1]}
         where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
-        rows.add("threshold_recommended", Interval(0.12, 0.1, 0.2), (400, 400), note=note, **where)
+        tuned = Interval(0.12, 0.1, 0.2)
+        rows.add("threshold_recommended", tuned, (400, 400), note=Remark(code), **where)
         rows.add("human_ceiling_difference_held_out", Interval(0.0, low, 0.05), (400, 400), **where)
         rule = DecisionRule()
         return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
@@ -95,14 +97,6 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     assert "at threshold 0.12" in passed["sentence"]
     assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
     assert judged("tuned", -0.15)["verdict"] != "may_stand_in_at_threshold"
-
-
-def _rows_of(results: pd.DataFrame) -> ResultRows:
-    from evenhand.analysis.results import key_of
-
-    records: list[ResultRow] = results.drop(columns="rubric").to_dict("records")  # type: ignore[assignment]
-    full = [{"rubric": "tone", **row} for row in records]
-    return ResultRows("tone", {key_of(row): row for row in full})  # type: ignore[arg-type, misc]
 
 
 @pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])

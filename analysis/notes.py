@@ -1,0 +1,222 @@
+"""What a results row says beside its numbers, as a code; and the one table of its words.
+
+The note of a row is text for people. What the analysis or the report must know of a row again - is
+its threshold a tuned one, why has it no interval - is the code of a remark, never the text: any
+text here may be reworded and no verdict changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "TEXTS",
+    "WORDS",
+    "Code",
+    "Note",
+    "Reason",
+    "Remark",
+    "Remarks",
+    "join_notes",
+    "reason_in_words",
+    "says",
+    "text_of",
+]
+
+Code = Literal[
+    # Why there is no estimate, or no interval.
+    "no_variation",
+    "no_pairable_units",
+    "no_labels",
+    "no_eligible_annotator",
+    "no_times",
+    "no_unlabelled_units",
+    "not_known",
+    "not_resampled",
+    "not_testable",
+    "nothing_kept",
+    "category_not_used",
+    "grader_not_informative",
+    "outside_zero_one",
+    "people_agree_by_chance",
+    "target_not_reached",
+    "too_few_clusters",
+    "too_few_labels",
+    "too_few_labels_for_interval",
+    "too_few_raters",
+    "too_few_shared_by_grader",
+    "too_few_shared_by_humans",
+    "too_few_subjects",
+    "undefined",
+    # How far an interval is to be trusted.
+    "resamples_undefined",
+    "many_resamples_undefined",
+    "most_resamples_undefined",
+    "bca_undefined",
+    "zero_variance",
+    # Which threshold to use, and why.
+    "tuned",
+    "default",
+    "not_identifiable",
+    "wins_held_out",
+    "does_not_win_held_out",
+    "no_better_threshold",
+    "few_clusters",
+    "agrees_by_chance",
+    "interval_too_wide",
+    "coarse_draws",
+    # What a row stands for, or was found to show.
+    "constant_rater",
+    "declared_cut",
+    "default_threshold",
+    "errors_differ",
+    "order_changed",
+    "sharpness_assumed",
+    "uncorrected_p",
+    "unscored",
+    # All that is said to people only.
+    "text",
+]
+
+TEXTS: dict[Code, str] = {
+    "no_variation": "no_variation",
+    "no_pairable_units": "no_pairable_units",
+    "no_labels": "no_labels",
+    "no_eligible_annotator": "no_eligible_annotator",
+    "no_times": "no times",
+    "no_unlabelled_units": "no_unlabelled_units",
+    "not_known": "not known",
+    "not_resampled": "not_resampled",
+    "not_testable": "not_testable",
+    "nothing_kept": "nothing_kept",
+    "category_not_used": "category_not_used",
+    "grader_not_informative": "grader_not_informative",
+    "outside_zero_one": "outside_zero_one",
+    "people_agree_by_chance": "people_agree_by_chance",
+    "target_not_reached": "target_not_reached",
+    "too_few_clusters": "too_few_clusters",
+    "too_few_labels": "too few labels",
+    "too_few_labels_for_interval": "too few labels for an interval",
+    "too_few_raters": "too_few_raters",
+    "too_few_shared_by_grader": "the grader shares fewer than {} units with every human",
+    "too_few_shared_by_humans": "no two humans share {} units that the grader labelled",
+    "too_few_subjects": "too_few_subjects",
+    "undefined": "undefined",
+    "resamples_undefined": "{} of {} resamples undefined",
+    "many_resamples_undefined": "{} of {} resamples undefined: read the interval with care",
+    "most_resamples_undefined": "{} of {} resamples undefined: no interval",
+    "bca_undefined": "percentile interval, as BCa is undefined",
+    "zero_variance": "zero_variance ({} of {} annotators)",
+    "tuned": "tuned",
+    "default": "default",
+    "not_identifiable": "not_identifiable",
+    "wins_held_out": "wins held out",
+    "does_not_win_held_out": "the tuned threshold does not win held out",
+    "no_better_threshold": "no other threshold is better",
+    "few_clusters": "fewer than {} clusters",
+    "agrees_by_chance": "its verdicts agree no more than by chance",
+    "interval_too_wide": "its interval spans over half of the scale",
+    "coarse_draws": "{0} draws resolve steps of 1/{0}: a threshold of {1:.3g} needs {2} draws",
+    "constant_rater": "constant_rater",
+    "declared_cut": "the declared cut",
+    "default_threshold": "the default threshold",
+    "errors_differ": "errors differ by subject",
+    "order_changed": "the estimates change places",
+    "sharpness_assumed": "fewer than {} units have two people's labels: taken to see as people do",
+    "uncorrected_p": "uncorrected {:.4g}",
+    "unscored": "unscored: {}",
+    "text": "{}",
+}
+"""A remark as the notes of results.csv have it; braces hold its detail."""
+
+WORDS: dict[Code, str] = {
+    "no_variation": "no variation",
+    "no_pairable_units": "no unit has two labels",
+    "no_labels": "no labels",
+    "no_eligible_annotator": "no annotator has enough units",
+    "too_few_clusters": "too few clusters for an interval",
+    "too_few_subjects": "too few subjects",
+    "not_resampled": "not resampled",
+    "too_few_raters": "too few raters",
+    "category_not_used": "nobody used the category",
+    "grader_not_informative": "sensitivity + specificity - 1 may be 0",
+    "no_unlabelled_units": "nothing graded beyond people's labels",
+    "outside_zero_one": "beyond 0 to 1: its error rates are not those of all subjects",
+    "zero_variance": "no variance to test ({} of {} annotators)",
+    "target_not_reached": "no cut reaches the target",
+    "nothing_kept": "nothing is kept",
+    "not_testable": "no test possible",
+    "people_agree_by_chance": "people agree with each other no better than chance",
+    "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
+}
+"""A remark as the report has it, where that is not the text of the note."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing that a row says beside its numbers: its code, and the `detail` that varies.
+
+    >>> Remark("few_clusters", (30,)).text, Remark("no_labels").text, Remark("no_labels").words
+    ('fewer than 30 clusters', 'no_labels', 'no labels')
+    """
+
+    code: Code
+    detail: tuple[object, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As the note has it."""
+        return TEXTS[self.code].format(*self.detail)
+
+    @property
+    def words(self) -> str:
+        """As the report has it."""
+        return WORDS.get(self.code, TEXTS[self.code]).format(*self.detail)
+
+
+Reason = Code | Remark
+"""Why something is undefined."""
+Remarks = tuple[Remark, ...]
+Note = str | Remark | Remarks
+"""What may be given as a note: a text is for people only, and may hold several parted by "; "."""
+
+
+def join_notes(*notes: Note) -> Remarks:
+    """Notes in a row, empty ones left out.
+
+    >>> text_of(join_notes(Remark("constant_rater"), "", "mean over 3 pairs"))
+    'constant_rater; mean over 3 pairs'
+    """
+    return tuple(remark for note in notes for remark in _remarks(note))
+
+
+def _remarks(note: Note) -> Remarks:
+    if isinstance(note, Remark):
+        return (note,)
+    if isinstance(note, str):
+        return tuple(Remark("text", (each,)) for each in note.split("; ") if each)
+    return note
+
+
+def text_of(remarks: Remarks) -> str:
+    """The note of a row."""
+    return "; ".join(remark.text for remark in remarks)
+
+
+def says(remarks: Remarks, code: Code) -> bool:
+    """Whether a remark with this code is among them.
+
+    >>> says(join_notes("tuned by hand"), "tuned"), says((Remark("tuned"),), "tuned")
+    (False, True)
+    """
+    return any(remark.code == code for remark in remarks)
+
+
+def reason_in_words(remarks: Remarks) -> str:
+    """Why something is undefined, within a sentence: the reason comes first.
+
+    >>> reason_in_words(join_notes(Remark("no_variation"), "3 subjects"))
+    'no variation'
+    """
+    return remarks[0].text.replace("_", " ") if remarks else "undefined"
