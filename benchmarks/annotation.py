@@ -1,6 +1,6 @@
 """How fast the annotation page is, for one annotator and for many at once.
 
-`python benchmarks/annotation.py` writes docs/performance-annotation.md. One annotator works in a
+`python -m benchmarks.annotation` writes docs/performance-annotation.md. One annotator works in a
 real Chromium by keyboard; many speak to the app over the WebSocket, as its page does. The study has
 the demo's texts: 6,250 tasks, 100 raters per unit.
 """
@@ -12,34 +12,28 @@ import asyncio
 import datetime
 import os
 import platform
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+from evenhand.demo.responses import demo_responses
+from evenhand.study import create_study, open_study
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.desk.desk import AnnotationDesk
+from harness.annotator import CLOCK, IS_NEXT
+from harness.chromium import launched_chromium
+from harness.served import Served
+from harness.sessions import Session, work_at_pace
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from evenhand.demo.responses import demo_responses  # noqa: E402
-from evenhand.study import create_study, open_study  # noqa: E402
-from evenhand.study.creation import StudyPlan, usual_rubrics  # noqa: E402
-from evenhand.study.desk.desk import AnnotationDesk  # noqa: E402
-from tests.annotate_app.conftest import (  # noqa: E402
-    CLOCK,
-    IS_NEXT,
-    Served,
-    launched_chromium,
-)
-from tests.annotate_app.sessions import Session, work_at_pace  # noqa: E402
-
 PAGE = ROOT / "docs" / "performance-annotation.md"
-PAIRS = 250
 SUBJECTS = 5
-PAUSE = 10.0
+TASKS = 5 * SUBJECTS
+"""Of a pair: one of the pair itself and two of each response, for every subject."""
 DEFAULTS = {"STREAMLIT_RUNNER_POST_SCRIPT_GC": "true"}
 """What Streamlit does unless told otherwise: a full garbage collection after every run."""
 
@@ -62,12 +56,12 @@ class Result:
         )
 
 
-def make_study(folder: Path) -> Path:
-    """A study of 6,250 tasks, each wanted from 100 raters."""
+def make_study(folder: Path, pairs: int) -> Path:
+    """A study of 25 tasks a pair, each wanted from 100 raters."""
     plan = StudyPlan(
         pairs=ROOT / "data" / "demo_pairs.csv",
         rubrics=usual_rubrics(propositions=False),
-        sample=PAIRS,
+        sample=pairs,
         raters_per_unit=100,
         synthetic=True,
     )
@@ -78,7 +72,7 @@ def make_study(folder: Path) -> Path:
         for n in range(SUBJECTS):
             texts = one["response"] + f" ({n})"  # no two units look alike
             study.store.add_responses(one.assign(subject=f"subject-{n}", response=texts))
-        print(f"{AnnotationDesk(study).progress('nobody')[1]} tasks")
+        assert AnnotationDesk(study).progress("nobody")[1] == TASKS * pairs
     return folder
 
 
@@ -103,14 +97,16 @@ def in_a_browser(served: Served, units: int, setting: str) -> Result:
     return Result(setting, 1, times)
 
 
-def by_websocket(served: Served, sessions: int, seconds: float, setting: str) -> Result:
-    """So many annotators, each with one submit in ten seconds: from submit to the next unit."""
+def by_websocket(
+    served: Served, sessions: int, seconds: float, pause: float, setting: str
+) -> Result:
+    """So many annotators, each with one submit in `pause` seconds: from submit to the next unit."""
     name = f"{setting}-{sessions}".replace(" ", "-").replace("'", "")
     people = [Session(served.port, f"{name}-{n}") for n in range(sessions)]
 
     async def work() -> list[BaseException | None]:
-        opening = max(10.0, sessions / 20)
-        paced = (work_at_pace(person, PAUSE, opening, seconds) for person in people)
+        opening = max(pause, sessions / 20)
+        paced = (work_at_pace(person, pause, opening, seconds) for person in people)
         return list(await asyncio.gather(*paced, return_exceptions=True))
 
     ended = asyncio.run(work())
@@ -124,42 +120,40 @@ def by_websocket(served: Served, sessions: int, seconds: float, setting: str) ->
     )
 
 
-def measured(arguments: argparse.Namespace, home: Path) -> list[Result]:
+def measured(
+    asked: argparse.Namespace, home: Path, setting: str, environment: dict[str, str]
+) -> list[Result]:
+    """One setting: a browser alone, then so many sessions after one another on one server."""
+    many = asked.sessions if not environment else asked.sessions[:1]
+    folder = home / setting.replace(" ", "-")
+    folder.mkdir()
+    served = Served(make_study(folder / "study", asked.pairs), folder, environment=environment)
+    served.start()
     results = []
 
-    def run(setting: str, environment: dict[str, str], many: Sequence[int]) -> None:
-        folder = make_study(home / setting.replace(" ", "-"))
-        (home / f"{setting} server").mkdir()
-        served = Served(folder, home / f"{setting} server", environment=environment)
-        served.start()
-        try:
-            steps: list[Callable[[], Result]] = [
-                lambda: in_a_browser(served, arguments.units, setting)
-            ]
-            for sessions in many:
-                steps.append(
-                    lambda n=sessions: by_websocket(served, n, arguments.seconds, setting)  # type: ignore[misc]
-                )
-            for step in steps:
-                results.append(step())
-                print(results[-1].row(), flush=True)
-        finally:
-            served.kill()
+    def note(result: Result) -> None:
+        results.append(result)
+        print(result.row(), flush=True)
 
-    run("as shipped", {}, arguments.sessions)
-    run("Streamlit defaults", DEFAULTS, arguments.sessions[:1])
+    try:
+        note(in_a_browser(served, asked.units, setting))
+        for sessions in many:
+            note(by_websocket(served, sessions, asked.seconds, asked.pause, setting))
+    finally:
+        served.kill()
     return results
 
 
-def page(results: Sequence[Result], seconds: float) -> str:
+def page(results: Sequence[Result], asked: argparse.Namespace) -> str:
     """The documentation page."""
     today = datetime.datetime.now(datetime.UTC).date()
     where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
     rows = "\n".join(result.row() for result in results)
     return f"""# How fast the annotation page is
 
-Measured on {today} by `python benchmarks/annotation.py` ({where}, Streamlit {version("streamlit")},
-server and driver on the same machine), on a synthetic study of 6,250 tasks and 100 raters per unit.
+Measured on {today} by `python -m benchmarks.annotation` ({where}, Streamlit
+{version("streamlit")}, server and driver on the same machine), on a synthetic study of
+{TASKS * asked.pairs:,} tasks and 100 raters per unit.
 
 | settings | sessions | submits | p50 ms | p95 ms | p99 ms | errors | lost |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -167,8 +161,8 @@ server and driver on the same machine), on a synthetic study of 6,250 tasks and 
 
 One session is a real Chromium driven by keyboard without a pause: milliseconds from Enter to the
 frame in which the next unit is painted; the answer is on disk by then. More sessions speak to the
-app over its WebSocket, each with one submit in {PAUSE:.0f} s for {seconds:.0f} s after all have
-opened the page: milliseconds from the submit to the end of the run that brings the next unit.
+app over its WebSocket, each with one submit in {asked.pause:g} s for {asked.seconds:g} s after all
+have opened the page: milliseconds from the submit to the end of the run that brings the next unit.
 "Lost" counts answers that the app acknowledged and the store does not have.
 
 All sessions share one process, which uses one core at a time: the setting breaks where submits come
@@ -179,16 +173,19 @@ collection after every run; the app ships with it off.
 """
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, nargs="+", default=[100, 200, 400, 800])
-    parser.add_argument("--seconds", type=float, default=40)
-    parser.add_argument("--units", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=40, help="of labelling by many")
+    parser.add_argument("--pause", type=float, default=10, help="seconds between two submits")
+    parser.add_argument("--units", type=int, default=100, help="that one labels in the browser")
+    parser.add_argument("--pairs", type=int, default=250, help="of the study")
     parser.add_argument("--out", type=Path, default=PAGE)
-    arguments = parser.parse_args()
+    asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as home:
-        results = measured(arguments, Path(home))
-    arguments.out.write_text(page(results, arguments.seconds), "utf-8")
+        results = measured(asked, Path(home), "as shipped", {})
+        results += measured(asked, Path(home), "Streamlit defaults", DEFAULTS)
+    asked.out.write_text(page(results, asked), "utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -162,23 +163,23 @@ MB in the last: {last / second:.3f} times as much. At most it is {max(memory):.1
 """
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--grades", type=int, default=20_000)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--grades", type=int, default=20_000, help=f"at least {SAMPLES}")
     parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    asked = parser.parse_args(arguments)
     ours, theirs = multiprocessing.Pipe()
     server = multiprocessing.Process(target=_server, args=(theirs,), daemon=True)
     server.start()
     try:
         url = f"http://127.0.0.1:{ours.recv()}/v1"
-        runner, memory = _runner(url, arguments.grades)
-        plain = _gather(url, min(arguments.grades, 5_000))
+        runner, memory = _runner(url, asked.grades)
+        plain = _gather(url, min(asked.grades, 5_000))
     finally:
         server.terminate()
-    text = _report(arguments.grades, runner, plain, memory)
-    if arguments.out:
-        arguments.out.write_text(text, "utf-8")
+    text = _report(asked.grades, runner, plain, memory)
+    if asked.out:
+        asked.out.write_text(text, "utf-8")
     print(text)
 
 

@@ -1,6 +1,6 @@
 """How long `evenhand report` takes, and how large the page is.
 
-`python benchmarks/report.py` writes docs/performance-report.md. The studies are the demo's, made
+`python -m benchmarks.report` writes docs/performance-report.md. The studies are the demo's, made
 larger: its pairs again and again, its synthetic responses, more synthetic annotators and graders.
 Each report is made by the command itself, in a process of its own; the time is the whole process,
 from start to exit.
@@ -20,17 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.documents import library_versions
+from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+from evenhand.demo.responses import demo_responses
+from evenhand.rubrics import load_rubric
+from evenhand.study import create_study, open_study
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.lead.imports import import_ratings
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.documents import library_versions  # noqa: E402
-from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings  # noqa: E402
-from evenhand.demo.responses import demo_responses  # noqa: E402
-from evenhand.rubrics import load_rubric  # noqa: E402
-from evenhand.study import create_study, open_study  # noqa: E402
-from evenhand.study.creation import StudyPlan, usual_rubrics  # noqa: E402
-from evenhand.study.lead.imports import import_ratings  # noqa: E402
-
 PAGE = ROOT / "docs" / "performance-report.md"
 SEED = 7
 _NUMBERED = r" \(\d+\)$"
@@ -141,7 +139,7 @@ analysed side by side, in processes of their own; {os.cpu_count()} processors;
 | --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
 
-`python benchmarks/report.py` writes this page.
+`python -m benchmarks.report` writes this page.
 """
 
 

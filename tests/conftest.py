@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
+from harness.chromium import NoBrowser, launched_chromium
+from harness.studies import write_pairs, write_responses
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,28 +27,6 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("published data is not here (set EVENHAND_SHARED)")
     return folder
-
-
-def write_pairs(path: Path, count: int = 6) -> Path:
-    """A small pairs file with two columns to stratify by."""
-    lines = ["main_category,template_category,prompt_a,prompt_b,prompt_a_group,prompt_b_group"]
-    for n in range(count):
-        cells = (f"m{n % 2}", f"t{n % 3}", f"Argue for {n}", f"Argue against {n}", "pro", "con")
-        lines.append(",".join(cells))
-    path.write_text("\n".join(lines) + "\n", "utf-8")
-    return path
-
-
-def write_responses(path: Path, count: int = 6, subjects: tuple[str, ...] = ("s1", "s2")) -> Path:
-    """Responses of every subject to every prompt of `write_pairs`."""
-    records = [
-        {"subject": subject, "prompt": f"Argue {word} {n}", "response": f"{subject}: {word} {n}."}
-        for subject in subjects
-        for n in range(count)
-        for word in ("for", "against")
-    ]
-    path.write_text("\n".join(json.dumps(record) for record in records) + "\n", "utf-8")
-    return path
 
 
 MakeStudy = Callable[..., Study]
@@ -70,3 +53,41 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
     yield make
     for study in opened:
         study.close()
+
+
+Chromium = Callable[..., "Browser"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Chromium]:
+    """chromium(*flags) -> a browser. Where none is installed the test is skipped, or fails under
+    EVENHAND_REQUIRE_BROWSER=1.
+
+    Not for the whole session: while Playwright's loop runs, no other test can run its own.
+    """
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        _no_browser("Playwright is not installed")
+    with sync_playwright() as playwright:
+
+        def launch(*flags: str) -> Browser:
+            try:
+                return launched_chromium(playwright, *flags)
+            except NoBrowser as reason:
+                _no_browser(str(reason))
+
+        yield launch
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Chromium) -> Iterator[Browser]:
+    browser = chromium()
+    yield browser
+    browser.close()
+
+
+def _no_browser(reason: str) -> NoReturn:
+    if os.environ.get("EVENHAND_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"EVENHAND_REQUIRE_BROWSER=1, but {reason}")
+    pytest.skip(reason)

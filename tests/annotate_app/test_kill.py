@@ -19,7 +19,7 @@ ANNOTATORS = 12
 
 async def work(port: int, rater: str, acknowledged: set[str]) -> None:
     """Label as fast as the server answers, until it is gone."""
-    from tests.annotate_app.sessions import Session
+    from harness.sessions import Session
 
     session = Session(port, rater)
     session.acknowledged = acknowledged

@@ -181,41 +181,27 @@ def test_a_bad_code_in_the_address_asks_again(new_context, served):
 
 
 @pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
-def test_axe_finds_nothing_serious(new_context, rated, mode, width):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
     page = context.new_page()
-    findings: dict[str, list[str]] = {}
-
-    def look(state: str) -> None:
-        found = axe.run(page).response["violations"]
-        findings[state] = [
-            f"{one['id']}: {node['target']} {node['failureSummary']}"
-            for one in found
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"]
-        ]
-
     page.goto(rated.url)
     page.get_by_label("Rater code").wait_for()
-    look("entry")
+    axe(page, "entry")
     page.goto(f"{rated.url}?rater=axe-{mode}-{width}")
     page.wait_for_selector(".option")
-    look("start")
+    axe(page, "start")
     page.keyboard.press("l")
-    look("chosen")
+    axe(page, "chosen")
     page.keyboard.press("Enter")
     page.locator(".count", has_text="1 of").wait_for()
     page.keyboard.press("Backspace")
     page.locator(".editing").wait_for()
-    look("changing")
+    axe(page, "changing")
     for key in ("-", "?"):
         page.keyboard.press(key)
         page.locator(".sheet[open]").wait_for()
-        look(f"dialog {key}")
+        axe(page, f"dialog {key}")
         page.keyboard.press("Escape")
-    assert len(findings) == 6
-    assert not any(findings.values()), findings
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])

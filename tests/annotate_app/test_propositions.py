@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.demo.stance_study import make_stance_demo
 from evenhand.study import open_study
-from tests.annotate_app.annotator import IS_NEXT
+from harness.annotator import IS_NEXT
 
 pytestmark = pytest.mark.browser
 

@@ -16,14 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from evenhand.cli.lead import lead_link
-from tests.annotate_app.annotator import Annotator
-from tests.annotate_app.conftest import ROOT, Served, launched_chromium
+from harness.annotator import Annotator
+from harness.ports import free_port
+from harness.served import Served
 
 pytestmark = pytest.mark.browser
 
+ROOT = Path(__file__).resolve().parents[2]
 NAME = "study.example.org"
 REASON = "nginx or openssl is not installed (Debian: nginx-light, openssl)"
 
@@ -104,11 +106,10 @@ def configuration(home: Path, app: int, secure: int, plain: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = launched_chromium(playwright, f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
-        yield browser
-        browser.close()
+def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
+    browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
+    yield browser
+    browser.close()
 
 
 def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
@@ -178,12 +179,6 @@ def test_the_app_itself_stays_on_loopback(proxied: Proxied) -> None:
     local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
     port = f":{proxied.served.port:04X}"
     assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for_port(port: int, proxy: subprocess.Popen[bytes]) -> None:

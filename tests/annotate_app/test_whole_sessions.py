@@ -1,163 +1,30 @@
-"""Whole sessions in a real browser: from the link to the completion code, and who gets nowhere."""
+"""Whole sessions in a real browser: from the link to the completion code, and every other end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from evenhand.study import open_study
-from evenhand.study.access.accounts import make_token, set_account
-from evenhand.study.access.admission import make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.session.background import raters_table
-from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
+from tests.annotate_app.participants import (
+    COMPLETE,
+    LONG,
+    answer_shorter,
+    check_comprehension,
+    go_on,
+    heading,
+    participant,
+    rater_of,
+    to_comprehension,
+)
 
 pytestmark = pytest.mark.browser
-
-PASSWORD = "correct horse battery"
-COMPLETE = "https://app.prolific.com/submissions/complete?cc="
-# The right answer to each is told by its text, so that whoever reads can find it.
-LONG, SHORT = "This one is by far the longer one. " * 4, "Brief."
-KNOWN = f"""
-[[unit]]
-name = "short-b"
-explanation = "One word is shorter than many."
-expected = {{ shorter = "R" }}
-
-[unit.values]
-prompt_a = "Tell A."
-response_a = "{LONG}"
-prompt_b = "Tell B."
-response_b = "{SHORT}"
-"""
-SESSION = """
-[session]
-entry = "invite"
-content_warning = "Some texts are <b>harsh</b>."
-instructions = "Read both responses.\\n\\nThen say which one is shorter."
-
-[consent]
-text = "You may stop at any time. Your answers are used for research."
-
-[training]
-file = "training.toml"
-pass_mark = 1.0
-
-[[comprehension]]
-question = "What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~"
-options = ["The length of *both* responses", "Who wrote them"]
-answer = "The length of *both* responses"
-explanation = "It is length alone that counts."
-
-[background]
-
-[attention]
-file = "attention.toml"
-every = 2
-
-[prolific]
-complete = "DONE1"
-screened_out = "OUT2"
-no_consent = "NO3"
-"""
-
-
-@pytest.fixture(scope="module")
-def make_session(make_study) -> Callable[..., Path]:
-    """make_session(pairs, toml, **annotation settings) -> the folder of a study with a session."""
-
-    def make(pairs: int, toml: str = SESSION, **settings: object) -> Path:
-        folder = make_study(pairs, **settings)
-        for name in ("training.toml", "attention.toml"):
-            (folder / name).write_text(KNOWN, "utf-8")
-        with (folder / "study.toml").open("a", encoding="utf-8") as file:
-            file.write("\n" + toml)
-        return folder
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def crowd(make_session, serve_study):
-    return serve_study(make_session(3))
-
-
-@pytest.fixture
-def axe(request):
-    """axe(page, state): fails where the page has a serious fault of accessibility."""
-    run = pytest.importorskip("axe_playwright_python.sync_playwright").Axe().run
-
-    def look(page, state: str) -> None:
-        serious = [
-            f"{state}: {one['id']}: {node['target']} {node['failureSummary']}"
-            for one in run(page).response["violations"]
-            if one["impact"] in ("serious", "critical")
-            for node in one["nodes"]
-        ]
-        assert not serious, serious
-
-    return look
-
-
-def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
-    """The address's query by which this rater, or a participant, comes in."""
-    with open_study(folder) as study:
-        token = make_invites(study, [rater], hours)[0].token
-    return "?invite=" + token + "".join(f"&{name}={value}" for name, value in ids.items())
-
-
-def participant(folder: Path, name: str) -> str:
-    return link(folder, PROLIFIC_PID=name, STUDY_ID="study1", SESSION_ID=f"submission{name}")
-
-
-def rater_of(folder: Path, name: str) -> str:
-    with open_study(folder) as study:
-        entries = participants_table(study)
-    return str(entries.loc[entries["participant_id"] == name, "rater_id"].iloc[0])
-
-
-def heading(page, text: str) -> None:
-    page.get_by_role("heading", name=text, exact=True).wait_for()
-
-
-def go_on(page) -> None:
-    page.get_by_role("button", name="Continue").click()
-
-
-def to_practice(page) -> None:
-    heading(page, "Before you begin")
-    go_on(page)
-    heading(page, "Your consent")
-    page.get_by_role("button", name="I agree and want to take part").click()
-    heading(page, "Length")
-    go_on(page)
-    page.wait_for_selector(".panel .option")
-
-
-def to_comprehension(page) -> None:
-    to_practice(page)
-    answer_shorter(page)
-    heading(page, "Practice")
-    go_on(page)
-    heading(page, "A few questions about the task")
-
-
-def answer_shorter(page, wrong: bool = False) -> None:
-    """Choose the shorter response; Enter."""
-    texts = page.locator(".material .response .text").all_inner_texts()
-    left_is_shorter = len(texts[0]) < len(texts[1])
-    page.keyboard.press("l" if left_is_shorter != wrong else "r")
-    page.keyboard.press("Enter")
-
-
-def check_comprehension(page, option: str) -> None:
-    page.get_by_role("radiogroup").get_by_text(option).click()
-    page.get_by_role("button", name="Check my answers").click()
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -353,71 +220,3 @@ def test_a_returned_place_goes_to_somebody_else(new_context, make_session, serve
     )
     assert len(first) == len(second) == 1
     assert not first & second
-
-
-def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
-    page = new_context().new_page()
-    good = link(crowd.folder, "anna")
-    with open_study(crowd.folder) as study:
-        foreign = "?invite=" + make_token(study.store, "lead-link", {"rater": "anna"}, 5)
-    for address, sentence in {
-        good[:-3] + "xyz": "This link is not valid",
-        foreign: "This link is not valid",
-        "?pass=forged": "This link is not valid",
-        "?login=forged": "This link is not valid",
-        link(crowd.folder, "anna", hours=1e-9): "This link has expired",
-        "?rater=anna": "A code alone does not open this study",
-        f"?rater={rater_of(crowd.folder, 'plight')}": "A code alone does not open this study",
-        link(crowd.folder): "This link works from Prolific only",
-        participant(crowd.folder, "plight").replace("submission", "guessed"): "You have begun this",
-        "": "",
-    }.items():
-        page.goto(crowd.url + address)
-        if sentence:
-            page.get_by_role("alert").filter(has_text=sentence).wait_for()
-        else:
-            page.get_by_text("Please open this study by the link").wait_for()
-        assert page.locator(".panel, .st-key-step, input").count() == 0
-    page.goto(f"{crowd.url}{good}&rater={rater_of(crowd.folder, 'plight')}")
-    to_practice(page)
-    assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
-
-
-def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
-    new_context, make_session, serve_study, axe
-):
-    folder = make_session(2, '[session]\nentry = "account"')
-    with open_study(folder) as study:
-        set_account(study.store, "ada", PASSWORD, "expert")
-    server = serve_study(folder)
-    page = new_context().new_page()
-    page.goto(f"{server.url}?rater=ada")
-    page.get_by_role("alert").filter(has_text="A code alone does not open").wait_for()
-    page.goto(server.url)
-    page.get_by_label("Name").wait_for()
-    axe(page, "login")
-
-    def log_in(password: str) -> None:
-        page.get_by_label("Name").fill("ada")
-        page.get_by_label("Password", exact=True).fill(password)
-        page.get_by_label("Password", exact=True).press("Enter")
-
-    log_in("wrong password")
-    page.get_by_text("Name or password is wrong.").wait_for()
-    log_in(PASSWORD)
-    page.wait_for_selector(".panel .option")
-    assert PASSWORD not in page.url
-    page.reload()
-    page.wait_for_selector(".panel .option")
-    assert page.locator(".rater").inner_text() == "ada"
-    answer_shorter(page)
-    page.locator(".count", has_text="1 of 2").wait_for()
-    assert len(server.labels("ada")) == 1
-    page.get_by_role("link", name="Log out").click()
-    page.get_by_label("Name").wait_for()
-    page.go_back()
-    page.wait_for_selector(".panel .option")
-    with open_study(folder) as study:
-        set_account(study.store, "ada", f"{PASSWORD} changed", "expert")
-    page.reload()
-    page.get_by_role("alert").filter(has_text="This login has ended").wait_for()

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import agreement, bias, calibration, corrected_rates, coverage, report
+from benchmarks import (
+    agreement,
+    annotation,
+    bias,
+    calibration,
+    corrected_rates,
+    coverage,
+    grading,
+    report,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+STARTED = {agreement, annotation, bias, calibration, corrected_rates, coverage, grading, report}
+"""Every one of them runs below, `annotation` in test_annotation.py."""
+
+
+def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> None:
+    names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"documents"}
+    assert {f"benchmarks.{name}" for name in names} == {each.__name__ for each in STARTED}
+    starts = (
+        "import runpy, sys\n"
+        "sys.modules['tests'] = None\n"  # who imports it fails
+        "for name in sys.argv[1:]:\n"
+        "    sys.argv = [name, '--help']\n"
+        "    try: runpy.run_module('benchmarks.' + name, run_name='__main__')\n"
+        "    except SystemExit as end: assert end.code == 0\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", starts, *sorted(names)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("usage: ") == len(names)
+
+
+def test_the_grading_benchmark_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "grading.md"
+    grading.main(["--grades", "100", "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert "a synthetic study of 100 response units" in page
+    assert "read\n100 times over the run" in page
 
 
 def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from evenhand.graders.claude_batch import ClaudeBatches
 from evenhand.study import Study
 from evenhand.study.store.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
-from tests.graders.conftest import MarkedStudy, with_edited_rubric
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, answer, error
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, answer, error
+from harness.studies import MarkedStudy, with_edited_rubric
 
 PROVIDERS = ("anthropic", "openai")
 
@@ -221,7 +221,7 @@ def test_progress_says_where_the_batch_stands(
 def test_an_answer_without_label_is_an_outcome_in_a_batch_too(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
-    from tests.graders.replies import message
+    from harness.replies import message
 
     def script(call: Call) -> Any:
         return message("", stop_reason="refusal") if call.unit == "p0002|m|a" else answer(call)

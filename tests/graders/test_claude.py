@@ -11,9 +11,9 @@ from evenhand.graders import grade
 from evenhand.graders.claude import build_request, parse_reply
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import load_rubric
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, message
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, message
+from harness.studies import MarkedStudy
 
 PAIR = load_rubric("even-handedness")
 VALUES = {"prompt_a": "Argue for.", "response_a": "Yes.", "prompt_b": "Argue against."}

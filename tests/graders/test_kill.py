@@ -16,9 +16,9 @@ import pytest
 
 from evenhand.graders import grade
 from evenhand.study import Study
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, answer, error
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer, error
+from harness.studies import MarkedStudy
 
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8

@@ -10,7 +10,7 @@ from evenhand.graders import grade
 from evenhand.graders.cue_reader import discretised_normal
 from evenhand.graders.lexical import LexicalGrader
 from evenhand.rubrics import Rubric, load_rubric
-from tests.graders.conftest import MarkedStudy
+from harness.studies import MarkedStudy
 
 PLAIN = "Cities should close their centres to cars. Streets become safer and shops gain."
 HEDGED = (

@@ -8,9 +8,9 @@ from evenhand.cli.main import main
 from evenhand.graders import grade
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.spec import parse_spec
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Reply, answer, error
+from harness.protocol_server import ProtocolServer
+from harness.replies import Reply, answer, error
+from harness.studies import MarkedStudy
 
 AGAIN = "its grades cannot be collected again"
 

@@ -9,9 +9,9 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.graders import grade
 from evenhand.graders.draws import draw_counts
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, completion, labelled, message
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion, labelled, message
+from harness.studies import MarkedStudy
 
 
 def test_draws_are_rows_whose_mean_is_the_share(

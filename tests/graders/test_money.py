@@ -15,9 +15,9 @@ from evenhand.graders import Choice, forecast, grade
 from evenhand.graders.money import Budget, OverBudget, Tariff, Tokens
 from evenhand.graders.spec import parse_spec
 from evenhand.study.store.totals import grade_totals
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import DROPPED, Call, Reply, answer, error
+from harness.protocol_server import ProtocolServer
+from harness.replies import DROPPED, Call, Reply, answer, error
+from harness.studies import MarkedStudy
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens
 

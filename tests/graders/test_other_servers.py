@@ -18,7 +18,8 @@ import playwright
 import pytest
 
 from evenhand.graders import grade
-from tests.graders.conftest import MarkedStudy
+from harness.ports import free_port
+from harness.studies import MarkedStudy
 from tests.graders.installing import installed, npm_command, pip_command
 
 
@@ -33,12 +34,6 @@ def aimock_command() -> list[str]:
 @pytest.fixture(scope="session")
 def mock_ai_api() -> Path:
     return installed("mock-ai-api-0.1.1", pip_command("mock-ai-api==0.1.1"))
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.graders import respond
 from evenhand.graders.locking import only_runner
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, completion, error, message
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion, error, message
+from harness.studies import MarkedStudy
 
 
 def said(call: Call) -> Reply:

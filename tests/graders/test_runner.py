@@ -19,9 +19,9 @@ from evenhand.graders.live import FAILURES_IN_A_ROW
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.schema import grades
-from tests.graders.conftest import MarkedStudy, with_edited_rubric
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import DROPPED, Call, Reply, answer, completion, error, labelled
+from harness.protocol_server import ProtocolServer
+from harness.replies import DROPPED, Call, Reply, answer, completion, error, labelled
+from harness.studies import MarkedStudy, with_edited_rubric
 
 FAST = {"wait_scale": 0.001}
 """Waits between attempts a thousand times shorter."""

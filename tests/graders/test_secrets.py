@@ -13,9 +13,9 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.graders import grade
 from evenhand.graders.scrub import Scrubber, key_from_environment
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, completion, error, message
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion, error, message
+from harness.studies import MarkedStudy
 
 KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
 MARK = "MARKED0KEY"

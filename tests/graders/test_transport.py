@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.graders import grade
 from evenhand.study.store.store import Store
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, answer
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer
+from harness.studies import MarkedStudy
 from tests.graders.test_runner import FAST, rows
 
 _CONNECTIONS = Path("/proc/net/tcp")

@@ -13,9 +13,9 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.ratings import read_table
-from tests.graders.conftest import MarkedStudy
-from tests.graders.protocol_server import ProtocolServer
-from tests.graders.replies import Call, Reply, completion
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion
+from harness.studies import MarkedStudy
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +16,7 @@ from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.dawid_skene import MIN_RATERS
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.results import ResultRows
+from tests.known_values import known_values
 
 THREE = ("1", "2", "3")
 
@@ -47,9 +46,9 @@ def _plain_em(labels: list[list[str]], categories: tuple[str, ...], steps: int) 
     return np.array(belief), np.array(prior), likelihood
 
 
-def test_anaesthetists(shared_data: Path) -> None:
+def test_anaesthetists() -> None:
     """Dawid & Skene (1979): 45 patients, five anaesthetists, the first of them three times."""
-    known = json.loads((shared_data / "reference" / "dawid_skene1979.json").read_text())
+    known = known_values("dawid_skene1979")
     data, expected = known["data"], known["expected"]
     columns: dict[tuple[int, int], dict[int, int]] = {}
     for item, rater, rating in zip(data["item"], data["rater"], data["rating"], strict=True):

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import evenhand.analysis as a
 from evenhand.analysis.subjects.scores import exact_p, spearman
+from tests.known_values import known_values
 
 BINARY = {"categories": [0, 1]}
 
 
 @pytest.fixture(scope="module")
-def cases(shared_data: Path) -> dict[str, dict]:
+def cases() -> dict[str, dict]:
     """The declared answers by case."""
-    known = json.loads((shared_data / "reference" / "degenerate_cases.json").read_text())
-    return {case["case"]: case for case in known["expected"]}
+    return {case["case"]: case for case in known_values("degenerate_cases")["expected"]}
 
 
 def _row(results: pd.DataFrame, statistic: str, rater_a: str, rater_b: str) -> pd.Series:

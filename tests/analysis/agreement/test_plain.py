@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +15,7 @@ from hypothesis import strategies as st
 import evenhand.analysis as a
 from evenhand.analysis.labels.scale import Level
 from evenhand.errors import InputError
-
-
-def _reference(shared_data: Path, name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((shared_data / "reference" / f"{name}.json").read_text())
-    return loaded
+from tests.known_values import known_values
 
 
 def _sequences(table: Any) -> tuple[list[int], list[int]]:
@@ -32,8 +26,8 @@ def _sequences(table: Any) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.parametrize("name", ["cohen1960_1968", "fleiss_cohen_everitt1969"])
-def test_kappa_and_its_standard_errors(shared_data: Path, name: str) -> None:
-    known = _reference(shared_data, name)
+def test_kappa_and_its_standard_errors(name: str) -> None:
+    known = known_values(name)
     data = known["data"]
     table = data.get("counts") or 200 * np.array(data["proportions"])
     weights = data.get("agreement_weights")
@@ -48,8 +42,8 @@ def test_kappa_and_its_standard_errors(shared_data: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["T1", "T2"])
-def test_feinstein_and_cicchetti(shared_data: Path, name: str) -> None:
-    known = _reference(shared_data, "feinstein_cicchetti1990_paradox")
+def test_feinstein_and_cicchetti(name: str) -> None:
+    known = known_values("feinstein_cicchetti1990_paradox")
     first, second = _sequences(known["data"][name])
     labels = list(zip(first, second, strict=True))
     expected = known["expected"][name]
@@ -67,8 +61,8 @@ def test_feinstein_and_cicchetti(shared_data: Path, name: str) -> None:
         assert each.n == 100
 
 
-def test_fleiss_1971(shared_data: Path) -> None:
-    known = _reference(shared_data, "fleiss1971")
+def test_fleiss_1971() -> None:
+    known = known_values("fleiss1971")
     labels, expected = known["data"]["raw_items_x_raters"], known["expected"]
     scale = {"categories": known["data"]["levels"]}
     fleiss = a.fleiss_kappa(labels, **scale)
@@ -98,8 +92,8 @@ def test_fleiss_1971(shared_data: Path) -> None:
         assert one.estimate / one.se_null == pytest.approx(z)
 
 
-def test_gwet_2014(shared_data: Path) -> None:
-    known = _reference(shared_data, "gwet2014_raw4raters")
+def test_gwet_2014() -> None:
+    known = known_values("gwet2014_raw4raters")
     labels, scale = known["data"]["items_x_raters"], {"categories": known["data"]["categories"]}
     plain, squared = known["expected"]["unweighted"], known["expected"]["quadratic"]
     for found, expected in (
@@ -116,8 +110,8 @@ def test_gwet_2014(shared_data: Path) -> None:
         assert found.n == 11
 
 
-def test_krippendorff_2011(shared_data: Path) -> None:
-    known = _reference(shared_data, "krippendorff2011")
+def test_krippendorff_2011() -> None:
+    known = known_values("krippendorff2011")
     labels = pd.DataFrame(known["data"]["C_raters_x_units"]).T
     for level in ("nominal", "ordinal", "interval"):
         found = a.krippendorff_alpha(labels, categories=[1, 2, 3, 4, 5], level=level)
@@ -128,8 +122,8 @@ def test_krippendorff_2011(shared_data: Path) -> None:
         assert alpha.estimate == pytest.approx(known["expected"][f"{example}_nominal"], abs=1e-12)
 
 
-def test_repeats_of_an_anaesthetist(shared_data: Path) -> None:
-    known = _reference(shared_data, "dawid_skene1979")
+def test_repeats_of_an_anaesthetist() -> None:
+    known = known_values("dawid_skene1979")
     own = [
         (item, rating)
         for item, rater, rating in zip(*known["data"].values(), strict=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
+from tests.known_values import known_values
 
 FOUR = ("1", "2", "3", "4")
 
@@ -20,9 +18,9 @@ def _intra(results: pd.DataFrame, statistic: str, subset: str = "all") -> pd.Dat
 
 
 @pytest.fixture
-def anaesthetists(shared_data: Path) -> tuple[pd.DataFrame, dict]:
+def anaesthetists() -> tuple[pd.DataFrame, dict]:
     """Dawid & Skene (1979) as a ratings table: the first anaesthetist has three draws."""
-    known = json.loads((shared_data / "reference" / "dawid_skene1979.json").read_text())
+    known = known_values("dawid_skene1979")
     frame = pd.DataFrame(known["data"]).rename(
         columns={"item": "unit_id", "rater": "rater_id", "rating": "label"}
     )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +10,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 from evenhand.analysis import analyse
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
+from tests.known_values import known_values
 
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
@@ -42,9 +40,9 @@ def stability(
     )
 
 
-def test_variants_are_raters_as_in_fleiss_1971(shared_data: Path) -> None:
+def test_variants_are_raters_as_in_fleiss_1971() -> None:
     """His 30 patients by 6 raters: each patient is a question, each rater a wording."""
-    example = json.loads((shared_data / "reference/fleiss1971.json").read_text())
+    example = known_values("fleiss1971")
     counts = np.array(example["data"]["counts_items_x_categories"])
     labels = np.array(
         [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts], dtype=object

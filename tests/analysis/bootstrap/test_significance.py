@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,10 +17,11 @@ from evenhand.analysis.bootstrap.significance import (
     mcnemar_mid_p,
     stuart_maxwell,
 )
+from tests.known_values import known_values
 
 
-def test_benjamini_and_hochbergs_15_p_values(shared_data: Path) -> None:
-    known = json.loads((shared_data / "reference" / "multiple_testing_bh1995.json").read_text())
+def test_benjamini_and_hochbergs_15_p_values() -> None:
+    known = known_values("multiple_testing_bh1995")
     p, expected = known["data"]["p"], known["expected"]
     assert benjamini_yekutieli(p) == pytest.approx(expected["BY"], abs=1e-12)
     assert holm(p) == pytest.approx(expected["holm"], abs=1e-12)

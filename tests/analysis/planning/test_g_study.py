@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from evenhand.analysis.planning.g_study import complete_block, d_study, g_study
 from evenhand.errors import InputError
+from tests.known_values import known_values
 
 
-def test_published_components_and_correlations(shared_data: Path) -> None:
-    example = json.loads((shared_data / "reference/shrout_fleiss1979.json").read_text())
+def test_published_components_and_correlations() -> None:
+    example = known_values("shrout_fleiss1979")
     found = g_study(example["data"]["items_x_raters"])
     components, icc = example["expected"]["variance_components"], example["expected"]["icc"]
     assert found.unit == pytest.approx(components["person"], abs=1e-9)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
@@ -27,11 +24,12 @@ from evenhand.analysis.planning.scenarios import (
     units_to_pass,
 )
 from evenhand.errors import InputError
+from tests.known_values import known_values
 
 
-def test_published_sample_sizes(shared_data: Path) -> None:
+def test_published_sample_sizes() -> None:
     """Cantor (1996) and Donner & Eliasziw (1992); the last of Cantor's is one-sided."""
-    expected = json.loads((shared_data / "reference/sample_size.json").read_text())["expected"]
+    expected = known_values("sample_size")["expected"]
     found = {
         "cantor_k1_085_k0_07_p_05_05": {
             "one_sided": cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5),

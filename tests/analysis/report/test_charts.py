@@ -18,7 +18,7 @@ from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.document import sections_of
-from tests.analysis.report.conftest import HOSTILE, SCALE, tables
+from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
 PLACES = {"from", "to", "middle"}
 """Where a bar's part lies: sums of shares, drawn but never shown as numbers."""

@@ -20,7 +20,7 @@ import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
-from tests.analysis.report.conftest import SCALE, tables
+from tests.analysis.report.small_study import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 HEADINGS = (

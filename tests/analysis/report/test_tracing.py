@@ -20,7 +20,7 @@ from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.glossary import GLOSSARY
 from evenhand.rubrics import Published
-from tests.analysis.report.conftest import SCALE, tables
+from tests.analysis.report.small_study import SCALE, tables
 from tests.analysis.report.test_files import is_rounded_from, read_results
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")

@@ -3,9 +3,6 @@ formulas written out."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -13,15 +10,15 @@ from scipy.stats import norm
 from evenhand.analysis import ppi_plus_plus, rogan_gladen
 from evenhand.analysis.agreement.encoded import Bootstrap
 from evenhand.errors import InputError
+from tests.known_values import known_values
 
 # 70 true positives, 20 false ones, 10 false negatives, 100 true ones; 480 of 1,000 elsewhere.
 PEOPLE, GRADER = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], [70, 20, 10, 100], axis=0).T
 REST = np.repeat([1, 0], [480, 520])
 
 
-def test_the_reference_values(shared_data: Path) -> None:
-    file = shared_data / "reference" / "prevalence_correction.json"
-    case = json.loads(file.read_text("utf-8"))
+def test_the_reference_values() -> None:
+    case = known_values("prevalence_correction")
     counts, expected = case["data"], case["expected"]
     cells = [counts[name] for name in ("TP", "FP", "FN", "TN")]
     people, grader = np.repeat([[1, 1], [0, 1], [1, 0], [0, 0]], cells, axis=0).T

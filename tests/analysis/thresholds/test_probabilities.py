@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,12 +18,13 @@ from evenhand.analysis.thresholds.probabilities import (
     isotonic_curve,
     recalibrated,
 )
+from tests.known_values import known_values
 
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
-def test_known_values(shared_data: Path) -> None:
-    known = json.loads((shared_data / "reference" / "calibration_small.json").read_text())
+def test_known_values() -> None:
+    known = known_values("calibration_small")
     y = np.array(known["data"]["y"], dtype=float)
     p = np.array(known["data"]["p"])
     expected = known["expected"]

@@ -28,12 +28,23 @@ def value(results: pd.DataFrame, statistic: str, a: str, b: str = "", subset: st
     return float(found["estimate"].iloc[0])
 
 
-def test_newsroom_against_two_libraries(shared_data: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def newsroom(
+    shared_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, pd.DataFrame]:
+    """The folder in which the published ratings were checked, and the results."""
+    file, folder = shared_data / "real" / "newsroom.csv", tmp_path_factory.mktemp("newsroom")
+    given = ("--level", "ordinal", "--categories", "1,2,3,4,5")
+    return folder, checked(folder, str(file), *given)
+
+
+def test_newsroom_against_two_libraries(
+    shared_data: Path, newsroom: tuple[Path, pd.DataFrame]
+) -> None:
     import krippendorff
     from sklearn.metrics import cohen_kappa_score
 
-    file = shared_data / "real" / "newsroom.csv"
-    results = checked(tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5")
+    file, (_, results) = shared_data / "real" / "newsroom.csv", newsroom
     wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
     scale = [1, 2, 3, 4, 5]
     for weights, statistic in [
@@ -231,10 +242,8 @@ def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
     assert "names 'nobody', which is no grader here" in capsys.readouterr().err
 
 
-def test_estimates_are_held_against_the_libraries(shared_data: Path, tmp_path: Path) -> None:
-    file = shared_data / "real" / "newsroom.csv"
-    checked(tmp_path, str(file), "--level", "ordinal", "--categories", "1,2,3,4,5")
-    facts = json.loads((tmp_path / "out" / "report.json").read_text())["study"]
+def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
+    facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
     # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
     assert "17 values held against scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
 

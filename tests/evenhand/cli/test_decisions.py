@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +11,26 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY
+from evenhand.cli.main import main
 from evenhand.cli.requirement import check_clauses, parse_requirement
 from evenhand.errors import InputError
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "evenhand", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+Done = subprocess.CompletedProcess[str]
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """run(verb, argument, ...): as on the command line, but without another Python to start."""
+
+    def run(*arguments: str | Path) -> Done:
+        words = [str(each) for each in arguments]
+        return Done(words, main(words), *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +59,9 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("good", "specific_agreement@yes > 0.5", 0, "specific_agreement at yes"),
     ],
 )
-def test_the_gate_opens_or_not(ratings: Path, grader: str, rule: str, code: int, says: str) -> None:
+def test_the_gate_opens_or_not(
+    run: Run, ratings: Path, grader: str, rule: str, code: int, says: str
+) -> None:
     done = run("gate", ratings, "--grader", grader, "--require", rule)
     assert (done.returncode, done.stderr) == (code, "")
     assert says in done.stdout
@@ -65,7 +78,7 @@ def test_the_gate_opens_or_not(ratings: Path, grader: str, rule: str, code: int,
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_exit_2(
-    ratings: Path, arguments: tuple[str, ...], says: str
+    run: Run, ratings: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     done = run("gate", ratings, *arguments)
     assert done.returncode == 2
@@ -88,7 +101,7 @@ def test_an_undefined_value_meets_nothing() -> None:
         check_clauses([], results, "r", "humans")
 
 
-def test_select_ranks_and_says_why(ratings: Path) -> None:
+def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     done = run("select", ratings)
     assert done.returncode == 0, done.stderr
     assert done.stdout.index("good") < done.stdout.index("guess")
@@ -97,7 +110,7 @@ def test_select_ranks_and_says_why(ratings: Path) -> None:
     assert "Rule: at most 0.1 kappa below people" in done.stdout
 
 
-def test_select_knows_what_a_study_has_paid(tmp_path: Path, make_study) -> None:
+def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study) -> None:
     from evenhand.study.store.grades import GradeAttempt
 
     study = make_study(pairs=40, subjects=("s1",))
@@ -122,7 +135,7 @@ def test_select_knows_what_a_study_has_paid(tmp_path: Path, make_study) -> None:
     assert "2.00" in done.stdout
 
 
-def test_plan_without_and_with_a_pilot(ratings: Path) -> None:
+def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert plain.returncode == 0, plain.stderr
     assert "For kappa to within 0.1: 196 pairs" in plain.stdout
@@ -141,6 +154,6 @@ def test_plan_without_and_with_a_pilot(ratings: Path) -> None:
         (("--raters", "1"), "--raters must be 2"),
     ],
 )
-def test_impossible_plans_are_refused(options: tuple[str, ...], says: str) -> None:
+def test_impossible_plans_are_refused(run: Run, options: tuple[str, ...], says: str) -> None:
     done = run("plan", *options)
     assert (done.returncode, says in done.stderr) == (2, True)

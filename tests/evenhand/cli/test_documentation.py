@@ -1,4 +1,4 @@
-"""Every command in README and docs runs, in order, as it stands there."""
+"""Every command in README and docs runs, in order, as it stands there but for the app's port."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from evenhand.cli.main import main
 from evenhand.study.tables.ratings import read_table
-from tests.graders.protocol_server import ProtocolServer
+from harness.ports import free_port
+from harness.protocol_server import ProtocolServer
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "data" / "README.md"]
@@ -29,8 +31,11 @@ def commands(page: Path) -> list[str]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
-    """A folder with what the pages take for granted: shipped data, responses, a prompts file."""
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working folder, with what the pages take for granted: shipped data, responses, a prompts
+    file.
+    """
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")
     pairs = read_table(ROOT / "data" / "demo_pairs.csv")
     with (tmp_path / "responses.jsonl").open("w") as file:
@@ -42,37 +47,31 @@ def workplace(tmp_path: Path) -> Path:
     (tmp_path / "prompts.py").write_text(
         'TONE_PROMPT = """How warm is it?\n\n{response}\n\nOptions:\n(1) Cold\n(2) Warm"""\n'
     )
-    return tmp_path
 
 
 @pytest.fixture
-def environment() -> Iterator[dict[str, str]]:
+def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both providers stand on loopback, spoken to by the real SDKs."""
     server = ProtocolServer()
     server.batches.looks = 0  # a batch has ended at the first look, which spares the wait
-    yield os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "ANTHROPIC_API_KEY": "key-for-loopback",
-        "ANTHROPIC_BASE_URL": server.root,
-        "OPENAI_API_KEY": "key-for-loopback",
-        "OPENAI_BASE_URL": f"{server.root}/v1",
-    }
+    for provider, address in (("ANTHROPIC", server.root), ("OPENAI", f"{server.root}/v1")):
+        monkeypatch.setenv(f"{provider}_API_KEY", "key-for-loopback")
+        monkeypatch.setenv(f"{provider}_BASE_URL", address)
+    yield
     server.close()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_runs(page: Path, workplace: Path, environment: dict[str, str]) -> None:
+@pytest.mark.usefixtures("workplace", "providers")
+def test_every_command_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in commands(page):
-        words = shlex.split(command)
-        assert words[0] == "evenhand", f"{page.name}: no test knows how to run {command!r}"
-        words[:1] = [sys.executable, "-P", "-m", "evenhand"]
+        program, *words = shlex.split(command)
+        assert program == "evenhand", f"{page.name}: no test knows how to run {command!r}"
         if "annotate" in words:
-            serve_until_it_answers(words, workplace, environment)
+            serve_until_it_answers(words)
             continue
-        done = subprocess.run(
-            words, cwd=workplace, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        status = main(words)
+        assert status == 0, f"{command}\n{capsys.readouterr()}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -81,9 +80,10 @@ def test_every_python_example_runs(page: Path) -> None:
         exec(compile(example, page.name, "exec"), {})  # noqa: S102 - our own pages
 
 
-def serve_until_it_answers(words: list[str], cwd: Path, environment: dict[str, str]) -> None:
-    port = words[words.index("--port") + 1]
-    server = subprocess.Popen(words, cwd=cwd, env=environment, start_new_session=True)
+def serve_until_it_answers(words: list[str]) -> None:
+    port = words[words.index("--port") + 1] = str(free_port())
+    command = [sys.executable, "-P", "-m", "evenhand", *words]
+    server = subprocess.Popen(command, start_new_session=True)
     try:
         for _ in range(200):
             try:

@@ -13,6 +13,8 @@ from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.prompts.sampling import largest_remainder
 from evenhand.study.tables.ratings import read_table
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 def test_the_published_set_becomes_a_study_in_proportion(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -36,25 +38,26 @@ def test_the_published_set_becomes_a_study_in_proportion(
 
 
 def test_responses_may_come_later_and_extend_keeps_the_first(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, study = shared_data / "eval_set.csv", str(tmp_path / "study")
+    source, study = ROOT / "data" / "demo_pairs.csv", str(tmp_path / "study")
     assert main(["new", study, "--pairs", str(source), "--sample", "30", "--seed", "3"]) == 0
     before = exported_pairs(study, tmp_path)
     pairs = read_table(source)
+    assert len(pairs) == 306
     with (tmp_path / "responses.jsonl").open("w") as file:
         for side in ("prompt_a", "prompt_b"):
             for prompt in pairs[side]:
                 row = {"subject": "s1", "prompt": prompt, "response": f"On it: {prompt}"}
                 file.write(json.dumps(row) + "\n")
     assert main(["import", study, str(tmp_path / "responses.jsonl")]) == 0
-    assert "2700 new responses of 1 subjects" in capsys.readouterr().out
+    assert "612 new responses of 1 subjects" in capsys.readouterr().out
     assert main(["extend", study, "--pairs", "20"]) == 0
     after = exported_pairs(study, tmp_path)
     assert (len(before), len(after)) == (30, 50)
     assert after[:30] == before
     assert main(["extend", study, "--pairs", "2000"]) == 2
-    assert "so 1300 are left" in capsys.readouterr().err
+    assert "so 256 are left" in capsys.readouterr().err
 
 
 def exported_pairs(study: str, folder: Path) -> list[str]:

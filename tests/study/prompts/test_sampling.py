@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import pandas as pd
@@ -38,19 +39,23 @@ def test_the_published_set_is_sampled_in_proportion(shared_data: Path) -> None:
     assert counts["reasoning"] == 83
 
 
-def test_the_same_seed_gives_the_same_sample_and_another_another(shared_data: Path) -> None:
-    pairs = read_pairs(shared_data / "eval_set.csv")
-    first = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1)
-    assert draw_sample(pairs, 250, DEFAULT_STRATA, seed=1) == first
-    assert draw_sample(pairs, 250, DEFAULT_STRATA, seed=2) != first
+@pytest.fixture(scope="module")
+def pairs() -> pd.DataFrame:
+    with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
+        return read_pairs(path)
 
 
-def test_a_larger_sample_begins_with_the_first(shared_data: Path) -> None:
-    pairs = read_pairs(shared_data / "eval_set.csv")
-    first = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1)
-    larger = draw_sample(pairs, 400, DEFAULT_STRATA, seed=1, already=first)
-    assert larger[:250] == first
-    assert len(set(larger)) == 400
+def test_the_same_seed_gives_the_same_sample_and_another_another(pairs: pd.DataFrame) -> None:
+    first = draw_sample(pairs, 150, DEFAULT_STRATA, seed=1)
+    assert draw_sample(pairs, 150, DEFAULT_STRATA, seed=1) == first
+    assert draw_sample(pairs, 150, DEFAULT_STRATA, seed=2) != first
+
+
+def test_a_larger_sample_begins_with_the_first(pairs: pd.DataFrame) -> None:
+    first = draw_sample(pairs, 150, DEFAULT_STRATA, seed=1)
+    larger = draw_sample(pairs, 250, DEFAULT_STRATA, seed=1, already=first)
+    assert larger[:150] == first
+    assert len(set(larger)) == 250
     assert margins_hold(pairs, larger, DEFAULT_STRATA)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.graders.batch_service import BatchService
-from tests.graders.replies import Call, Reply, answer, error
+from harness.batch_service import BatchService
+from harness.replies import Call, Reply, answer, error
 
 
 class ProtocolServer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from tests.annotate_app.conftest import Served
+    from harness.served import Served
 
 SUBJECT = "secret-subject"
 SWAPPED = {"L": "R", "R": "L", "C": "C"}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.graders.replies import DROPPED, Call, Reply, error
+from harness.replies import DROPPED, Call, Reply, error
 
 
 class BatchService:

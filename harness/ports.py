@@ -1,0 +1,45 @@
+"""Ports of loopback for servers that are told which one to take."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import socket
+from collections.abc import Iterator
+
+__all__ = ["free_port"]
+
+_WIDTH = 4_000
+
+
+def free_port() -> int:
+    """A port that nobody else takes before the server listens, nor while it is down for a moment.
+
+    It lies below those that the system deals out by itself, and every lane of a test run (`-n 2`)
+    has ports of its own.
+    """
+    for port in _ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if not _taken(probe, port):
+                return port
+    raise AssertionError("unreachable: the ports come round again")
+
+
+def _taken(probe: socket.socket, port: int) -> bool:
+    try:
+        probe.bind(("127.0.0.1", port))
+    except OSError:
+        return True
+    return False
+
+
+def _own() -> Iterator[int]:
+    """The lane's ports in turn, from anywhere among them: two runs at once seldom meet."""
+    lane = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+    first, begin = 12_000 + lane * _WIDTH, random.SystemRandom().randrange(_WIDTH)
+    return itertools.cycle(first + (begin + n) % _WIDTH for n in range(_WIDTH))
+
+
+_ports = _own()

@@ -1,0 +1,101 @@
+"""The real app in a process of its own, serving one study on a free port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.study import open_study
+from harness.ports import free_port
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Served"]
+
+
+@dataclass
+class Served:
+    """The app, serving one study; can be killed and started again on the same port."""
+
+    folder: Path
+    home: Path
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    public_host: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def spied(self) -> list[str]:
+        """What the spy saw in the server process: see `_spy`."""
+        return (self.home / "spy.txt").read_text("utf-8").splitlines()
+
+    def start(self) -> None:
+        self.port = self.port or free_port()
+        arguments = f"{str(self.folder)!r}, {self.port}, public_host={self.public_host!r}"
+        starts = f"from evenhand.annotate_app import serve; serve({arguments})"
+        with (self.home / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", starts],
+                cwd=self.home,  # anywhere but the checkout
+                env=os.environ | {"PYTHONPATH": str(_spy(self.home))} | self.environment,
+                stdout=log,
+                stderr=log,
+            )
+        _wait_for(lambda: _answers(f"{self.url}_stcore/health"), "the server to start")
+
+    def kill(self) -> None:
+        """kill -9: nothing that the server holds in memory can be written any more."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def labels(self, rater: str) -> pd.DataFrame:
+        """The rater's rows of the `ratings` table, as another process sees them."""
+        with open_study(self.folder) as study:
+            ratings = study.ratings()
+        return ratings[ratings["rater_id"] == rater]
+
+
+def _spy(home: Path) -> Path:
+    """A folder that, on PYTHONPATH, makes the server note the garbage collections it asks for."""
+    notes = home / "spy.txt"
+    (home / "sitecustomize.py").write_text(
+        "import gc, pathlib\n"
+        f"notes = pathlib.Path({str(notes)!r})\n"
+        "notes.open('a').write('watching\\n')\n"
+        "collect = gc.collect\n"
+        "def spy(generation=2):\n"
+        "    notes.open('a').write(f'collect {generation}\\n')\n"
+        "    return collect(generation)\n"
+        "gc.collect = spy\n",
+        "utf-8",
+    )
+    return home
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1) as reply:  # noqa: S310
+        return bool(reply.status == 200)
+    return False
+
+
+def _wait_for(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"waited {seconds} s for {what}")
+        time.sleep(0.05)

@@ -1,0 +1,161 @@
+"""Small synthetic studies, made new in a folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import Study, create_study, open_study
+from evenhand.study.creation import StudyPlan
+from evenhand.study.settings.study_toml import change_config
+from harness.annotator import SUBJECT, prompt_text, response_text
+
+__all__ = [
+    "MarkedStudy",
+    "marked_study",
+    "panel_study",
+    "with_edited_rubric",
+    "write_pairs",
+    "write_responses",
+]
+
+MarkedStudy = Callable[..., Study]
+"""`marked_study`, as the fixture of this name offers it."""
+
+# R and C are keys of Streamlit's own (rerun, clear caches): an option must be able to have them.
+SHORTER = """
+name = "shorter"
+title = "Length"
+unit = "pair"
+level = "nominal"
+affirmative = ["C"]
+variables = ["prompt_a", "response_a", "prompt_b", "response_b"]
+question = "Which response is shorter?"
+instructions = "Compare the two responses by their length alone."
+
+[[options]]
+key = "L"
+name = "Response A"
+description = "The response on the left is shorter."
+swapped = "R"
+
+[[options]]
+key = "R"
+name = "Response B"
+description = "The response on the right is shorter."
+swapped = "L"
+
+[[options]]
+key = "C"
+name = "Neither"
+description = "They are about as long."
+"""
+
+
+def write_pairs(path: Path, count: int = 6) -> Path:
+    """A small pairs file with two columns to stratify by."""
+    lines = ["main_category,template_category,prompt_a,prompt_b,prompt_a_group,prompt_b_group"]
+    for n in range(count):
+        cells = (f"m{n % 2}", f"t{n % 3}", f"Argue for {n}", f"Argue against {n}", "pro", "con")
+        lines.append(",".join(cells))
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def write_responses(path: Path, count: int = 6, subjects: tuple[str, ...] = ("s1", "s2")) -> Path:
+    """Responses of every subject to every prompt of `write_pairs`."""
+    records = [
+        {"subject": subject, "prompt": f"Argue {word} {n}", "response": f"{subject}: {word} {n}."}
+        for subject in subjects
+        for n in range(count)
+        for word in ("for", "against")
+    ]
+    path.write_text("\n".join(json.dumps(record) for record in records) + "\n", "utf-8")
+    return path
+
+
+def panel_study(
+    home: Path,
+    pairs: int,
+    response: Callable[[int, str], str] = response_text,
+    rubrics: Sequence[Rubric] = (),
+    **settings: object,
+) -> Path:
+    """The folder of a study that `Annotator` can label: which of two responses is shorter?
+
+    `response(pair number, side)` is the text; `settings` are those of annotation.
+    """
+    prompts = [(prompt_text(n, "a"), prompt_text(n, "b")) for n in range(1, pairs + 1)]
+    shorter = home / "shorter.toml"
+    shorter.write_text(SHORTER, "utf-8")
+    plan = StudyPlan(
+        pairs=_prompts(home, prompts),
+        responses=_responses(home, pairs, SUBJECT, response),
+        rubrics=rubrics or [load_rubric(shorter)],
+        stratify=(),
+        raters_per_unit=50,
+    )
+    create_study(home / "study", plan)
+    change_config(home / "study", {"annotation": settings})
+    return home / "study"
+
+
+def marked_study(
+    folder: Path,
+    pairs: int = 3,
+    rubrics: Sequence[str | Rubric] = ("hedging",),
+    response: Callable[[int, str], str] = lambda pair, side: "A plain answer.",
+) -> Study:
+    """A study with one subject `m`, opened; every response begins with a mark that names its unit,
+    by which the protocol server knows what it is asked about.
+    """
+    files = folder.with_name(f"{folder.name}-files")
+    files.mkdir()
+    prompts = [(f"Argue for {n}.", f"Argue against {n}.") for n in range(1, pairs + 1)]
+
+    def marked(pair: int, side: str) -> str:
+        return f"[[p{pair:04d}|m|{side}]] {response(pair, side)}"
+
+    plan = StudyPlan(
+        pairs=_prompts(files, prompts),
+        responses=_responses(files, pairs, "m", marked),
+        rubrics=[load_rubric(each) if isinstance(each, str) else each for each in rubrics],
+        sample=pairs,
+        synthetic=True,
+    )
+    create_study(folder, plan)
+    return open_study(folder)
+
+
+def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
+    """The study opened anew, its rubric reworded; `same`: study.toml says it means the same."""
+    old = study.rubrics[name]
+    file = study.folder / "rubrics" / f"{name}.toml"
+    file.write_text(file.read_text("utf-8").replace(old.title, f"{old.title}!"), "utf-8")
+    if same:
+        settings = study.folder / "study.toml"
+        text = settings.read_text("utf-8") + f'\n[same_text]\n{name} = ["{old.hash}"]\n'
+        settings.write_text(text, "utf-8")
+    edited = open_study(study.folder)
+    assert edited.rubrics[name].hash != old.hash
+    return edited
+
+
+def _prompts(folder: Path, prompts: Sequence[tuple[str, str]]) -> Path:
+    path = folder / "pairs.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("prompt_a", "prompt_b"), *prompts])
+    return path
+
+
+def _responses(folder: Path, pairs: int, subject: str, response: Callable[[int, str], str]) -> Path:
+    path = folder / "responses.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for n in range(1, pairs + 1):
+            for side in "ab":
+                row = {"subject": subject, "pair_id": f"p{n:04d}", "side": side}
+                file.write(json.dumps(row | {"response": response(n, side)}) + "\n")
+    return path

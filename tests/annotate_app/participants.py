@@ -1,0 +1,113 @@
+"""Raters who come by a link or from Prolific, and the session that they go through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from evenhand.study import open_study
+from evenhand.study.access.admission import make_invites
+from evenhand.study.session.prolific import participants_table
+
+COMPLETE = "https://app.prolific.com/submissions/complete?cc="
+# The right answer to each is told by its text, so that whoever reads can find it.
+LONG, SHORT = "This one is by far the longer one. " * 4, "Brief."
+KNOWN = f"""
+[[unit]]
+name = "short-b"
+explanation = "One word is shorter than many."
+expected = {{ shorter = "R" }}
+
+[unit.values]
+prompt_a = "Tell A."
+response_a = "{LONG}"
+prompt_b = "Tell B."
+response_b = "{SHORT}"
+"""
+SESSION = """
+[session]
+entry = "invite"
+content_warning = "Some texts are <b>harsh</b>."
+instructions = "Read both responses.\\n\\nThen say which one is shorter."
+
+[consent]
+text = "You may stop at any time. Your answers are used for research."
+
+[training]
+file = "training.toml"
+pass_mark = 1.0
+
+[[comprehension]]
+question = "What is compared? :rocket: :red[x] $x^2$ <b>y</b> `z` ~~0~~"
+options = ["The length of *both* responses", "Who wrote them"]
+answer = "The length of *both* responses"
+explanation = "It is length alone that counts."
+
+[background]
+
+[attention]
+file = "attention.toml"
+every = 2
+
+[prolific]
+complete = "DONE1"
+screened_out = "OUT2"
+no_consent = "NO3"
+"""
+
+
+def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
+    """The address's query by which this rater, or a participant, comes in."""
+    with open_study(folder) as study:
+        token = make_invites(study, [rater], hours)[0].token
+    return "?invite=" + token + "".join(f"&{name}={value}" for name, value in ids.items())
+
+
+def participant(folder: Path, name: str) -> str:
+    return link(folder, PROLIFIC_PID=name, STUDY_ID="study1", SESSION_ID=f"submission{name}")
+
+
+def rater_of(folder: Path, name: str) -> str:
+    with open_study(folder) as study:
+        entries = participants_table(study)
+    return str(entries.loc[entries["participant_id"] == name, "rater_id"].iloc[0])
+
+
+def heading(page: Page, text: str) -> None:
+    page.get_by_role("heading", name=text, exact=True).wait_for()
+
+
+def go_on(page: Page) -> None:
+    page.get_by_role("button", name="Continue").click()
+
+
+def to_practice(page: Page) -> None:
+    heading(page, "Before you begin")
+    go_on(page)
+    heading(page, "Your consent")
+    page.get_by_role("button", name="I agree and want to take part").click()
+    heading(page, "Length")
+    go_on(page)
+    page.wait_for_selector(".panel .option")
+
+
+def to_comprehension(page: Page) -> None:
+    to_practice(page)
+    answer_shorter(page)
+    heading(page, "Practice")
+    go_on(page)
+    heading(page, "A few questions about the task")
+
+
+def answer_shorter(page: Page, wrong: bool = False) -> None:
+    """Choose the shorter response; Enter."""
+    texts = page.locator(".material .response .text").all_inner_texts()
+    left_is_shorter = len(texts[0]) < len(texts[1])
+    page.keyboard.press("l" if left_is_shorter != wrong else "r")
+    page.keyboard.press("Enter")
+
+
+def check_comprehension(page: Page, option: str) -> None:
+    page.get_by_role("radiogroup").get_by_text(option).click()
+    page.get_by_role("button", name="Check my answers").click()

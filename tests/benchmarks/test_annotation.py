@@ -1,0 +1,27 @@
+"""The benchmark that needs a browser, in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("browser")  # or there is none, and this is skipped
+def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "annotation.md"
+    few = ["--sessions", "2", "--seconds", "1", "--pause", "0.2", "--units", "2", "--pairs", "6"]
+    command = [sys.executable, "-m", "benchmarks.annotation", *few, "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = out.read_text("utf-8")
+    assert "150 tasks and 100 raters per unit" in page
+    for setting in ("as shipped", "Streamlit defaults"):
+        assert f"| {setting} | 1 | 2 |" in page
+        assert f"| {setting} | 2 |" in page
+    assert page.count("| 0 | 0 |\n") == 4  # no errors, nothing lost
