@@ -11,17 +11,20 @@ import numpy.typing as npt
 from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
 from evenhand.analysis.bootstrap.ratios import ratio
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
 from evenhand.analysis.labels.unit_facts import UnitFacts
 from evenhand.analysis.people.slices import MAX_VALUES
 from evenhand.analysis.results import ResultRows, from_to, join_notes
+from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
 
 __all__ = ["add_direction_rows", "add_side_rows"]
 
 Array = npt.NDArray[np.float64]
+
+SHOWN_BY = ("partisan",)
+"""Units columns by whose values directions are shown apart."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def add_direction_rows(
     """`direction_net` and `direction_share` of people together and of every grader.
 
     Net is the share of units that favour the first side less those that favour the second; the
-    share is of those that favour a side at all. On everything, by the columns `settings.by`, by
+    share is of those that favour a side at all. On everything, by the columns `SHOWN_BY`, by
     subject and by group; each rater on all that it called.
     """
     sides = _by_side(calls)
@@ -181,7 +184,7 @@ def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_
     """Everything, and the values of the columns that directions are shown by."""
     sign = facts.orientation(settings)[calls.unit]
     yield _Part(calls.subset, *settings.sides, sign)
-    for name in settings.by:
+    for name in SHOWN_BY:
         column = facts.column(name)
         if column is not None and 1 < len(column.values) <= MAX_VALUES:
             codes = column.codes[calls.unit]

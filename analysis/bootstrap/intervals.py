@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
+
+from evenhand.study.settings.analysis import IntervalMethod
 
 __all__ = [
     "INTERVAL_METHODS",
@@ -27,7 +29,6 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
-IntervalMethod = Literal["percentile", "bca"]
 
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -88,7 +88,8 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
         "rubric_titles": dict(context.rubric_titles),
-        "thresholds": {rubric: dict(each) for rubric, each in context.thresholds.items()},
+        "thresholds": _by_rubric(analysis, "threshold"),
+        "threshold_origins": _by_rubric(analysis, "origin"),
     }
     content = {
         "schema": SCHEMA,
@@ -97,6 +98,14 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "results": rows,
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
+    """Something of the thresholds in force, by rubric and grader."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in analysis.thresholds:
+        found.setdefault(each.rubric, {})[each.grader] = getattr(each, name)
+    return found
 
 
 def _html_page(context: ReportContext, sections: list[Section]) -> str:

@@ -1,6 +1,6 @@
 """May a grader stand in for people? Decided from bounds of intervals, never from an estimate.
 
-- *may stand in*: it meets the rule (`analysis.verdicts.rule`) as it stands.
+- *may stand in*: it meets the rule (`study.settings.analysis`) as it stands.
 - *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
   was not chosen on.
 - *only with correction*: it falls short of people, errs to one side, or moves with the wording, but
@@ -24,7 +24,7 @@ from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
 from evenhand.analysis.verdicts import words
-from evenhand.analysis.verdicts.rule import DecisionRule
+from evenhand.study.settings.analysis import DecisionSettings
 
 __all__ = ["CEILING_HELD_OUT", "JUDGEMENTS", "Judgement", "Verdict", "judge_graders"]
 
@@ -71,7 +71,8 @@ class Case:
     rubric: str
     grader: str
     n_humans: int
-    rule: DecisionRule
+    margin: float
+    rule: DecisionSettings
     noun: str
     difference: ResultRow | None
     kappa: ResultRow | None
@@ -117,17 +118,27 @@ class Case:
 
 
 def judge_graders(
-    rows: ResultRows, labels: LabelMatrix, *, rule: DecisionRule, cluster_noun: str
+    rows: ResultRows,
+    labels: LabelMatrix,
+    *,
+    margin: float,
+    rule: DecisionSettings,
+    cluster_noun: str,
 ) -> list[Verdict]:
     """One verdict per grader of a rubric, read off its results rows."""
     return [
-        _judge(_case(rows, labels, labels.raters[model], rule, cluster_noun))
+        _judge(_case(rows, labels, labels.raters[model], margin, rule, cluster_noun))
         for model in labels.models
     ]
 
 
 def _case(
-    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionRule, noun: str
+    rows: ResultRows,
+    labels: LabelMatrix,
+    grader: str,
+    margin: float,
+    rule: DecisionSettings,
+    noun: str,
 ) -> Case:
     """The categories decide; the binary verdict where a grader has no categories."""
     level, subset = labels.scale.level, "all"
@@ -137,11 +148,12 @@ def _case(
         level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    held_out, recommended = _tuned(rows, grader, rule)
+    held_out, recommended = _tuned(rows, grader, margin)
     return Case(
         rubric=labels.scale.name,
         grader=grader,
         n_humans=len(labels.humans),
+        margin=margin,
         rule=rule,
         noun=noun,
         difference=categories,
@@ -157,7 +169,7 @@ def _case(
 
 
 def _tuned(
-    rows: ResultRows, grader: str, rule: DecisionRule
+    rows: ResultRows, grader: str, margin: float
 ) -> tuple[ResultRow | None, ResultRow | None]:
     """The ceiling difference with thresholds chosen on other units, and the threshold recommended:
     where one is, and verdicts at it meet the rule and beat the baselines.
@@ -171,12 +183,12 @@ def _tuned(
     baselines = [rows.get("cohen_kappa", "humans", name, _BINARY_ALL) for name in BASELINES]
     to_beat = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
     people = kappa["estimate"] - at_default["estimate"]
-    passes = held_out["low"] > -rule.margin and people + held_out["low"] > to_beat
+    passes = held_out["low"] > -margin and people + held_out["low"] > to_beat
     tuned = recommended["note"].startswith("tuned")
     return (held_out, recommended) if tuned and passes else (None, None)
 
 
-def _moving(rows: ResultRows, grader: str, rule: DecisionRule) -> ResultRow | None:
+def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:
     """The grader's stability from wording to wording of the rubric, where it is clearly too low."""
     row = rows.get(STABILITY, grader, "", "all", REWORDED)
     return row if row is not None and row["high"] < rule.min_stability else None
@@ -231,9 +243,9 @@ def _is_informative(case: Case) -> bool:
 
 def _reasons_against(case: Case) -> list[str]:
     reasons = []
-    if case.difference and case.difference["high"] < -case.rule.margin:
+    if case.difference and case.difference["high"] < -case.margin:
         text = words.difference(case.difference, case.noun)
-        reasons.append(f"{text}, below the margin of {case.rule.margin:g}")
+        reasons.append(f"{text}, below the margin of {case.margin:g}")
     if case.kappa and case.kappa["high"] <= case.to_beat:
         text = words.kappa(case.kappa, case.noun)
         reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
@@ -247,12 +259,12 @@ def _missing(case: Case) -> tuple[list[str], int]:
     if impossible or difference is None or kappa is None:
         return [impossible], 0
     missing = []
-    if difference["low"] <= -rule.margin:
+    if difference["low"] <= -case.margin:
         text = words.difference(difference, case.noun)
-        missing.append(f"{text}, and the margin is {rule.margin:g}")
+        missing.append(f"{text}, and the margin is {case.margin:g}")
     if kappa["low"] <= case.to_beat:
         missing.append(f"{words.kappa(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
-    undecided = (Bound.of(difference, -rule.margin), Bound.of(kappa, case.to_beat))
+    undecided = (Bound.of(difference, -case.margin), Bound.of(kappa, case.to_beat))
     more = clusters_to_decide(
         difference["n_clusters"], undecided if missing else (), rule.min_clusters
     )

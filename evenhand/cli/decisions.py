@@ -62,7 +62,7 @@ def _select(arguments: argparse.Namespace) -> None:
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
-    say(f"Rule: {analysis.rule.sentence}.")
+    say(f"Rule: {analysis.rule}.")
     say(
         "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
         "agrees with people best. Front (*): no other is as cheap and agrees as well."
