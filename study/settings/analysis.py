@@ -43,15 +43,18 @@ class BiasSettings(Section):
 
     leanings: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
-        description="two leanings, each with its groups of `prompt_a_group` and `prompt_b_group`: "
-        '`left = ["pro_union"]`, `right = ["anti_union"]`; directions are told from the first to '
-        "the second",
-        json_schema_extra={"usual": "none: from side a to side b"},
+        description="two leanings, each with its groups of `prompt_a_group` and `prompt_b_group`; "
+        "directions are told from the first to the second",
+        json_schema_extra={
+            "example": '`left = ["pro_union"]`, `right = ["anti_union"]`',
+            "usual": "none: from side a to side b",
+        },
     )
     families: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
-        description="parts of models' names by family, for self-preference: "
-        '`anthropic = ["our-tune"]`; the usual names are known',
+        description="parts of models' names by family, for self-preference; the usual names are "
+        "known",
+        json_schema_extra={"example": '`anthropic = ["our-tune"]`'},
     )
 
     @model_validator(mode="after")
@@ -147,8 +150,11 @@ class AnalysisSettings(BiasSettings):
     )
     ensembles: tuple[tuple[str, ...], ...] = Field(
         default=(),
-        description='graders to be taken as one: `[["G1", "G2"], ["G1", "G3"]]`',
-        json_schema_extra={"usual": "one of all graders"},
+        description="graders to be taken as one",
+        json_schema_extra={
+            "example": '`[["G1", "G2"], ["G1", "G3"]]`',
+            "usual": "one of all graders",
+        },
     )
 
 

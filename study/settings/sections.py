@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 
-__all__ = ["Section", "changed", "fault_of", "refusal_of"]
+__all__ = ["Section", "changed", "fault_of", "keys_of", "refusal_of"]
 
 
 class Section(BaseModel):
@@ -58,6 +59,13 @@ def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place
     if fault["type"] == "value_error":
         return f"{place}: {fault['ctx']['error']}" if place else str(fault["ctx"]["error"])
     _, _, wanted = fault["msg"].partition(" should ")
+    wanted = wanted.partition(", unable to parse")[0]
     found = fault["input"]
     is_plain = isinstance(found, str | int | float)
     return f"{place} is {found!r}; it must {wanted}" if is_plain else f"{place} must {wanted}"
+
+
+def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
+    """The fields of a section as they stand in a TOML file: plain keys first, tables after."""
+    fields = section.model_fields
+    return dict(sorted(fields.items(), key=lambda item: get_origin(item[1].annotation) is dict))

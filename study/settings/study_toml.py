@@ -72,13 +72,14 @@ class StudyConfig(Section):
     quality: QualitySettings = QualitySettings()
     thresholds: dict[str, dict[str, Share]] = Field(
         default_factory=dict,
-        description='`"GRADER" = 0.1` under a rubric: a threshold other than the rubric\'s own; '
+        description="by rubric and grader: a threshold other than the rubric's own; "
         "`evenhand calibrate --write` puts it there",
+        json_schema_extra={"example": '`"GRADER" = 0.1`'},
     )
     same_text: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
-        description='`RUBRIC = ["HASH"]`: older texts whose labels may be pooled with the present '
-        "one's",
+        description="older texts of a rubric whose labels may be pooled with the present one's",
+        json_schema_extra={"example": '`RUBRIC = ["HASH"]`'},
     )
 
 
