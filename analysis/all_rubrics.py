@@ -33,7 +33,7 @@ from evenhand.study.tables.ratings import row_number, validate_ratings
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.report.blocks import Chart, ReportSection
 
-__all__ = ["SCHEMA", "prepare_drawing", "write_report"]
+__all__ = ["SCHEMA", "prepare_drawing", "rendered", "write_report"]
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -152,3 +152,8 @@ def _markdown() -> jinja2.Environment:
 
 def _markdown_cell(value: object) -> str:
     return markdown(str(value))
+
+
+def rendered(template: str, **content: object) -> str:
+    """A template of the report with content; every text in it is escaped."""
+    return _html().get_template(template).render(**content)

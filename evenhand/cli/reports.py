@@ -63,13 +63,10 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _print_verdicts(analysis: Analysis) -> None:
-    say = console().print
-    for note in analysis.notes:
-        say(f"Note: {note}")
-    for verdict in analysis.verdicts:
-        say(verdict["sentence"])
-    if not analysis.verdicts:
-        say("No verdict: there are no model graders here to judge.")
+    from evenhand.reporting.panel import verdict_lines
+
+    for line in verdict_lines(analysis):
+        console().print(line)
 
 
 VERBS = (

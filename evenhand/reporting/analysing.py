@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.report import ReportContext
     from evenhand.study import Study
 
-__all__ = ["Analysed", "analyse_file", "analyse_source", "analyse_study"]
+__all__ = ["Analysed", "analyse_file", "analyse_rows", "analyse_source", "analyse_study"]
 
 Analysed = tuple["Analysis", "ReportContext"]
 USUAL_SCALE = ScaleOptions()
@@ -108,31 +108,52 @@ def analyse_file(
 
     What was assumed of the labels stands in the notes of the context.
     """
+    from evenhand.study.tables.ratings import read_table
+
+    beside = None if units is None else (read_table(units), units.name)
+    return analyse_rows(
+        read_table(file), file.name, scale, units=beside, verify=verify, why=why, **changes
+    )
+
+
+def analyse_rows(
+    rows: pd.DataFrame,
+    source: str,
+    scale: ScaleOptions = USUAL_SCALE,
+    *,
+    units: tuple[pd.DataFrame, str] | None = None,
+    verify: bool = False,
+    why: bool = False,
+    **changes: Any,
+) -> Analysed:
+    """Analyse the rows of a ratings file, as `split_ratings` takes them, which messages call
+    `source`; `units` are a table of units and what messages call that.
+    """
     from evenhand.analysis import StudyFacts, analyse
     from evenhand.analysis.report import ReportContext
-    from evenhand.study.tables.ratings import read_rater_columns, read_ratings
+    from evenhand.study.tables.ratings import rater_columns, split_ratings
 
-    ratings, columns = read_ratings(file)
+    ratings, columns = split_ratings(rows, source)
     if ratings.empty:
-        raise InputError(f"{file.name} has a header but no ratings")
+        raise InputError(f"{source} has a header but no ratings")
     if units is not None:
-        columns = with_units(columns, units)
+        columns = with_units(columns, *units)
     ratings, scales, remarks = declared_scales(scale, ratings)
-    raters = read_rater_columns(file) if changes.get("rater_slices") else None
+    raters = rater_columns(rows) if changes.get("rater_slices") else None
     analysis = analyse(
         ratings,
         columns,
         scales,
-        facts=StudyFacts(raters=raters, source=file.name),
+        facts=StudyFacts(raters=raters, source=source),
         verify=verify,
         why=why,
         **changes,
     )
     return analysis, ReportContext(
-        name=file.name,
+        name=source,
         synthetic=False,
         facts={
-            "file": file.name,
+            "file": source,
             "margin": analysis.settings.margin,
             **_ratings_facts(ratings),
             **_verified(analysis),

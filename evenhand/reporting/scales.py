@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -26,6 +25,7 @@ class ScaleOptions:
     `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
+    Messages name these as options of the command line, or as they are called `in_python`.
     """
 
     rubric: str | None = None
@@ -34,28 +34,39 @@ class ScaleOptions:
     affirmative: tuple[str, ...] | None = None
     sides: tuple[str, ...] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    in_python: bool = False
+
+    def spelled(self, name: str, *keys: str) -> str:
+        """How whoever declares the scale writes one of these.
+
+        >>> ScaleOptions().spelled("categories", "1", "2")
+        '--categories 1,2'
+        >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
+        "categories=['1', '2']"
+        """
+        if self.in_python:
+            return f"{name}={list(keys) or ''}"
+        return f"--{name} {','.join(keys)}".rstrip()
 
 
-def with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The units file, plus what the ratings file itself says of its units."""
-    from evenhand.study.tables.ratings import read_table, row_number
+def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
+    """A table of units, which messages call `source`, plus what the ratings say of their units."""
+    from evenhand.study.tables.ratings import row_number, with_unit_id
 
-    units = read_table(path)
+    units = with_unit_id(units)
     if "unit_id" not in units:
-        units = units.rename(columns={"item_id": "unit_id"})
-    if "unit_id" not in units:
-        raise InputError(f"{path.name}: the column 'unit_id' is missing")
+        raise InputError(f"{source}: the column 'unit_id' is missing")
     again = units.duplicated("unit_id").to_numpy()
     if again.any():
         at = int(again.argmax())
         raise InputError(
-            f"{path.name}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} stands "
+            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} stands "
             "further up already; keep one row for each unit"
         )
     unknown = ~beside["unit_id"].isin(units["unit_id"])
     if unknown.any():
         unit = beside.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{path.name} has no row for unit {unit!r}, which was rated; add it")
+        raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
     own = [column for column in beside if column == "unit_id" or column not in units]
     return units.merge(beside[own], on="unit_id", how="left").fillna("")
 
@@ -115,28 +126,32 @@ def _scale(options: ScaleOptions, name: str, labels: Collection[str]) -> tuple[S
     elif options.level in ("ordinal", "interval"):
         raise InputError(
             f"an {options.level} scale must be declared, not read off the labels: give all "
-            "permitted labels in order, for example --categories 1,2,3,4,5"
+            f"permitted labels in order, for example {options.spelled('categories', *'12345')}"
         )
     elif not labels:
-        raise InputError("no rating has a label; give labels, or declare a scale with --categories")
+        raise InputError(
+            "no rating has a label; give labels, or declare a scale with "
+            f"{options.spelled('categories')}"
+        )
     else:
         scale = Scale(name, tuple(sorted(labels)))
         what = f"rubric {name!r}" if name else "the labels"
         remark = f"{what}: taken as nominal with the labels seen ({', '.join(scale.categories)}); "
-        remark += "declare a scale with --level and --categories"
+        remark += f"declare a scale with {options.spelled('level')} and "
+        remark += options.spelled("categories")
     if options.level:
         scale = replace(scale, level=options.level)
     if options.sides is not None:
-        scale = replace(scale, favours=_favours(options.sides))
+        scale = replace(scale, favours=_favours(options, options.sides))
     if options.affirmative is not None:
         scale = replace(scale, affirmative=frozenset(options.affirmative))
     return replace(scale, thresholds=options.thresholds), remark
 
 
-def _favours(sides: tuple[str, ...]) -> dict[str, str]:
+def _favours(options: ScaleOptions, sides: tuple[str, ...]) -> dict[str, str]:
     if len(set(sides)) != 2:
         raise InputError(
-            f"--sides is {','.join(sides)!r}; name two labels, the one that favours side a, then "
-            "side b"
+            f"{options.spelled('sides')} is {','.join(sides)!r}; name two labels, the one that "
+            "favours side a, then side b"
         )
     return dict(zip(sides, ("a", "b"), strict=True))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from evenhand.analysis import ppi_plus_plus, rogan_gladen
-from evenhand.analysis.agreement.encoded import Bootstrap
+from evenhand.analysis import Bootstrap, ppi_plus_plus, rogan_gladen
 from evenhand.errors import InputError
 from tests.known_values import known_values
 
