@@ -46,7 +46,7 @@ def test_tab_completes(shell: str, line: str, offered: set[str], tmp_path: Path)
     if program is None:
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "my-study").mkdir()
-    (tmp_path / "evenhand").write_text(f'#!/bin/sh\nexec {sys.executable} -m evenhand "$@"\n')
+    (tmp_path / "evenhand").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m evenhand "$@"\n')
     (tmp_path / "evenhand").chmod(0o755)
     done = subprocess.run(
         [program, *QUIET[shell], "-c", TAB[shell]],

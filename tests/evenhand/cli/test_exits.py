@@ -55,7 +55,7 @@ def test_whoever_stops_listening_does_not_change_the_code(
     rows = [f"u{n},{who}" for n in range(4) for who in ("a,human,x", "b,human,x", "g,model,x")]
     file = tmp_path / "ratings.csv"
     file.write_text("\n".join(["unit_id,rater_id,rater_kind,label", *rows]))
-    command = [sys.executable, "-m", "evenhand", "gate", str(file), "--grader", "g"]
+    command = [sys.executable, "-P", "-m", "evenhand", "gate", str(file), "--grader", "g"]
     with subprocess.Popen(
         [*command, "--require", rule], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as gate:

@@ -47,6 +47,6 @@ def test_the_settings_load_neither_a_store_nor_a_table() -> None:
         "print(sorted({'pandas', 'numpy', 'sqlalchemy', 'tomlkit'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
