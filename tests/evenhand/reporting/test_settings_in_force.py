@@ -34,10 +34,7 @@ from evenhand.study.desk.attention import Checks
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
-<<<<<<< HEAD
 from evenhand.study.session.sessions import Sessions
-=======
->>>>>>> app
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import StudyConfig, change_config
 from evenhand.study.store.schema import attention_labels, background_answers
