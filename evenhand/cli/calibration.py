@@ -17,16 +17,18 @@ __all__ = ["VERBS"]
 OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
 
 
-def _verb_options(verb: Parser) -> None:
-    verb.add_study()
-    verb.add_argument("--rubric", metavar="NAME", help="only this rubric")
-    verb.add_argument("--grader", metavar="NAME", help="only this grader")
-    verb.add_argument(
+def _options(calibrate: Parser) -> None:
+    calibrate.add_study()
+    calibrate.add_argument("--rubric", metavar="NAME", help="only this rubric")
+    calibrate.add_argument("--grader", metavar="NAME", help="only this grader")
+    calibrate.add_argument(
         "--reference", default="humans", metavar="humans|RATER", help="whom to match (humans)"
     )
-    verb.add_argument("--objective", choices=OBJECTIVES, default="kappa", help="(kappa)")
-    verb.add_argument("--write", action="store_true", help="put what is recommended in study.toml")
-    verb.add_argument(
+    calibrate.add_argument("--objective", choices=OBJECTIVES, default="kappa", help="(kappa)")
+    calibrate.add_argument(
+        "--write", action="store_true", help="put what is recommended in study.toml"
+    )
+    calibrate.add_argument(
         "--threshold", type=float, metavar="T", help="with --write: this one, recommended or not"
     )
 
@@ -101,7 +103,5 @@ def _write(study: Study, rows: list[ResultRow], arguments: argparse.Namespace) -
 
 
 VERBS = (
-    Verb(
-        "calibrate", "the threshold at which probabilities match people", _verb_options, _calibrate
-    ),
+    Verb("calibrate", "the threshold at which probabilities match people", _options, _calibrate),
 )
