@@ -28,14 +28,22 @@ def hostile_analysis() -> Analysis:
 Written = Callable[..., Path]
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Written:
-    """Writes a report and returns its folder."""
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """written(analysis, **context) -> the folder of the report, to be read only: who asks for the
+    same again gets the same.
+    """
+    known: list[tuple[Analysis, ReportContext, Path]] = []
 
-    def write(analysis: Analysis, **context: object) -> Path:
-        out = tmp_path / "made" / "here"
-        given = {"name": "A study", "rubric_titles": {"R": "The rubric"}} | context
-        write_report(analysis, ReportContext(**given), out)  # type: ignore[arg-type]
+    def write(analysis: Analysis, **more: object) -> Path:
+        given = {"name": "A study", "rubric_titles": {"R": "The rubric"}} | more
+        context = ReportContext(**given)  # type: ignore[arg-type]
+        for of, asked, out in known:
+            if of is analysis and asked == context:
+                return out
+        out = tmp_path_factory.mktemp("report") / "made" / "here"
+        write_report(analysis, context, out)
+        known.append((analysis, context, out))
         return out
 
     return write
