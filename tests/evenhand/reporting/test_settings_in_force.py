@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from evenhand.study.session.steps import Sessions
 
 from evenhand.analysis import Analysis
 from evenhand.analysis.report import ReportContext, write_report
