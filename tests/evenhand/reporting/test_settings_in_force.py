@@ -29,7 +29,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.creation import StudyPlan
-from evenhand.study.desk.attention import Checks
+from evenhand.study.desk.attention import AttentionChecks
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
@@ -370,7 +370,7 @@ IN_A_SESSION: dict[str, tuple[object, Callable[[Study], object]]] = {
     "session.instructions": ("Read both.", lambda s: Sessions(s).steps),
     "training.walk_through": (False, lambda s: Sessions(s).steps),
     "training.file": ("", lambda s: Sessions(s).steps),
-    "attention.every": (5, lambda s: [Checks(s).due_after("r1", n) for n in range(9)]),
+    "attention.every": (5, lambda s: [AttentionChecks(s).due_after("r1", n) for n in range(9)]),
 }
 """Setting -> a value unlike the one in the study, and what of a session must then differ."""
 
