@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
+LANES ?= -n 2 --dist loadgroup
 
-.PHONY: demo install install-dev test test-load check lock clean
+.PHONY: demo install install-dev test test-fast test-load check lock clean
 
 demo: install
 	$(BIN)/evenhand demo $(DEMO)
@@ -15,7 +16,10 @@ install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
 
 test: install-dev
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) $(PYTEST_ARGS)
+
+test-fast: install-dev
+	$(BIN)/python -m pytest $(LANES) -m "not browser and not load" $(PYTEST_ARGS)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)

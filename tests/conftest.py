@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In lanes (`-n 2 --dist loadgroup`): all that drives a browser in one, since two at once are
+    slower than one after the other, and each other file as a whole, since its tests share fixtures.
+    """
+    for item in items:
+        in_browser = item.get_closest_marker("browser") is not None
+        item.add_marker(pytest.mark.xdist_group("browser" if in_browser else item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Published data that is not part of the project; tests that need it skip without it."""

@@ -1,52 +1,104 @@
-"""A rubric is data: nothing below the command line knows a shipped one by name or title."""
+"""A rubric is data: under another name and title a shipped one is shown, graded and analysed just
+as it is.
+"""
 
 from __future__ import annotations
 
-import ast
+import json
 import re
-from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
-from evenhand.rubrics import load_rubric, shipped_rubrics
+import numpy as np
+import pandas as pd
+import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("study", "annotate_app", "graders", "analysis")
-ASSETS = {".js", ".html", ".css", ".j2", ".toml"}
-WORDS_OF_THEIR_OWN = {
-    ("graders/claude.py", "refusal"): "the provider's stop reason and the unscored reason",
-    ("graders/openai_chat.py", "refusal"): "the unscored reason",
-    (
-        "study/prompts/units.py",
-        "stance",
-    ): "a template variable of the published columns",
-}
+from evenhand.annotate_app.payload import View, page_data
+from evenhand.graders import grade
+from evenhand.reporting.analysing import analyse_study
+from evenhand.rubrics import Rubric, load_rubric, shipped_rubrics
+from evenhand.study import Study, create_study, open_study
+from evenhand.study.creation import StudyPlan
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import write_pairs, write_responses
+
+SHIPPED = sorted(shipped_rubrics())
+OTHER_NAMES = {name: f"other-{n}" for n, name in enumerate(SHIPPED)}
+"""In the same order, for what is sorted by name."""
+STATEMENTS = "id,text,group\n" + "".join(f"t{n},Town {n} needs a park.,left\n" for n in range(20))
 
 
-def strings(path: Path) -> Iterator[str]:
-    """What stands in quotes in a file; in Python without docstrings' insides."""
-    text = path.read_text("utf-8")
-    if path.suffix == ".py":
-        nodes = ast.walk(ast.parse(text))
-        yield from (
-            node.value
-            for node in nodes
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+def renamed(name: str, folder: Path) -> Rubric:
+    """The shipped rubric with nothing changed in its file but name and title."""
+    text = (files("evenhand.rubrics") / f"{name}.toml").read_text("utf-8")
+    for field, other in (("name", OTHER_NAMES[name]), ("title", f"Titled {name.upper()}")):
+        text, changed = re.subn(
+            f'^{field} = ".*"$', f'{field} = "{other}"', text, count=1, flags=re.M
         )
-    elif path.suffix in ASSETS:
-        yield from re.findall(r"[\"'`]([^\"'`\n]*)[\"'`]", text)
+        assert changed == 1
+    path = folder / f"{OTHER_NAMES[name]}.toml"
+    path.write_text(text, "utf-8")
+    return load_rubric(path)
 
 
-def test_no_package_names_a_shipped_rubric() -> None:
-    rubrics = [load_rubric(name) for name in shipped_rubrics()]
-    assert len(rubrics) == 4
-    forbidden = {rubric.name for rubric in rubrics} | {rubric.title for rubric in rubrics}
-    found = set()
-    read = 0
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*")):
-            for string in strings(path) if path.is_file() else ():
-                read += 1
-                if string in forbidden:
-                    found.add((path.relative_to(ROOT).as_posix(), string))
-    assert read > 5000
-    assert found == set(WORDS_OF_THEIR_OWN)
+def made(home: Path, rubrics: list[Rubric]) -> Study:
+    """A study of pairs, or of propositions where the rubrics ask about statements."""
+    home.mkdir()
+    if "statement" not in rubrics[0].variables:
+        prompts = {"pairs": write_pairs(home / "pairs.csv", 20)}
+        prompts["responses"] = write_responses(home / "responses.jsonl", 20)
+    else:
+        prompts = {"propositions": home / "propositions.csv"}
+        prompts["propositions"].write_text(STATEMENTS, "utf-8")
+    create_study(home / "study", StudyPlan(rubrics=rubrics, **prompts))
+    change_config(home / "study", {"analysis": {"resamples": 100}})
+    study = open_study(home / "study")
+    if "propositions" in prompts:
+        rows = study.store.pairs()[["pair_id"]].assign(subject="s1", side="a", response="I agree.")
+        study.store.add_responses(rows)
+    return study
+
+
+def labels(study: Study) -> pd.DataFrame:
+    """Two people and a grader, who answer at random; the same in every study."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {"unit_id": unit, "rubric": name, "rater_id": rater, "rater_kind": kind}
+        | {"label": str(rng.choice(rubric.categories)), "rubric_hash": rubric.hash}
+        for name, rubric in sorted(study.rubrics.items())
+        for unit in study.rubric_units(rubric)
+        for rater, kind in (("ann", "human"), ("ben", "human"), ("dice", "model"))
+    ]
+    return validate_ratings(pd.DataFrame(rows))
+
+
+def outcome(home: Path, rubrics: list[Rubric]) -> tuple[str, pd.DataFrame, pd.DataFrame]:
+    """What an annotator sees first, the lexical grader's grades, the results."""
+    with made(home, rubrics) as study:
+        seen = json.dumps(page_data(AnnotationDesk(study), "ann", {}, View())["sheet"])
+        for rubric in rubrics:
+            seen = seen.replace(rubric.title, "")
+        import_ratings(study, labels(study), "test")
+        grade(study, ["baseline:lexical"])
+        ratings = study.ratings()
+        grades = ratings.loc[ratings["rater_id"] == "baseline:lexical", ["rubric", "label"]]
+        analysis, _ = analyse_study(study)
+    return re.sub(r'"(id|task)": "[^"]*"', "", seen), grades, analysis.results
+
+
+@pytest.mark.parametrize("propositions", [False, True])
+def test_no_part_knows_a_shipped_rubric(tmp_path: Path, propositions: bool) -> None:
+    shipped = [load_rubric(name) for name in SHIPPED]
+    assert len(shipped) == 4
+    rubrics = [each for each in shipped if ("statement" in each.variables) == propositions]
+    seen, grades, results = outcome(tmp_path / "shipped", rubrics)
+    others = [renamed(rubric.name, tmp_path) for rubric in rubrics]
+    seen_too, grades_too, results_too = outcome(tmp_path / "renamed", others)
+    assert len(results) > 50
+    assert seen_too == seen
+    for table, too in ((grades, grades_too), (results, results_too)):
+        again = table.replace({"rubric": OTHER_NAMES})
+        pd.testing.assert_frame_equal(too.reset_index(drop=True), again.reset_index(drop=True))
