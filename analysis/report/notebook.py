@@ -29,6 +29,7 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
         name=context.name,
         notes=source.notes,
         cards=_cards(source),
+        several=len(source.figures.rubrics) > 1,
         tables=render_table_text(analysis, context),
         chart=_figure(source),
     )
