@@ -1,39 +1,57 @@
-"""The coefficients on plain labels: no tables, no study, one number at a time.
+"""Agreement on plain labels: no tables, no study, one coefficient at a time.
 
 `labels` are (units, raters) of any hashable labels with None or NaN for missing: nested lists, an
-array or a DataFrame. Two raters may also be given as two sequences. `categories` are always
-declared, in order where there is one, and a label outside them is an error. A result that is not
-defined has the estimate NaN and says why in `reason`.
+array or a DataFrame. Two raters are given as two sequences (units,). `categories` are always
+declared, in order where there is one, and a label outside them raises InputError.
+
+A coefficient comes with its 95% interval from a bootstrap: of `clusters` (units,), whatever names
+the cluster of each unit, or else of units. `bootstrap` says how often and how (see `Bootstrap`).
+What is not defined is NaN, and `reason` says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.groups import agreeing_shares, coincidences
+from evenhand.analysis.agreement import dawid_skene as lc
+from evenhand.analysis.agreement.consensus import majority_codes
+from evenhand.analysis.agreement.groups import coincidences
+from evenhand.analysis.agreement.resampled import Agreement, Group, from_table, table_cells
 from evenhand.analysis.agreement.standard_errors import (
     fleiss_null_error,
     group_errors,
     kappa_errors,
 )
-from evenhand.analysis.labels.plain import category_values, count_labels, encode_labels
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap
+from evenhand.analysis.labels.plain import (
+    category_values,
+    count_labels,
+    encode_labels,
+)
 from evenhand.analysis.labels.scale import Level
+from evenhand.errors import InputError
 
 __all__ = [
-    "Agreement",
+    "IntraRater",
+    "Majority",
     "brennan_prediger",
     "cohen_kappa",
     "confusion_matrix",
+    "dawid_skene",
     "fleiss_kappa",
     "gwet_ac1",
     "gwet_ac2",
+    "intra_rater",
     "krippendorff_alpha",
+    "majority",
     "observed_agreement",
     "scott_pi",
     "specific_agreement",
@@ -41,25 +59,17 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Categories = Sequence[Hashable]
+Clusters = Sequence[Hashable]
 Weights = Literal["identity", "linear", "quadratic"]
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """A coefficient over `n` units that at least two raters labelled.
-
-    `se` is its large-sample standard error for independent units and `se_null` that under no
-    agreement, NaN where none is standard. `reason` says why the estimate is NaN, if it is.
-    """
-
-    estimate: float
-    n: int
-    se: float = np.nan
-    se_null: float = np.nan
-    reason: str = ""
-
-
-def observed_agreement(labels: Any, *, categories: Categories) -> Agreement:
+def observed_agreement(
+    labels: Any,
+    *,
+    categories: Categories,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
     """The mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
 
     Two of three raters agree on one unit, all on the other: (1/3 + 1) / 2.
@@ -67,7 +77,8 @@ def observed_agreement(labels: Any, *, categories: Categories) -> Agreement:
     >>> round(observed_agreement([["a", "a", "b"], ["b", "b", "b"]], categories="ab").estimate, 4)
     0.6667
     """
-    return _of_counts(labels, categories, lambda shares, weights: np.zeros(()), "")
+    group = Group.of(labels, categories, clusters, bootstrap)
+    return group.corrected_for(lambda shares, weights: np.zeros(()))
 
 
 def cohen_kappa(
@@ -76,33 +87,51 @@ def cohen_kappa(
     *,
     categories: Categories,
     weights: Weights | npt.ArrayLike = "identity",
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
 ) -> Agreement:
-    """Cohen's kappa of two raters (1960), or weighted kappa (1968) with its standard errors.
+    """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
 
     `first` and `second` are labels (units,); `weights` are "identity", "linear", "quadratic" or
-    agreement weights (q, q). Standard errors: Fleiss, Cohen & Everitt 1969.
+    agreement weights (q, q). Standard errors: Fleiss, Cohen & Everitt 1969, equations 9 and 13.
+    Raises InputError where the two have different lengths or a label is none of the categories.
 
     The balanced table of Feinstein & Cicchetti (1990), 85% agreement:
 
     >>> first = ["yes"] * 49 + ["no"] * 51
     >>> second = ["yes"] * 40 + ["no"] * 9 + ["yes"] * 6 + ["no"] * 45
     >>> found = cohen_kappa(first, second, categories=["yes", "no"])
-    >>> round(found.estimate, 3), round(found.se, 3), found.n
-    (0.7, 0.071, 100)
+    >>> round(found.estimate, 3), round(found.low, 2), round(found.high, 2), found.n
+    (0.7, 0.55, 0.82, 100)
+
+    The same labels, ten to a cluster:
+
+    >>> tens = [unit // 10 for unit in range(100)]
+    >>> found = cohen_kappa(first, second, categories=["yes", "no"], clusters=tens)
+    >>> round(found.estimate, 3), round(found.low, 2), found.n_clusters
+    (0.7, 0.16, 10)
     """
-    table = confusion_matrix(first, second, categories=categories)
-    if isinstance(weights, str):
-        agreement = c.agreement_weights(len(table), weights)
-    else:
-        agreement = np.asarray(weights, dtype=float)
-    if not table.any():
-        return Agreement(np.nan, 0, reason="no_pairable_units")
-    found = float(c.cohen_kappa(table, agreement))
-    return _with_reason(found, int(table.sum()), *kappa_errors(table, agreement))
+    plain = isinstance(weights, str) and weights == "identity"
+    agreement = None if plain else _weights(weights, len(categories))
+    return from_table(
+        (first, second),
+        categories,
+        lambda tables: c.cohen_kappa(tables, agreement),
+        lambda table: kappa_errors(table, agreement),
+        clusters,
+        bootstrap,
+    )
 
 
-def scott_pi(first: Any, second: Any, *, categories: Categories) -> Agreement:
-    """Scott's pi of two raters (1955); labels (units,).
+def scott_pi(
+    first: Any,
+    second: Any,
+    *,
+    categories: Categories,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Scott's pi of two raters (1955); labels (units,), as in `cohen_kappa`.
 
     The unbalanced table of Feinstein & Cicchetti (1990):
 
@@ -111,15 +140,22 @@ def scott_pi(first: Any, second: Any, *, categories: Categories) -> Agreement:
     >>> round(scott_pi(first, second, categories=[0, 1]).estimate, 3)
     0.314
     """
-    table = confusion_matrix(first, second, categories=categories)
-    if not table.any():
-        return Agreement(np.nan, 0, reason="no_pairable_units")
-    counts = _pair_counts(table)
-    se = group_errors(counts, np.eye(len(table)))["fleiss_kappa"]
-    return _with_reason(float(c.scott_pi(table)), len(counts), se)
+
+    def error(table: Array) -> tuple[float, float]:
+        q = len(table)
+        pairs = (np.eye(q)[:, None, :] + np.eye(q)[None, :, :]).reshape(-1, q)
+        return group_errors(pairs, table.astype(np.intp).ravel(), np.eye(q))["fleiss_kappa"], np.nan
+
+    return from_table((first, second), categories, c.scott_pi, error, clusters, bootstrap)
 
 
-def fleiss_kappa(labels: Any, *, categories: Categories) -> Agreement:
+def fleiss_kappa(
+    labels: Any,
+    *,
+    categories: Categories,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
     """Fleiss' kappa of many raters (1971), generalised to unequal numbers of them (Gwet 2014).
 
     `se_null` is that of Fleiss, Nee & Landis (1979), for equal numbers of raters only. Gwet (2014,
@@ -132,14 +168,18 @@ def fleiss_kappa(labels: Any, *, categories: Categories) -> Agreement:
     >>> round(found.estimate, 4), round(found.se, 4), found.n
     (0.7612, 0.153, 11)
     """
-    found = _of_counts(
-        labels, categories, lambda shares, _: c.scott_expected(shares), "fleiss_kappa"
-    )
-    counts = count_labels(encode_labels(labels, categories), len(categories))
-    return replace(found, se_null=fleiss_null_error(counts))
+    group = Group.of(labels, categories, clusters, bootstrap)
+    found = group.corrected_for(lambda shares, _: c.scott_expected(shares), error="fleiss_kappa")
+    return replace(found, se_null=fleiss_null_error(group.counts, group.times))
 
 
-def gwet_ac1(labels: Any, *, categories: Categories) -> Agreement:
+def gwet_ac1(
+    labels: Any,
+    *,
+    categories: Categories,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
     """Gwet's AC1 of two or more raters (2008; 2014, chapter 5).
 
     >>> first = [1] * 90 + [0] * 10
@@ -147,13 +187,19 @@ def gwet_ac1(labels: Any, *, categories: Categories) -> Agreement:
     >>> round(gwet_ac1(list(zip(first, second)), categories=[0, 1]).estimate, 3)
     0.808
     """
-    return _of_counts(labels, categories, c.gwet_expected, "gwet_ac")
+    group = Group.of(labels, categories, clusters, bootstrap)
+    return group.corrected_for(c.gwet_expected, error="gwet_ac")
 
 
 def gwet_ac2(
-    labels: Any, *, categories: Categories, weights: Weights | npt.ArrayLike = "quadratic"
+    labels: Any,
+    *,
+    categories: Categories,
+    weights: Weights | npt.ArrayLike = "quadratic",
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
 ) -> Agreement:
-    """Gwet's AC2 (2014, chapter 5): AC1 with agreement weights.
+    """Gwet's AC2 (2014, chapter 5): AC1 with agreement weights, as in `cohen_kappa`.
 
     The four raters of `fleiss_kappa`'s example, quadratic weights:
 
@@ -163,55 +209,74 @@ def gwet_ac2(
     >>> round(gwet_ac2(labels, categories="12345").estimate, 4)
     0.914
     """
-    q = len(categories)
-    kind = c.agreement_weights(q, weights) if isinstance(weights, str) else np.asarray(weights)
-    return _of_counts(labels, categories, c.gwet_expected, "gwet_ac", kind)
+    group = Group.of(labels, categories, clusters, bootstrap)
+    near = _weights(weights, len(categories))
+    return group.corrected_for(c.gwet_expected, near, error="gwet_ac")
 
 
-def brennan_prediger(labels: Any, *, categories: Categories) -> Agreement:
-    """Brennan & Prediger's coefficient (1981); with two categories PABAK.
+def brennan_prediger(
+    labels: Any,
+    *,
+    categories: Categories,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
+    """Brennan & Prediger's coefficient (1981) of two or more raters; with two categories PABAK.
 
     >>> first = [1] * 90 + [0] * 10
     >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
     >>> round(brennan_prediger(list(zip(first, second)), categories=[0, 1]).estimate, 3)
     0.7
     """
-    return _of_counts(
-        labels, categories, lambda _, weights: c.uniform_expected(weights), "brennan_prediger"
+    group = Group.of(labels, categories, clusters, bootstrap)
+    return group.corrected_for(
+        lambda shares, weights: c.uniform_expected(weights), error="brennan_prediger"
     )
 
 
-def krippendorff_alpha(labels: Any, *, categories: Categories, level: Level) -> Agreement:
+def krippendorff_alpha(
+    labels: Any,
+    *,
+    categories: Categories,
+    level: Level,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Agreement:
     """Krippendorff's alpha of two or more raters at the level named (2011).
 
-    The interval level takes the categories' own numbers. The standard error is Gwet's, where his
-    weights are Krippendorff's metric: nominal and interval. Krippendorff's example A:
+    `level` is "nominal", "ordinal" or "interval"; the last takes the categories' own numbers and
+    raises InputError where they are none. The standard error is Gwet's, where his weights are
+    Krippendorff's metric: nominal and interval. Krippendorff's example A:
 
     >>> first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
     >>> found = krippendorff_alpha(list(zip(first, second)), categories=[0, 1], level="nominal")
     >>> round(found.estimate, 3)
     0.095
     """
-    values = category_values(categories, level)
-    counts = count_labels(encode_labels(labels, categories), len(categories))
-    counts = counts[counts.sum(axis=1) >= 2]
-    if len(counts) == 0:
-        return Agreement(np.nan, 0, reason="no_pairable_units")
-    found = float(c.alpha(coincidences(counts).sum(axis=0), level, values))
-    se = np.nan
-    if level != "ordinal":
-        apart = np.subtract.outer(values, values) ** 2
-        metric = 1.0 - apart / max(float(apart.max()), 1.0)
-        weights = np.eye(len(values)) if level == "nominal" else metric
-        se = group_errors(counts, weights)["krippendorff_alpha"]
-    return _with_reason(found, len(counts), se)
+    values, q = category_values(categories, level), len(categories)
+    group = Group.of(labels, categories, clusters, bootstrap)
+    together = group.totals(coincidences(group.counts).reshape(len(group.counts), -1))
+    found = group.agreement(c.alpha(together.reshape(-1, q, q), level, values))
+    if level == "ordinal" or not found.n:
+        return found
+    apart = np.subtract.outer(values, values) ** 2
+    metric = 1.0 - apart / max(float(apart.max()), 1.0)
+    weights = np.eye(q) if level == "nominal" else metric
+    errors = group_errors(group.counts, group.times, weights)
+    return replace(found, se=errors["krippendorff_alpha"])
 
 
-def specific_agreement(labels: Any, *, categories: Categories) -> dict[Hashable, Agreement]:
+def specific_agreement(
+    labels: Any,
+    *,
+    categories: Categories,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> dict[Hashable, Agreement]:
     """Agreement on each category: of the pairs of labels with one in it, the share with both.
 
-    With two raters and two categories positive and negative agreement; the unbalanced table of
-    Cicchetti & Feinstein (1990):
+    By category; `n` counts the units where somebody chose it. With two raters and two categories
+    positive and negative agreement; the unbalanced table of Cicchetti & Feinstein (1990):
 
     >>> first = [1] * 90 + [0] * 10
     >>> second = [1] * 80 + [0] * 10 + [1] * 5 + [0] * 5
@@ -219,16 +284,13 @@ def specific_agreement(labels: Any, *, categories: Categories) -> dict[Hashable,
     >>> [round(each.estimate, 3) for each in found.values()]
     [0.914, 0.4]
     """
-    counts = count_labels(encode_labels(labels, categories), len(categories))
-    counts = counts[counts.sum(axis=1) >= 2]
-    same = (counts * (counts - 1.0)).sum(axis=0)
-    every = (counts * (counts.sum(axis=1, keepdims=True) - 1.0)).sum(axis=0)
+    group = Group.of(labels, categories, clusters, bootstrap)
+    counts = np.where(group.several[:, None], group.counts, 0.0)
+    same = group.totals(counts * (counts - 1.0))
+    every = group.totals(counts * (counts.sum(axis=1, keepdims=True) - 1.0))
+    found = ratio(same, every)
     return {
-        category: Agreement(
-            float(same[k] / every[k]) if every[k] else np.nan,
-            int((counts[:, k] > 0).sum()),
-            reason="" if every[k] else "category_not_used",
-        )
+        category: group.agreement(found[:, k], counts[:, k] > 0, "category_not_used")
         for k, category in enumerate(categories)
     }
 
@@ -236,45 +298,121 @@ def specific_agreement(labels: Any, *, categories: Categories) -> dict[Hashable,
 def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Array:
     """How often the first rater chose the row's category and the second the column's, (q, q).
 
+    `first` and `second` are labels (units,); units that one of them left out do not count.
+
     >>> confusion_matrix("aab", "abb", categories="ab").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    columns = [encode_labels(list(each), categories) for each in (first, second)]
-    a, b = (column[:, 0].astype(np.intp) for column in columns)
-    both = (a >= 0) & (b >= 0)
     q = len(categories)
-    counts = np.bincount(a[both] * q + b[both], minlength=q * q).astype(float)
-    return counts.reshape(q, q)
+    counts = np.bincount(table_cells((first, second), categories), minlength=(q + 1) ** 2)
+    return counts.reshape(q + 1, q + 1)[1:, 1:].astype(float)
 
 
-def _of_counts(
-    labels: Any,
-    categories: Categories,
-    chance: Callable[[Array, Array], Array],
-    error: str,
-    weights: Array | None = None,
-) -> Agreement:
-    """A coefficient of many raters from its chance agreement, a function of shares and weights."""
+@dataclass(frozen=True)
+class Majority:
+    """The majority's label for each unit (None where tied or without labels), and the ties."""
+
+    labels: tuple[Hashable | None, ...]
+    tied: npt.NDArray[np.bool_]
+
+    @property
+    def ties(self) -> float:
+        """Share of the units with a label that are tied."""
+        known = sum(label is not None for label in self.labels) + int(self.tied.sum())
+        return float(self.tied.sum() / known) if known else np.nan
+
+
+def majority(labels: Any, *, categories: Categories) -> Majority:
+    """The most frequent label of every unit of labels (units, raters); ties are declared.
+
+    >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
+    >>> found.labels, found.tied.tolist()
+    (('a', None, 'b'), [False, True, False])
+    """
     counts = count_labels(encode_labels(labels, categories), len(categories))
-    labelled = counts.sum(axis=1)
-    several = labelled >= 2
-    if not several.any():
-        return Agreement(np.nan, 0, reason="no_pairable_units")
-    kind = np.eye(len(categories)) if weights is None else weights
-    observed = agreeing_shares(counts[several], kind).mean()
-    used = counts[labelled > 0]
-    shares = (used / used.sum(axis=1, keepdims=True)).mean(axis=0)
-    found = float(c.chance_corrected(observed, chance(shares, kind)))
-    return _with_reason(found, int(several.sum()), group_errors(counts, kind).get(error, np.nan))
+    codes = majority_codes(counts)
+    return Majority(
+        tuple(categories[code] if code >= 0 else None for code in codes),
+        (codes < 0) & (counts.sum(axis=1) > 0),
+    )
 
 
-def _pair_counts(table: Array) -> Array:
-    """The label counts (units, q) of the units in a table of two raters."""
-    q = len(table)
-    each = (np.eye(q)[:, None, :] + np.eye(q)[None, :, :]).reshape(-1, q)
-    return np.repeat(each, table.astype(np.intp).ravel(), axis=0)
+def dawid_skene(
+    labels: Any, *, categories: Categories, raters: Sequence[Hashable] | None = None
+) -> lc.DawidSkene:
+    """Dawid & Skene's model (1979) of labels (units, raters) by EM; see `DawidSkene`.
+
+    `raters` names the columns; columns of the same name are one rater's repeats, who then has one
+    confusion matrix, in the order of first mention. Raises InputError below two categories.
+
+    Three raters who agree on the first nine units of ten, one of them alone on the last:
+
+    >>> labels = [["a"] * 3] * 5 + [["b"] * 3] * 4 + [["b", "b", "a"]]
+    >>> found = dawid_skene(labels, categories="ab")
+    >>> found.converged, found.prevalence.round(3).tolist(), found.codes[-1].item()
+    (True, [0.5, 0.5], 1)
+    """
+    if len(categories) < 2:
+        raise InputError("Dawid and Skene's model needs at least two categories; declare them all")
+    counts = lc.counts_of_codes(encode_labels(labels, categories), len(categories))
+    names = list(range(counts.shape[1])) if raters is None else list(raters)
+    if len(names) != counts.shape[1]:
+        raise InputError(
+            f"raters names {len(names)} columns, and the labels have {counts.shape[1]}"
+        )
+    columns = [[k for k, name in enumerate(names) if name == one] for one in dict.fromkeys(names)]
+    return lc.fit(np.stack([counts[:, own].sum(axis=1) for own in columns], axis=1))
 
 
-def _with_reason(estimate: float, n: int, se: float = np.nan, se_null: float = np.nan) -> Agreement:
-    undefined = np.isnan(estimate)
-    return Agreement(estimate, n, se, se_null, "no_variation" if undefined else "")
+@dataclass(frozen=True)
+class IntraRater:
+    """A rater's agreement with themselves: means over pairs of readings, and each pair's kappa."""
+
+    agreement: float
+    kappa: float
+    pairs: dict[tuple[int, int], Agreement]
+
+
+def intra_rater(
+    readings: Any,
+    *,
+    categories: Categories,
+    weights: Weights = "identity",
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> IntraRater:
+    """Agreement of one rater's repeated readings (units, readings) of the same units.
+
+    Observed agreement and `cohen_kappa` of every two readings, by their columns.
+
+    >>> found = intra_rater([["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]], categories="ab")
+    >>> found.agreement, found.kappa
+    (0.75, 0.5)
+    """
+    codes = encode_labels(readings, categories)
+    named = [[None if code < 0 else int(code) for code in column] for column in codes.T]
+    pairs: dict[tuple[int, int], Agreement] = {}
+    agreed = []
+    for a, b in combinations(range(codes.shape[1]), 2):
+        pairs[a, b] = cohen_kappa(
+            named[a],
+            named[b],
+            categories=range(len(categories)),
+            weights=weights,
+            clusters=clusters,
+            bootstrap=bootstrap,
+        )
+        both = (codes[:, a] >= 0) & (codes[:, b] >= 0)
+        agreed.append(float((codes[both, a] == codes[both, b]).mean()) if both.any() else np.nan)
+    return IntraRater(_mean(agreed), _mean([each.estimate for each in pairs.values()]), pairs)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def _weights(weights: Weights | npt.ArrayLike, q: int) -> Array:
+    if isinstance(weights, str):
+        return c.agreement_weights(q, weights)
+    return np.asarray(weights, dtype=float)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 __all__ = ["KappaErrors", "fleiss_null_error", "group_errors", "kappa_errors"]
 
 Array = npt.NDArray[np.float64]
+Times = npt.NDArray[np.integer]
 
 
 class KappaErrors(NamedTuple):
@@ -50,54 +51,57 @@ def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
     )
 
 
-def group_errors(counts: Array, weights: Array) -> dict[str, float]:
+def group_errors(counts: Array, times: Times, weights: Array) -> dict[str, float]:
     """Of `fleiss_kappa`, `gwet_ac`, `brennan_prediger` and `krippendorff_alpha` of many raters.
 
-    `counts` (units, q) say how many raters chose each category, `weights` (q, q) are agreement
-    weights. By linearisation, with raters fixed and units sampled. Alpha is that with the same
-    weights: nominal for the identity, interval for quadratic ones. Source: Gwet 2014, chapter 5.
+    `counts` (rows, q) say how many raters chose each category of a unit, `times` (rows,) how many
+    units are like that; `weights` (q, q) are agreement weights. By linearisation, with raters fixed
+    and units sampled. Alpha is that with the same weights: nominal for the identity, interval for
+    quadratic ones. Source: Gwet 2014, chapter 5.
     """
-    counts = counts[counts.sum(axis=1) > 0]
+    labelled = counts.sum(axis=1) > 0
+    counts, times = counts[labelled], times[labelled]
     labels = counts.sum(axis=1)
     several = labels >= 2
-    n, q = counts.shape
+    n, pairable, q = times.sum(), times[several].sum(), counts.shape[1]
     agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / np.where(
         several, labels * (labels - 1.0), 1.0
     )
     agreed = np.where(several, agreed, 0.0)
-    observed = agreed[several].mean() if several.any() else np.nan
-    shares = (counts / labels[:, None]).mean(axis=0)
+    observed = times @ agreed / pairable if pairable else np.nan
     own = counts / labels[:, None]
+    shares = times @ own / n
     near = (weights @ shares + shares @ weights) / 2.0
     mixing = weights.sum() / (q * (q - 1.0)) if q > 1 else np.nan
     chance = {
         "fleiss_kappa": (shares @ weights @ shares, own @ near),
         "gwet_ac": (mixing * (shares * (1 - shares)).sum(), mixing * (own @ (1 - shares))),
-        "brennan_prediger": (weights.mean(), np.full(n, weights.mean())),
+        "brennan_prediger": (weights.mean(), np.full(len(counts), weights.mean())),
     }
     errors = {}
     for name, (expected, by_unit) in chance.items():
         room = 1.0 - expected
-        if room < 1e-12 or not several.any():
+        if room < 1e-12 or not pairable:
             errors[name] = np.nan
             continue
         estimate = (observed - expected) / room
-        each = n / several.sum() * np.where(several, agreed - expected, 0.0) / room
+        each = n / pairable * np.where(several, agreed - expected, 0.0) / room
         each -= 2 * (1 - estimate) * (by_unit - expected) / room
-        errors[name] = _error(each - estimate)
-    errors["krippendorff_alpha"] = _alpha_error(counts[several], weights)
+        errors[name] = _error(each - estimate, times)
+    errors["krippendorff_alpha"] = _alpha_error(counts[several], times[several], weights)
     return errors
 
 
-def _alpha_error(counts: Array, weights: Array) -> float:
-    if len(counts) < 2:
+def _alpha_error(counts: Array, times: Times, weights: Array) -> float:
+    n = times.sum()
+    if n < 2:
         return np.nan
     labels = counts.sum(axis=1)
-    mean = labels.mean()
+    mean = times @ labels / n
     more = (labels - mean) / mean
     agreed = (counts * (counts @ weights - 1.0)).sum(axis=1) / (mean * (labels - 1.0))
-    observed = agreed.mean()
-    shares = (counts / mean).mean(axis=0)
+    observed = times @ agreed / n
+    shares = times @ counts / (n * mean)
     expected = shares @ weights @ shares
     room = 1.0 - expected
     if room < 1e-12:
@@ -105,29 +109,30 @@ def _alpha_error(counts: Array, weights: Array) -> float:
     near = (weights @ shares + shares @ weights) / 2.0
     estimate = (observed - expected) / room
     # Krippendorff's correction for small samples; the source has it here, not in the estimate.
-    small = 1.0 / labels.sum()
+    small = 1.0 / (times @ labels)
     each = (agreed - ((1.0 - small) * observed + small) * more - expected) / room
     each -= 2 * (1 - estimate) * (counts @ near / mean - expected * more - expected) / room
-    return _error(each - estimate)
+    return _error(each - estimate, times)
 
 
-def fleiss_null_error(counts: Array) -> float:
-    """Of Fleiss' kappa under no agreement, from counts (units, q); NaN for unequal raters.
+def fleiss_null_error(counts: Array, times: Times) -> float:
+    """Of Fleiss' kappa under no agreement, from counts (rows, q) of units and how many are like
+    that, (rows,); NaN for unequal raters.
 
     Source: Fleiss, Nee & Landis 1979.
     """
     raters = counts.sum(axis=1)
     if len(counts) == 0 or raters[0] < 2 or not (raters == raters[0]).all():
         return np.nan
-    m = raters[0]
-    shares = counts.sum(axis=0) / counts.sum()
+    m, n = raters[0], times.sum()
+    shares = times @ counts / (n * m)
     spread = shares * (1 - shares)
     if spread.sum() < 1e-12:
         return np.nan
     inner = spread.sum() ** 2 - (spread * (1 - 2 * shares)).sum()
-    return float(np.sqrt(2.0 * inner / (len(counts) * m * (m - 1.0))) / spread.sum())
+    return float(np.sqrt(2.0 * inner / (n * m * (m - 1.0))) / spread.sum())
 
 
-def _error(deviations: Array) -> float:
-    n = len(deviations)
-    return float(np.sqrt((deviations**2).sum() / (n * (n - 1.0)))) if n > 1 else np.nan
+def _error(deviations: Array, times: Times) -> float:
+    n = times.sum()
+    return float(np.sqrt(times @ deviations**2 / (n * (n - 1.0)))) if n > 1 else np.nan

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from evenhand.analysis.bootstrap.intervals import (
 from evenhand.analysis.notes import Reason
 from evenhand.errors import InputError
 
-__all__ = ["Interval", "IntervalMethod", "Numbers", "Resamples", "interval"]
+__all__ = ["Bootstrap", "Interval", "IntervalMethod", "Numbers", "Resamples", "interval"]
 
 Array = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
@@ -224,6 +225,22 @@ class Resamples:
             flat = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
             parts.append(flat.astype(np.min_scalar_type(int(flat.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How to resample: how often, from which seed, and how to read the interval.
+
+    `method` is "percentile" or "bca". Without `resamples` (0) there is an estimate and no interval.
+    """
+
+    resamples: int = 2000
+    seed: int = 20231206
+    method: IntervalMethod = "percentile"
+
+    def draw(self, frequency: npt.ArrayLike) -> Resamples:
+        """Resamples of clusters that stand in the data so often, `frequency` (clusters,)."""
+        return Resamples(frequency, self.resamples, np.random.default_rng(self.seed), self.method)
 
 
 def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:

@@ -30,8 +30,9 @@ def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Codes:
     """Codes (units, raters) of labels (units, raters), -1 where missing.
 
     `labels` is anything that numpy makes a table of: nested lists, an array, a DataFrame; one
-    sequence is one rater. None, NaN and "" (unless it is a category) are missing. Raises InputError
-    where a label is none of `categories` or the rows have different lengths.
+    sequence, or one string of labels of one letter, is one rater. None, NaN and "" (unless it is a
+    category) are missing. Raises InputError where a label is none of `categories` or the rows have
+    different lengths.
 
     >>> encode_labels([["yes", "no"], ["no", None]], ["yes", "no"]).tolist()
     [[0, 1], [1, -1]]
@@ -41,6 +42,9 @@ def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Codes:
     if len(categories) < 1 or len(set(categories)) < len(categories):
         raise InputError(f"the categories must all be different, not {list(categories)}")
     table = _table(labels)
+    if _are_codes(table, categories):
+        return table.astype(np.int8)
+    table = table.astype(object)
     cells, seen = pd.factorize(table.ravel())
     position: dict[Hashable, int] = {"": -1} | {each: k for k, each in enumerate(categories)}
     lookup = np.array([position.get(each, -2) for each in seen] + [-1], dtype=np.int64)
@@ -88,12 +92,23 @@ def count_labels(codes: Codes, q: int) -> Array:
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 
-def _table(labels: Any) -> npt.NDArray[np.object_]:
+def _are_codes(table: npt.NDArray[Any], categories: Sequence[Hashable]) -> bool:
+    """Whether whole numbers in an array are the categories' own places: nothing to look up, which
+    for a million labels takes longer than a bootstrap of them.
+    """
+    whole = table.dtype.kind in "iu" and list(categories) == list(range(len(categories)))
+    return bool(whole and table.min() >= 0 and table.max() < len(categories))
+
+
+def _table(labels: Any) -> npt.NDArray[Any]:
+    """Labels (units, raters) as objects, or an array of whole numbers as it is."""
+    given = list(labels) if isinstance(labels, str) else labels
+    whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
     try:
-        table = np.asarray(labels, dtype=object)
+        table = np.asarray(given, dtype=None if whole else object)
     except ValueError:
         table = np.empty(0, dtype=object)
-    if table.ndim == 1 and not any(isinstance(cell, (list, tuple)) for cell in table):
+    if table.ndim == 1 and (whole or not any(isinstance(cell, (list, tuple)) for cell in table)):
         table = table[:, None]
     if table.ndim != 2 or table.size == 0:
         raise InputError(
@@ -104,10 +119,10 @@ def _table(labels: Any) -> npt.NDArray[np.object_]:
 
 
 def encode_column(labels: Any, categories: Sequence[Hashable]) -> Codes:
-    """Codes (units,) of a grader's labels."""
+    """Codes (units,) of one rater's labels."""
     codes = encode_labels(labels, categories)
     if codes.shape[1] != 1:
-        raise InputError(f"the grader must have one label per unit, not {codes.shape[1]}")
+        raise InputError(f"one rater must have one label per unit, not {codes.shape[1]}")
     return codes[:, 0]
 
 

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.agreement.encoded import Bootstrap
-from evenhand.analysis.bootstrap.intervals import LEVEL
+from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows
+from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
 from evenhand.errors import InputError
@@ -27,32 +27,24 @@ __all__ = ["PredictionPowered", "RoganGladen", "ppi_plus_plus", "rogan_gladen"]
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class RoganGladen:
+@dataclass(frozen=True, kw_only=True)
+class RoganGladen(Interval):
     """People's rate from a grader's and its errors, with its 95% interval, all within [0, 1].
 
     `note` says why something is NaN.
     """
 
-    estimate: float
-    low: float
-    high: float
     sensitivity: float
     specificity: float
-    note: str = ""
 
 
-@dataclass(frozen=True)
-class PredictionPowered:
-    """People's rate on the sample, moved by `weight` times the grader's rate elsewhere less its
+@dataclass(frozen=True, kw_only=True)
+class PredictionPowered(Interval):
+    """People's rate on the sample, moved by `weight` times the grader's rate elsewhere minus its
     rate on the sample; with its 95% interval, all within [0, 1]. `note` says why something is NaN.
     """
 
-    estimate: float
-    low: float
-    high: float
     weight: float
-    note: str = ""
 
 
 def rogan_gladen(
@@ -87,19 +79,24 @@ def rogan_gladen(
     units = _units(reference, grades, rest)
     sums = RateSums(*units.sum(axis=0))
     found = float(clipped(_inverted(sums)))
-    errors = float(sums.sensitivity), float(sums.specificity)
     if math.isnan(found):
-        return RoganGladen(math.nan, math.nan, math.nan, *errors, _why_undefined(sums))
-    note = ""
-    if method == "bootstrap":
-        low, high, note = _resampled(units, clusters, bootstrap, _inverted)
+        bounds = Interval(math.nan, math.nan, math.nan, _why_undefined(sums))
+    elif method == "bootstrap":
+        bounds = _resampled(units, clusters, bootstrap, _inverted)
     elif method == "delta":
-        low, high = _around(found, _delta_variance(found, sums))
+        bounds = _around(found, _delta_variance(found, sums))
     elif method == "lee":
-        low, high = _lee(sums)
+        bounds = _lee(sums)
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap, delta or lee")
-    return RoganGladen(found, low, high, *errors, note)
+    return RoganGladen(
+        found,
+        bounds.low,
+        bounds.high,
+        bounds.note,
+        sensitivity=float(sums.sensitivity),
+        specificity=float(sums.specificity),
+    )
 
 
 def ppi_plus_plus(
@@ -138,17 +135,16 @@ def ppi_plus_plus(
 
     used, found = float(sums.ppi_weight if weight is None else weight), float(clipped(rate(sums)))
     if math.isnan(found):
-        return PredictionPowered(math.nan, math.nan, math.nan, used, _why_undefined(sums))
-    note = ""
-    if method == "bootstrap":
-        low, high, note = _resampled(units, clusters, bootstrap, rate)
+        bounds = Interval(math.nan, math.nan, math.nan, _why_undefined(sums))
+    elif method == "bootstrap":
+        bounds = _resampled(units, clusters, bootstrap, rate)
     elif method == "normal":
         y, f = np.asarray(reference, dtype=float), np.asarray(grades, dtype=float)
         variance = used**2 * np.var(rest) / len(rest) + np.var(y - used * f) / len(y)
-        low, high = _around(found, float(variance))
+        bounds = _around(found, float(variance))
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
-    return PredictionPowered(found, low, high, used, note)
+    return PredictionPowered(found, bounds.low, bounds.high, bounds.note, weight=used)
 
 
 def _units(reference: Sequence[float], grades: Sequence[float], rest: Sequence[float]) -> Array:
@@ -179,15 +175,14 @@ def _resampled(
     clusters: Sequence[Hashable] | None,
     bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
-) -> tuple[float, float, str]:
-    """Bounds from resamples of units or clusters, and the note; like ones are folded into one."""
+) -> Interval:
+    """The interval from resamples of units or clusters; like ones are folded into one."""
     of = cluster_codes(clusters, len(units))
     sums = np.stack([np.bincount(of, weights=column) for column in units.T], axis=1)
     kept, times = distinct_rows([_small_codes(column) for column in sums.T])
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = clipped(rate(RateSums(*resamples.totals(sums[kept]).T)))
-    found = resamples.interval(replicates, len(sums))
-    return found.low, found.high, found.note
+    return resamples.interval(replicates, len(sums))
 
 
 def _small_codes(column: Array) -> npt.NDArray[np.intp]:
@@ -207,7 +202,7 @@ def _delta_variance(rate: float, sums: RateSums) -> float:
     return spread / float(sums.youden_j) ** 2
 
 
-def _lee(sums: RateSums) -> tuple[float, float]:
+def _lee(sums: RateSums) -> Interval:
     """Lee et al. 2025: Agresti and Coull's shares, and half the curvature as a shift."""
     z2 = _z() ** 2
     n, affirmed = float(sums.rest) + z2, float(sums.affirmed) + 2.0
@@ -224,9 +219,10 @@ def _lee(sums: RateSums) -> tuple[float, float]:
     return _around(rate + shift, spread / j**2)
 
 
-def _around(middle: float, variance: float) -> tuple[float, float]:
+def _around(middle: float, variance: float) -> Interval:
     half = _z() * math.sqrt(variance)
-    return float(clipped(np.asarray(middle - half))), float(clipped(np.asarray(middle + half)))
+    low, high = (float(clipped(np.asarray(bound))) for bound in (middle - half, middle + half))
+    return Interval(middle, low, high)
 
 
 def _z() -> float:

@@ -1,115 +1,38 @@
-"""May a grader stand in, and from which probability: ceiling and thresholds on plain labels.
+"""From which probability on, and how good probabilities are: thresholds on plain arrays.
 
-Labels are as in `analysis.agreement.plain`; intervals are from the bootstrap, of clusters if given.
+Probabilities and verdicts are (units,); intervals are from the bootstrap, of clusters if given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.encoded import Bootstrap
-from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
-from evenhand.analysis.labels.plain import (
-    cluster_codes,
-    coded_raters,
-    encode_column,
-    encode_labels,
-    same_length,
-)
-from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Bootstrap
+from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.thresholds.advice import Kind, calibrate
 from evenhand.analysis.thresholds.probabilities import calibration_error, recalibrated
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
 from evenhand.errors import InputError
 
-__all__ = [
-    "CeilingDifference",
-    "ProbabilityScores",
-    "TunedThreshold",
-    "human_ceiling",
-    "score_probabilities",
-    "tune_threshold",
-]
-
-Array = npt.NDArray[np.float64]
-Categories = Sequence[Hashable]
+__all__ = ["ProbabilityScores", "TunedThreshold", "score_probabilities", "tune_threshold"]
 
 
-@dataclass(frozen=True)
-class CeilingDifference:
-    """A grader's mean kappa with people less people's among themselves, with its 95% interval.
-
-    `note` says why something is NaN, and which kappas the difference is of.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    n_units: int
-    n_clusters: int
-    note: str
-
-    def shows_no_worse_than(self, margin: float) -> bool:
-        """Whether the lower bound lies above -margin: non-inferiority to people."""
-        return bool(self.low > -margin)
-
-
-def human_ceiling(
-    humans: Any,
-    grader: Any,
-    *,
-    categories: Categories,
-    level: Level = "nominal",
-    clusters: Sequence[Hashable] | None = None,
-    bootstrap: Bootstrap | None = None,
-) -> CeilingDifference:
-    """`human_ceiling_difference` of a grader's labels (units,) and humans' (units, raters).
-
-    Unweighted kappa on the nominal level, quadratic on the others, the plain mean over pairs of
-    raters that share at least 30 of the grader's units; the interval resamples `clusters` (units,),
-    or else units, jointly for everybody.
-
-    >>> humans = [["a", "a"], ["b", "b"], ["a", "b"], ["b", "b"]] * 10
-    >>> found = human_ceiling(humans, [row[0] for row in humans], categories="ab")
-    >>> round(found.estimate, 3), found.shows_no_worse_than(0.1)
-    (0.25, True)
-    """
-    people, own = encode_labels(humans, categories), encode_column(grader, categories)
-    same_length(people, own)
-    coded = coded_raters(people, own[:, None], categories, level)
-    coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
-    resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
-    rows = ResultRows("")
-    add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
-    row = rows.get(CEILING, "humans", coded.raters[-1])
-    if row is None:
-        raise InputError("there is no human to compare with; give labels (units, raters)")
-    return CeilingDifference(
-        row["estimate"], row["low"], row["high"], row["n_units"], row["n_clusters"], row["note"]
-    )
-
-
-@dataclass(frozen=True)
-class TunedThreshold:
+@dataclass(frozen=True, kw_only=True)
+class TunedThreshold(Interval):
     """The threshold that matches a reference best, what it is worth, and whether to use it.
 
-    `low` and `high` bound the threshold (95%, see `analysis.thresholds.sweep`); `value` is the
-    objective on the units tuned on, `corrected` the same less the optimism of tuning, `at_default`
-    at the threshold in use; `held_out_gain` is tuned less default on clusters not tuned on,
-    `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is "tuned",
-    "default" or "not_identifiable" (see `analysis.thresholds.advice`), and `reason` says why.
+    `estimate` is the threshold, with its 95% interval (see `analysis.thresholds.sweep`); `value` is
+    the objective on the units tuned on, `corrected` the same minus the optimism of tuning,
+    `at_default` at the threshold in use; `held_out_gain` is tuned minus default on clusters not
+    tuned on, `gain_low` its lower bound. `recommended` is the threshold to use, `advice` is
+    "tuned", "default" or "not_identifiable" (see `analysis.thresholds.advice`), and `reason` says
+    why.
     """
 
-    threshold: float
-    low: float
-    high: float
     value: float
     corrected: float
     at_default: float
@@ -118,6 +41,11 @@ class TunedThreshold:
     recommended: float
     advice: Kind
     reason: str
+
+    @property
+    def threshold(self) -> float:
+        """The estimate."""
+        return self.estimate
 
     @property
     def wins_held_out(self) -> bool:
@@ -158,9 +86,7 @@ def tune_threshold(
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n))
     found = calibrate(scores, verdicts.astype(np.int8), of, resamples, n, default)[objective]
     return TunedThreshold(
-        threshold=found.threshold.estimate,
-        low=found.threshold.low,
-        high=found.threshold.high,
+        **vars(found.threshold),
         value=found.value,
         corrected=found.corrected,
         at_default=found.at_default.estimate,

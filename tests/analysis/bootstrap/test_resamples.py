@@ -9,12 +9,6 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import analyse
-from evenhand.analysis.agreement.encoded import (
-    Bootstrap,
-    alpha_interval,
-    fleiss_interval,
-    kappa_interval,
-)
 from evenhand.analysis.agreement.groups import group_panel, label_counts
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.resamples import Resamples, interval
@@ -213,30 +207,3 @@ def test_counts_are_multinomial_however_they_are_drawn() -> None:
         assert (drawn.sum(axis=1) == total).all()
         assert drawn.mean(axis=0) == pytest.approx(total * share, rel=0.05)
         assert drawn.var(axis=0) == pytest.approx(total * share * (1 - share), rel=0.1)
-
-
-def test_encoded_labels_give_what_the_panel_gives(
-    make_matrix: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
-    truth = rng.integers(0, 4, 300)
-    labels = {name: noisy(rng, truth, 4, 0.6, missing=0.1) for name in "abc"}
-    matrix = make_matrix(labels, SCALE, clusters=[f"c{n // 5:03d}" for n in range(300)])
-    coded = matrix.on_categories()
-    resamples = Resamples(np.ones(60), 400, np.random.default_rng(7))
-    panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
-    bootstrap = Bootstrap(resamples=400, seed=7)
-    clusters = coded.clusters
-    alpha = alpha_interval(coded.codes, 4, "ordinal", clusters=clusters, bootstrap=bootstrap)
-    assert alpha == resamples.interval(panel["krippendorff_alpha_ordinal"], 60)
-    fleiss = fleiss_interval(coded.codes, 4, clusters=clusters, bootstrap=bootstrap)
-    assert fleiss.low == pytest.approx(resamples.interval(panel["fleiss_kappa"], 60).low)
-    tables = pair_tables(coded, [(0, 1)], resamples)
-    expected = resamples.interval(pair_statistics(coded)["weighted_kappa_linear"](tables)[:, 0], 60)
-    kappa = kappa_interval(
-        coded.codes[:, :2], 4, weights="linear", clusters=clusters, bootstrap=bootstrap
-    )
-    assert kappa == expected
-    # Bootstrapping units, folded, is the same estimate with an interval nearly as wide.
-    units = alpha_interval(coded.codes, 4, "ordinal", bootstrap=Bootstrap(seed=1))
-    assert units.estimate == pytest.approx(alpha.estimate)
-    assert units.high - units.low == pytest.approx(alpha.high - alpha.low, rel=0.4)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from evenhand.analysis import ppi_plus_plus, rogan_gladen
-from evenhand.analysis.agreement.encoded import Bootstrap
+from evenhand.analysis import Bootstrap, ppi_plus_plus, rogan_gladen
 from evenhand.errors import InputError
 
 # 70 true positives, 20 false ones, 10 false negatives, 100 true ones; 480 of 1,000 elsewhere.

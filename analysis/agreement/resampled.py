@@ -1,0 +1,176 @@
+"""One coefficient of plain labels with its interval: what `plain` is made of.
+
+Two ways to the sums that a bootstrap needs: of two raters a table of counts for each cluster, of
+more a row of label counts for each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evenhand.analysis.agreement import coefficients as c
+from evenhand.analysis.agreement.groups import agreeing_shares
+from evenhand.analysis.agreement.standard_errors import group_errors
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.patterns import count_patterns
+from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
+from evenhand.analysis.labels.plain import (
+    cluster_codes,
+    count_labels,
+    encode_column,
+    encode_labels,
+    same_length,
+)
+
+__all__ = ["Agreement", "Group", "from_table", "table_cells"]
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+Categories = Sequence[Hashable]
+Clusters = Sequence[Hashable]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement(Interval):
+    """A coefficient with its 95% interval, over `n` units that at least two raters labelled, in
+    `n_clusters` clusters.
+
+    `se` is its large-sample standard error for independent units and `se_null` that under no
+    agreement, NaN where none is standard.
+    """
+
+    n: int
+    n_clusters: int
+    se: float = np.nan
+    se_null: float = np.nan
+
+    @property
+    def reason(self) -> str:
+        """Why the estimate or its interval is NaN; empty where neither is."""
+        return self.note if np.isnan([self.estimate, self.low, self.high]).any() else ""
+
+
+def from_table(
+    raters: tuple[Any, Any],
+    categories: Categories,
+    statistic: Callable[[Array], Array],
+    errors: Callable[[Array], tuple[float, float]],
+    clusters: Clusters | None,
+    bootstrap: Bootstrap | None,
+) -> Agreement:
+    """A coefficient of two raters from their tables of counts (..., q, q)."""
+    q, cells = len(categories), table_cells(raters, categories)
+    wide = (q + 1) ** 2
+    of = None if clusters is None else cluster_codes(clusters, len(cells))
+    n = 1 if of is None else int(of.max()) + 1
+    at = cells if of is None else of * wide + cells
+    tables = np.bincount(at, minlength=n * wide).reshape(n, q + 1, q + 1)[:, 1:, 1:]
+    tables = tables.reshape(n, q * q)
+    table = tables.sum(axis=0)
+    if not table.any():
+        return _no_pairable_units()
+    if of is None:
+        # Units whose two labels are alike are one kind of unit, a table with a single count.
+        used = np.flatnonzero(table)
+        tables, times = np.eye(q * q, dtype=np.intp)[used], table[used]
+        n_clusters = int(table.sum())
+    else:
+        times, n_clusters = np.ones(n, dtype=np.intp), int(tables.any(axis=1).sum())
+    resamples = (bootstrap or Bootstrap()).draw(times)
+    values = statistic(resamples.totals(tables).reshape(-1, q, q))
+    se, se_null = errors(table.reshape(q, q).astype(float))
+    found = resamples.interval(values, n_clusters)
+    return Agreement(
+        **vars(found), n=int(table.sum()), n_clusters=n_clusters, se=se, se_null=se_null
+    )
+
+
+def table_cells(raters: tuple[Any, Any], categories: Categories) -> Codes:
+    """Which cell of their table each unit of two raters is in, (units,): tables of q + 1 rows and
+    columns, the first ones for missing labels. Cheaper than picking the units that have both.
+    """
+    first, second = (encode_column(labels, categories) for labels in raters)
+    same_length(first, second)
+    cells: Codes = (first.astype(np.intp) + 1) * (len(categories) + 1) + second + 1
+    return cells
+
+
+def _no_pairable_units() -> Agreement:
+    return Agreement(np.nan, np.nan, np.nan, "no_pairable_units", n=0, n_clusters=0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Labels of a group of raters as counts (rows, q), how many units each row stands for (rows,),
+    the cluster of each row (rows,), and the resamples of these. Without clusters like units are one
+    row, so that a million of them cost what their few hundred patterns cost.
+    """
+
+    counts: Array
+    times: Codes
+    clusters: Codes
+    resamples: Resamples
+
+    @classmethod
+    def of(
+        cls,
+        labels: Any,
+        categories: Categories,
+        clusters: Clusters | None,
+        bootstrap: Bootstrap | None,
+    ) -> Group:
+        codes, how = encode_labels(labels, categories), bootstrap or Bootstrap()
+        if clusters is None:
+            counts, times = count_patterns(codes, len(categories))
+            return cls(counts, times, np.arange(len(times)), how.draw(times))
+        of = cluster_codes(clusters, len(codes))
+        counts = count_labels(codes, len(categories))
+        return cls(counts, np.ones_like(of), of, how.draw(np.ones(int(of.max()) + 1)))
+
+    @property
+    def several(self) -> npt.NDArray[np.bool_]:
+        """The rows with two labels or more."""
+        return np.asarray(self.counts.sum(axis=1) >= 2)
+
+    def totals(self, features: Array) -> Array:
+        """Sums of features (rows, k) in the data and in every resample: (resamples, k)."""
+        return self.resamples.totals(self.resamples.cluster_sums(self.clusters, features))
+
+    def corrected_for(
+        self, chance: Callable[[Array, Array], Array], near: Array | None = None, *, error: str = ""
+    ) -> Agreement:
+        """Observed agreement corrected for chance, a function of shares (..., q) and weights."""
+        if not self.several.any():
+            return _no_pairable_units()
+        weights = c.agreement_weights(self.counts.shape[1]) if near is None else near
+        labels = self.counts.sum(axis=1, keepdims=True)
+        agreed = agreeing_shares(self.counts, weights)
+        shares = self.counts / np.maximum(labels, 1.0)
+        sums = self.totals(np.column_stack([labels >= 2, agreed, labels > 0, shares]))
+        expected = chance(ratio(sums[:, 3:], sums[:, 2:3]), weights)
+        found = self.agreement(c.chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected))
+        errors = group_errors(self.counts, self.times, weights) if error else {}
+        return replace(found, se=errors.get(error, np.nan))
+
+    def agreement(
+        self,
+        values: Array,
+        chosen: npt.NDArray[np.bool_] | None = None,
+        reason: str = "no_variation",
+    ) -> Agreement:
+        """Estimate and interval from replicates (resamples,), over the rows with several labels or
+        those chosen; `reason` says why it is undefined, if it is.
+        """
+        if not self.several.any():
+            return _no_pairable_units()
+        held = self.several if chosen is None else chosen
+        n = int(self.times[held].sum())
+        n_clusters = self.resamples.count(self.clusters, held)[1]
+        found = self.resamples.interval(values, n_clusters, reason=reason)
+        return Agreement(**vars(found), n=n, n_clusters=n_clusters)
