@@ -27,6 +27,7 @@ from evenhand.analysis.labels.plain import (
     encode_labels,
     same_length,
 )
+from evenhand.analysis.notes import Reason
 
 __all__ = ["Agreement", "Group", "from_table", "table_cells"]
 
@@ -102,7 +103,7 @@ def table_cells(raters: tuple[Any, Any], categories: Categories) -> Codes:
 
 
 def _no_pairable_units() -> Agreement:
-    return Agreement(np.nan, np.nan, np.nan, "no_pairable_units", n=0, n_clusters=0)
+    return Agreement(**vars(Interval.undefined("no_pairable_units")), n=0, n_clusters=0)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Group:
         self,
         values: Array,
         chosen: npt.NDArray[np.bool_] | None = None,
-        reason: str = "no_variation",
+        reason: Reason = "no_variation",
     ) -> Agreement:
         """Estimate and interval from replicates (resamples,), over the rows with several labels or
         those chosen; `reason` says why it is undefined, if it is.

@@ -82,7 +82,7 @@ def human_ceiling(
         row["estimate"],
         row["low"],
         row["high"],
-        row["note"],
+        row["remarks"],
         n_units=row["n_units"],
         n_clusters=row["n_clusters"],
     )

@@ -19,6 +19,7 @@ from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import cluster_codes, same_length
+from evenhand.analysis.notes import Code
 from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
 from evenhand.errors import InputError
 
@@ -80,7 +81,7 @@ def rogan_gladen(
     sums = RateSums(*units.sum(axis=0))
     found = float(clipped(_inverted(sums)))
     if math.isnan(found):
-        bounds = Interval(math.nan, math.nan, math.nan, _why_undefined(sums))
+        bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
         bounds = _resampled(units, clusters, bootstrap, _inverted)
     elif method == "delta":
@@ -93,7 +94,7 @@ def rogan_gladen(
         found,
         bounds.low,
         bounds.high,
-        bounds.note,
+        bounds.remarks,
         sensitivity=float(sums.sensitivity),
         specificity=float(sums.specificity),
     )
@@ -135,7 +136,7 @@ def ppi_plus_plus(
 
     used, found = float(sums.ppi_weight if weight is None else weight), float(clipped(rate(sums)))
     if math.isnan(found):
-        bounds = Interval(math.nan, math.nan, math.nan, _why_undefined(sums))
+        bounds = Interval.undefined(_why_undefined(sums))
     elif method == "bootstrap":
         bounds = _resampled(units, clusters, bootstrap, rate)
     elif method == "normal":
@@ -144,7 +145,7 @@ def ppi_plus_plus(
         bounds = _around(found, float(variance))
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
-    return PredictionPowered(found, bounds.low, bounds.high, bounds.note, weight=used)
+    return PredictionPowered(found, bounds.low, bounds.high, bounds.remarks, weight=used)
 
 
 def _units(reference: Sequence[float], grades: Sequence[float], rest: Sequence[float]) -> Array:
@@ -164,7 +165,7 @@ def _inverted(sums: RateSums) -> Array:
     return invert(sums.elsewhere, sums.sensitivity, sums.specificity)
 
 
-def _why_undefined(sums: RateSums) -> str:
+def _why_undefined(sums: RateSums) -> Code:
     if sums.rest == 0:
         return "no_unlabelled_units"
     return "no_variation" if math.isnan(sums.youden_j) else "grader_not_informative"
