@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias import BiasSettings
-from evenhand.analysis.bootstrap.resamples import IntervalMethod
+from evenhand.analysis.bootstrap.intervals import IntervalMethod
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
@@ -29,8 +29,6 @@ from evenhand.study.tables.ratings import row_number, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Analysis", "analyse"]
 
 RESAMPLES = 2000
 SEED = 20231206

@@ -29,8 +29,6 @@ from evenhand.analysis.verification import Verification, verify_estimates
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RubricAnalysis", "RubricTask", "analyse_rubric"]
-
 
 @dataclass
 class RubricAnalysis:

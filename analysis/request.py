@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias import BiasSettings
-from evenhand.analysis.bootstrap.resamples import IntervalMethod, Resamples
+from evenhand.analysis.bootstrap.intervals import IntervalMethod
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.thresholds.confidence import ConfidenceRule
+from evenhand.analysis.types import Frequency
 from evenhand.analysis.verdicts.rule import DecisionRule
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Request"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Request:
         """The units columns that say of what kind a unit is, but not how it was put."""
         return tuple(dict.fromkeys((*self.slices, *self.groups)))
 
-    def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
+    def resampled(self, frequency: Frequency) -> Resamples:
         """Resamples of clusters that stand in the data so often; the latest are kept."""
         key = frequency.tobytes()
         if key not in self._latest:

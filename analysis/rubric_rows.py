@@ -5,8 +5,7 @@ from __future__ import annotations
 from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
-from evenhand.analysis.agreement.pair_rows import add_humans_rows, add_pair_rows
-from evenhand.analysis.agreement.pairs import KappaMeans
+from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows, add_pair_rows
 from evenhand.analysis.agreement.stability import add_stability_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
@@ -31,8 +30,6 @@ from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
-
-__all__ = ["rubric_rows", "views_of"]
 
 
 def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:

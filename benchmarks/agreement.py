@@ -20,15 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
-
-from benchmarks.documents import library_versions
 from evenhand.analysis.agreement.encoded import (
     Bootstrap,
     alpha_interval,
     fleiss_interval,
     kappa_interval,
 )
+from threadpoolctl import threadpool_limits
+
+from benchmarks.documents import library_versions
 
 OUT = Path(__file__).parent.parent / "docs" / "performance.md"
 SEED = 20231206

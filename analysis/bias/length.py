@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.labels.unit_facts import UnitFacts
 from evenhand.analysis.notes import join_notes
-
-__all__ = ["LENGTH_COLUMNS", "PAIR_LENGTH_COLUMNS", "add_length_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array
 
 LENGTH_COLUMNS = ("response_words",)
 PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from evenhand.errors import InputError
 
-__all__ = ["GROUP_COLUMNS", "BiasSettings"]
-
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 """Units columns that say for whom side a and side b of a pair speak."""
 

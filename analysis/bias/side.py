@@ -6,22 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
 from evenhand.analysis.labels.unit_facts import UnitFacts
+from evenhand.analysis.notes import join_notes
 from evenhand.analysis.people.slices import MAX_VALUES
-from evenhand.analysis.results import ResultRows, from_to, join_notes
-
-__all__ = ["add_direction_rows", "add_side_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.results import ResultRows, from_to
+from evenhand.analysis.types import Array
 
 
 @dataclass(frozen=True)

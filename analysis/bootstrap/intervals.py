@@ -13,22 +13,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
+from evenhand.analysis.types import Array
 
-__all__ = [
-    "INTERVAL_METHODS",
-    "LEVEL",
-    "Interval",
-    "IntervalMethod",
-    "acceleration",
-    "bca_bounds",
-    "interval",
-    "percentile_bounds",
-]
-
-Array = npt.NDArray[np.float64]
 IntervalMethod = Literal["percentile", "bca"]
 
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)

@@ -10,8 +10,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["one_version"]
-
 
 def one_version(
     ratings: pd.DataFrame, rubric: str, accepted: Collection[str] | None

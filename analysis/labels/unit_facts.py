@@ -10,14 +10,11 @@ import numpy.typing as npt
 
 from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
 from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.types import Array
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["UnitFacts"]
-
-Array = npt.NDArray[np.float64]
 
 
 class UnitFacts:

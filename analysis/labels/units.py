@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from evenhand.analysis.types import Codes
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["AboutUnits", "UnitColumn", "look_up"]
 
 
 class AboutUnits(NamedTuple):
@@ -33,7 +31,7 @@ class UnitColumn:
 
     name: str
     values: tuple[str, ...]
-    codes: npt.NDArray[np.intp]
+    codes: Codes
 
     @classmethod
     def of(cls, name: str, cells: Sequence[str]) -> UnitColumn:

@@ -10,19 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Code, Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["EPSILON", "AltTest", "add_alt_test_rows", "alt_test_codes"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
+from evenhand.analysis.notes import Code, Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Frequency, Integers, Mask
 
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
@@ -42,11 +38,11 @@ class AltTest:
     """
 
     annotators: tuple[int, ...]
-    n: npt.NDArray[np.int64]
+    n: Frequency
     advantage: Array
     p: Array
-    rejected: npt.NDArray[np.bool_]
-    zero_variance: npt.NDArray[np.bool_]
+    rejected: Mask
+    zero_variance: Mask
     epsilon: float
 
     @property
@@ -73,7 +69,7 @@ class _Comparisons:
     (human's win less grader's) and `squared`, its square.
     """
 
-    held: npt.NDArray[np.bool_]
+    held: Mask
     wins: Array
     difference: Array
     squared: Array
@@ -90,13 +86,13 @@ class _Comparisons:
 
 
 def alt_test_codes(
-    humans: Codes,
+    humans: Integers,
     grader: Array,
     values: Array | None = None,
     *,
     epsilon: float = EPSILON,
     min_units: int = MIN_SHARED_UNITS,
-    frequency: npt.NDArray[np.integer] | None = None,
+    frequency: Integers | None = None,
 ) -> AltTest:
     """The test on encoded labels; `analysis.alt_test` takes labels as they are.
 
@@ -187,7 +183,7 @@ def _tested(found: _Comparisons, count: Array, epsilon: float, min_units: int) -
     )
 
 
-def _compare(humans: Codes, grader: Array, values: Array | None) -> _Comparisons:
+def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparisons:
     """Set the grader beside each human, both scored against the other humans."""
     q = grader.shape[1]
     counts = np.stack([(humans == code).sum(axis=1) for code in range(q)], axis=1).astype(float)

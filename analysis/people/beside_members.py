@@ -11,32 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
-from evenhand.analysis.agreement.pair_rows import add_humans_rows
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
     PairStatistic,
     RunningMean,
+    add_humans_rows,
     deciding_kappa,
     pair_statistics,
 )
 from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Code, Note
+from evenhand.analysis.notes import Code, Note, join_notes
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.people.ensembles import ENSEMBLE, Ensemble, with_ensembles
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["AVERAGE", "BEST", "DIFFERENCE", "TOGETHER", "add_ensemble_rows"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Integers, Labels
 
 AVERAGE, BEST, TOGETHER = "average_single", "best_single", "ensemble"
 DIFFERENCE = f"{TOGETHER}-{BEST}"
@@ -166,7 +160,7 @@ class _Compared:
 
     def _measured(
         self,
-        reference: npt.NDArray[np.integer],
+        reference: Integers,
         choice: Array,
         functions: Mapping[str, PairStatistic],
     ) -> dict[str, Array]:
@@ -181,16 +175,14 @@ class _Compared:
                 found[name][:, chunk.start : chunk.stop] = function(tables)
         return found
 
-    def _tables(
-        self, reference: npt.NDArray[np.integer], choice: Array, voters: Sequence[int]
-    ) -> Array:
+    def _tables(self, reference: Integers, choice: Array, voters: Sequence[int]) -> Array:
         """Tables (rows, voters, q, q) of the reference with some of the members + 2; the choice of
         the best is held fixed in the resamples."""
         q, n_types, members = self.coded.q, self.resamples.n_types, self.ensemble.members
         known = reference >= 0
         clusters = self.coded.clusters[self.judged][known]
 
-        def counted(codes: npt.NDArray[np.int8], weights: Array | None = None) -> Array:
+        def counted(codes: Labels, weights: Array | None = None) -> Array:
             cell = (clusters * q + reference[known]) * q + codes[self.judged][known]
             counts = np.bincount(cell, weights, minlength=n_types * q * q)
             return counts.astype(float).reshape(n_types, q * q)

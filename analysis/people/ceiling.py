@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.groups import category_shares, label_counts
+from evenhand.analysis.agreement.counts import category_shares, label_counts
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
@@ -22,25 +21,12 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     shared_units,
 )
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = [
-    "BASELINES",
-    "CEILING",
-    "TOO_FEW_HUMANS",
-    "TOO_FEW_UNITS",
-    "add_baseline_ceiling_rows",
-    "add_baseline_rows",
-    "add_ceiling_rows",
-    "baselines",
-    "with_and_among_humans",
-]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Mask
 
 CEILING = "human_ceiling_difference"
 BASELINES = ("baseline:constant", "baseline:random")

@@ -8,22 +8,15 @@ coarser categories first, as there, and the reference is the majority of people.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import add_group_rows, label_counts
-from evenhand.analysis.agreement.pair_rows import add_humans_rows
-from evenhand.analysis.agreement.pairs import KappaMeans
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.agreement.groups import add_group_rows
+from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR, Coded, LabelMatrix
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-
-__all__ = ["CLEAR_AGREEMENT", "SORTED_AGREEMENT", "add_clarity_rows"]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Mask
 
 CLEAR_AGREEMENT = "clear_agreement"
 SORTED_AGREEMENT = "sorted_agreement"

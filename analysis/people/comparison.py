@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
@@ -17,7 +15,8 @@ from evenhand.analysis.agreement.pairs import (
     deciding_kappa,
     shared_units,
 )
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import (
     holm,
     mcnemar_exact,
@@ -25,10 +24,9 @@ from evenhand.analysis.bootstrap.significance import (
     stuart_maxwell,
 )
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["add_grader_comparison_rows", "add_leniency_rows"]
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Codes
 
 _UNITS_ALONE = "takes units as independent"
 
@@ -74,7 +72,7 @@ def _add_mcnemar_row(
     coded: Coded,
     resamples: Resamples,
     graders: tuple[int, int],
-    majority: npt.NDArray[np.intp],
+    majority: Codes,
 ) -> None:
     """`mcnemar_p`, exact: are the two graders equally often of the humans' majority's mind?
 

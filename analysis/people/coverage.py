@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, RunningMean
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Note, Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["COVERAGE", "UNSCORED_AS_DISAGREEMENT", "add_coverage_rows", "add_unscored_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.results import ResultRows
 
 COVERAGE = "coverage"
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"

@@ -13,8 +13,6 @@ from evenhand.analysis.results import ResultRows
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL_RATERS", "add_all_raters_rows", "without_excluded"]
-
 ALL_RATERS = "raters=all"
 """The subset whose rows count the excluded raters too."""
 

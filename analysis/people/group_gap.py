@@ -12,24 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
-from evenhand.analysis.bootstrap.intervals import LEVEL
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows
-
-__all__ = ["GAP", "add_group_performance_rows"]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Codes, Mask
 
 GAP = "group_gap"
 BALANCED = "group_balanced_accuracy"
@@ -78,7 +71,7 @@ def _groups(
     coded: Coded,
     resamples: Resamples,
     column: UnitColumn,
-    reference: npt.NDArray[np.intp],
+    reference: Codes,
     grader: int,
 ) -> list[_Group]:
     said = coded.codes[:, grader]

@@ -7,35 +7,28 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.pair_rows import add_humans_rows
-from evenhand.analysis.agreement.pairs import KappaMeans, alpha_levels, deciding_kappa
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.agreement.pairs import (
+    KappaMeans,
+    add_humans_rows,
+    alpha_levels,
+    deciding_kappa,
+)
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code
+from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "MAX_VALUES",
-    "add_main_rows",
-    "add_rater_slice_rows",
-    "add_slice_rows",
-    "check_values",
-    "members_of",
-]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 MAX_VALUES = 50
 """A column with more values than this does not divide a sample: it names its units."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FLAGS", "SHORTEST_RUN", "USUAL_RULES", "QualityRules", "reasons"]
-
 FLAGS = ("fast", "idle", "run", "low_agreement", "leaning", "drift", "attention")
 
 SHORTEST_RUN = 8

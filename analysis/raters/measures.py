@@ -12,24 +12,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.matrix import encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn, look_up
+from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Beside", "People", "drift_of", "longest_run", "people_on", "usual_longest_run"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -43,11 +37,11 @@ class People:
 
     scale: Scale
     raters: tuple[str, ...]
-    codes: npt.NDArray[np.int8]
+    codes: Labels
     turn: Array
     seconds: Array
     clusters: Codes
-    counted: npt.NDArray[np.bool_]
+    counted: Mask
 
     @cached_property
     def labels(self) -> Array:
@@ -153,7 +147,7 @@ def usual_longest_run(beside: Beside, rng: np.random.Generator, sequences: int =
     return float(np.quantile(_longest_runs((drawn > limits).sum(axis=2)), 0.99))
 
 
-def _longest_runs(sequences: Codes) -> npt.NDArray[np.int64]:
+def _longest_runs(sequences: Codes) -> Frequency:
     """The longest run of every row of (sequences, n)."""
     running = np.ones(len(sequences), dtype=np.int64)
     longest = running.copy()

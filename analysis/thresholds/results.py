@@ -26,8 +26,6 @@ from evenhand.study.tables.ratings import validate_ratings
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["threshold_results"]
-
 
 def threshold_results(
     ratings: pd.DataFrame,

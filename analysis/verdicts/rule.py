@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from evenhand.errors import InputError
 
-__all__ = ["DecisionRule"]
-
 
 @dataclass(frozen=True)
 class DecisionRule:

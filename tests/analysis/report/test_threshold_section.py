@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.analysis import Analysis
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, Table
@@ -28,7 +28,12 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
     add("threshold_held_out_gain", Interval(gain, gain - 0.05, gain + 0.05), "kappa")
     add("threshold_recommended", advised, "kappa", join_notes(Remark(kind), reason, "against ann"))
     usual = Interval(0.3, 0.2, 0.4)
-    add("cohen_kappa_at_threshold", usual, "0.5", join_notes(Remark("default_threshold"), "against ann"))
+    add(
+        "cohen_kappa_at_threshold",
+        usual,
+        "0.5",
+        join_notes(Remark("default_threshold"), "against ann"),
+    )
     if best.estimate != 0.5:
         add("cohen_kappa_at_threshold", Interval(0.6, 0.5, 0.7), repr(best.estimate))
     return Source.of(Analysis(list(rows.rows.values())), ReportContext("study", False, {}))
