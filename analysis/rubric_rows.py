@@ -10,6 +10,7 @@ from evenhand.analysis.agreement.stability import add_stability_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
+from evenhand.analysis.labels.units import check_values
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
 from evenhand.analysis.people.beside_members import add_ensemble_rows
 from evenhand.analysis.people.ceiling import (
@@ -22,7 +23,7 @@ from evenhand.analysis.people.clarity import add_clarity_rows
 from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_leniency_rows
 from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
-from evenhand.analysis.people.slices import add_rater_slice_rows, add_slice_rows, check_values
+from evenhand.analysis.people.slices import add_rater_slice_rows, add_slice_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows

@@ -13,7 +13,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Frequency, Mask
+from evenhand.analysis.types import Array, Integers, Mask
 from evenhand.analysis.writer import Writer
 
 PairStatistic = Callable[[Array], Array]
@@ -97,7 +97,7 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
     return counts.reshape(coded.q, coded.q)
 
 
-def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None) -> Frequency:
+def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None) -> Integers:
     """How many units each two raters share, (raters, raters)."""
     held = coded.labelled if within is None else coded.labelled & within[:, None]
     held = held.astype(np.float64)
@@ -105,7 +105,7 @@ def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None)
     return shared.astype(np.int64)
 
 
-def eligible_pairs(pairs: Pairs, shared: Frequency) -> tuple[Pairs, str]:
+def eligible_pairs(pairs: Pairs, shared: Integers) -> tuple[Pairs, str]:
     """The pairs that share at least 30 units, else all that share any; and what to say of it."""
     enough = [pair for pair in pairs if shared[pair] >= MIN_SHARED_UNITS]
     if enough:

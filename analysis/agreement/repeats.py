@@ -16,7 +16,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import look_up
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Frequency
@@ -44,8 +44,8 @@ def repeats_of(
         name = str(rater)
         reading = own["unit_id"] + _BETWEEN + own["order"]
         as_raters = own.assign(rater_id=own["draw"].astype(str), unit_id=reading, order="")
-        about = look_up(own["unit_id"].tolist(), units, cluster)
-        clusters = dict(zip(reading, about.cluster, strict=True))
+        known = UnitFacts(own["unit_id"].tolist(), units).clusters(cluster)
+        clusters = {name: known.values[at] for name, at in zip(reading, known.codes, strict=True)}
         own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
         found[name] = encode(combine_readings(as_raters, own_scale), own_scale, _table(clusters))
     return found

@@ -19,7 +19,7 @@ from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows
@@ -66,7 +66,7 @@ def add_stability_rows(
                         one,
                         codes=wide[subject == code],
                         clusters=clusters[subject == code],
-                        subset=_subset(f"subject={name}", coded),
+                        subset=coded.part(f"subject={name}"),
                     )
                     _add_rows(rows, own, labels.scale, resamples, reader, column.name)
 
@@ -179,7 +179,3 @@ def _spread(coded: Coded, scale: Scale) -> tuple[Array, Mask]:
     mean = np.nansum(each, axis=1) / np.maximum(n, 1)
     squares = np.nansum((each - mean[:, None]) ** 2, axis=1)
     return np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2
-
-
-def _subset(name: str, coded: Coded) -> str:
-    return name + BINARY if coded.is_binary else name

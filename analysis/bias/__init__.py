@@ -11,13 +11,11 @@ from __future__ import annotations
 from evenhand.analysis.bias.audit import add_bias_rows
 from evenhand.analysis.bias.findings import BOUND, Finding, findings, flagged, screening_sentence
 from evenhand.analysis.bias.settings import BiasSettings
-from evenhand.analysis.labels.unit_facts import UnitFacts
 
 __all__ = [
     "BOUND",
     "BiasSettings",
     "Finding",
-    "UnitFacts",
     "add_bias_rows",
     "findings",
     "flagged",

@@ -18,8 +18,7 @@ from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.bias.slices import add_slice_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.labels.unit_facts import UnitFacts
-from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Frequency
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.scale import Level, Scale
-from evenhand.analysis.labels.units import UnitColumn, look_up
+from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
 
 if TYPE_CHECKING:
@@ -57,6 +57,10 @@ class Coded:
     def is_binary(self) -> bool:
         """Whether this is the binary verdict."""
         return self.subset.endswith(BINARY)
+
+    def part(self, name: str) -> str:
+        """What rows on a part of the units are called."""
+        return name + BINARY if self.is_binary else name
 
     @property
     def labelled(self) -> Mask:
@@ -252,10 +256,9 @@ def encode(
     for row in np.flatnonzero(readings.reason != ""):
         reasons[at[1][row]][readings.reason[row]] += 1
 
-    about = look_up(readings.units, units, cluster, slices)
-    clusters, subject, pair, side = (
-        UnitColumn.of("", cells) for cells in (about.cluster, about.subject, about.pair, about.side)
-    )
+    facts = UnitFacts(readings.units, units)
+    clusters = facts.clusters(cluster)
+    subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     return LabelMatrix(
         scale=scale,
         raters=tuple(readings.raters[each] for each in order),
@@ -271,7 +274,7 @@ def encode(
         subject=subject.codes,
         pair=pair.codes,
         side=side.codes,
-        slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
+        slices=facts.slices(slices),
         methods=tuple(readings.methods[each] for each in order),
         draws=tuple(readings.draws[each] for each in order),
     )

@@ -19,8 +19,8 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.matrix import encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitColumn, look_up
-from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +147,7 @@ def usual_longest_run(beside: Beside, rng: np.random.Generator, sequences: int =
     return float(np.quantile(_longest_runs((drawn > limits).sum(axis=2)), 0.99))
 
 
-def _longest_runs(sequences: Codes) -> Frequency:
+def _longest_runs(sequences: Codes) -> Integers:
     """The longest run of every row of (sequences, n)."""
     running = np.ones(len(sequences), dtype=np.int64)
     longest = running.copy()
@@ -168,8 +168,7 @@ def people_on(
     """The people of every rubric that has labels. `ratings` is a validated table."""
     human = ratings[ratings["rater_kind"] == "human"]
     rated = human["unit_id"].drop_duplicates().tolist()
-    of_unit = dict(zip(rated, look_up(rated, units, cluster).cluster, strict=True))
-    index = {name: at for at, name in enumerate(UnitColumn.of("", list(of_unit.values())).values)}
+    cluster_of = dict(zip(rated, UnitFacts(rated, units).clusters(cluster).codes, strict=True))
     for name, scale in scales.items():
         accepted = None if rubric_hashes is None else rubric_hashes.get(name)
         own, _ = one_version(human[human["rubric"] == name], name, accepted)
@@ -192,6 +191,6 @@ def people_on(
             codes=matrix.codes,
             turn=turns,
             seconds=seconds,
-            clusters=np.array([index[of_unit[unit]] for unit in readings.units], dtype=np.intp),
+            clusters=np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp),
             counted=np.array([rater not in excluded for rater in matrix.raters]),
         )
