@@ -14,7 +14,7 @@ from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
 from evenhand.analysis.people.alternative_annotator import EPSILON
-from evenhand.analysis.people.disagreements import Disagreement
+from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.ensembles import check_ensembles
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
@@ -46,7 +46,7 @@ class Analysis:
     rule: DecisionRule = field(default_factory=DecisionRule)
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
-    disagreements: list[Disagreement] = field(default_factory=list)
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
 
     @cached_property
     def results(self) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.people.disagreements import Disagreement, add_disagreement_rows
+from evenhand.analysis.people.disagreements import GraderDisagreement, add_disagreement_rows
 from evenhand.analysis.people.slices import add_all_raters_rows, add_main_rows
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
 from evenhand.analysis.raters.pace import add_rater_rows
@@ -38,7 +38,7 @@ class RubricAnalysis:
     rows: ResultRows
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    disagreements: list[Disagreement] = field(default_factory=list)
+    disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
     verification: Verification = field(default_factory=Verification)
 

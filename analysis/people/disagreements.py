@@ -18,7 +18,7 @@ MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class GraderDisagreement:
     """One unit that a grader labelled unlike people. `people` are their labels by rater.
 
     `key` and `probability_key` are the results rows that hold the size of the disagreement and the
@@ -36,7 +36,7 @@ class Disagreement:
 
 def add_disagreement_rows(
     rows: ResultRows, units: Sequence[str], labels: LabelMatrix
-) -> list[Disagreement]:
+) -> list[GraderDisagreement]:
     """`disagreement` (at = unit) of every grader's widest ones, and `disagreement_probability`.
 
     The size is the mean distance from the grader's label to people's, less people's mean distance
@@ -46,7 +46,7 @@ def add_disagreement_rows(
     `units` names the rows of `labels`, which must not be folded.
     """
     humans = list(labels.humans)
-    found: list[Disagreement] = []
+    found: list[GraderDisagreement] = []
     if not humans:
         return found
     distance = _distances(labels)
@@ -68,7 +68,7 @@ def add_disagreement_rows(
 
 def _add(
     rows: ResultRows, labels: LabelMatrix, name: str, unit: int, grader: int, size: float
-) -> Disagreement:
+) -> GraderDisagreement:
     who = labels.raters[grader]
 
     def add(statistic: str, value: float) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def _add(
     probability = float(labels.positive[unit, grader])
     given = not np.isnan(probability)
     categories, codes = labels.scale.categories, labels.codes[unit]
-    return Disagreement(
+    return GraderDisagreement(
         rubric=rows.rubric,
         grader=who,
         unit_id=name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenhand.analysis.people.ceiling import BASELINES, CEILING
-from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
 from evenhand.analysis.report.charts.slices import slice_plot
@@ -24,6 +24,12 @@ _PAIR_PANEL = (
     "gwet_ac2",
     "brennan_prediger",
 )
+_ABOUT_CEILING = (
+    "A grader is set beside what people reach with each other. The difference is taken on the "
+    "units that the grader labelled too, in the same resamples; below 0 the grader agrees with "
+    "people less than they agree with each other. A baseline ignores what it grades: one always "
+    "gives people's most frequent category, one draws at random at people's shares."
+)
 _ABOUT_SLICES = (
     "Among many parts some differ by chance: the p beside a difference is corrected for all parts "
     "and graders that were looked at together. Parts of few units have wide intervals, or none."
@@ -39,26 +45,20 @@ _CEILING_PANEL = (
 )
 
 
-def ceiling_section(source: Source) -> Section:
+def ceiling_section(source: Source) -> ReportSection | None:
     """Graders and baselines beside people."""
 
     def drawn(rubric: str) -> list[Block]:
         tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
         return [*(forest(source, rubric, tuple(tables)) or tables)]
 
-    blocks = source.per_rubric(drawn)
-    if blocks:
-        about = (
-            "A grader is set beside what people reach with each other. The difference is taken on "
-            "the units that the grader labelled too, in the same resamples; below 0 the grader "
-            "agrees with people less than they agree with each other. A baseline ignores what it "
-            "grades: one always gives people's most frequent category, one draws at random at "
-            "people's shares."
-        )
-        blocks.insert(0, Paragraph(about))
-    else:
-        blocks = [Paragraph("Nothing to compare: no unit was labelled by a person.")]
-    return Section("human-ceiling", "Human ceiling", tuple(blocks))
+    return source.section(
+        "human-ceiling",
+        "Human ceiling",
+        drawn,
+        about=[_ABOUT_CEILING],
+        otherwise="Nothing to compare: no unit was labelled by a person.",
+    )
 
 
 def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
@@ -85,7 +85,7 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
     return draft.finish()
 
 
-def pairs_section(source: Source) -> Section:
+def pairs_section(source: Source) -> ReportSection | None:
     """Every two raters, groups of raters, and parts of the sample."""
 
     def drawn(rubric: str) -> list[Block]:
@@ -106,10 +106,12 @@ def pairs_section(source: Source) -> Section:
             *ensemble_blocks(source, rubric),
         ]
 
-    blocks = source.per_rubric(drawn)
-    if not blocks:
-        blocks = [Paragraph("Nothing to compare: no unit was labelled by two raters.")]
-    return Section("per-sample-agreement", "Per-sample agreement", tuple(blocks))
+    return source.section(
+        "per-sample-agreement",
+        "Per-sample agreement",
+        drawn,
+        otherwise="Nothing to compare: no unit was labelled by two raters.",
+    )
 
 
 def _pairs_table(source: Source, rubric: str, subset: str) -> list[Table]:

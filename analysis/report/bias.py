@@ -8,7 +8,7 @@ from itertools import groupby
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
 from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
@@ -27,7 +27,7 @@ _ABOUT = (
 _DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_order_first")
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Sentences first, then the figures of every question, then the parts of the sample."""
     found = findings(source.analysis.rows)
 
@@ -40,16 +40,14 @@ def section(source: Source) -> Section:
             *_slices(source, rubric),
         ]
 
-    blocks = source.per_rubric(blocks_of)
-    if blocks:
-        blocks.insert(0, Paragraph(_ABOUT))
-    else:
-        why = (
-            "Nothing could be audited: that needs graders beside people, and sides, both orders, "
-            "lengths, subjects or columns to slice by."
-        )
-        blocks = [Paragraph(why)]
-    return Section("bias-audit", "Bias audit", tuple(blocks))
+    return source.section(
+        "bias-audit",
+        "Bias audit",
+        blocks_of,
+        about=[_ABOUT],
+        otherwise="Nothing could be audited: that needs graders beside people, and sides, both "
+        "orders, lengths, subjects or columns to slice by.",
+    )
 
 
 def _sentences(source: Source, own: list[Finding]) -> list[Block]:

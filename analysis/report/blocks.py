@@ -10,8 +10,6 @@ __all__ = [
     "Block",
     "Card",
     "Cards",
-    "Case",
-    "Cases",
     "Cell",
     "Chart",
     "Definitions",
@@ -19,9 +17,11 @@ __all__ = [
     "Items",
     "Overview",
     "Paragraph",
+    "ReportSection",
     "Row",
-    "Section",
     "Table",
+    "UnitToRead",
+    "UnitsToRead",
     "Whisker",
 ]
 
@@ -38,7 +38,8 @@ class Whisker:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`.
+    """What stands in a table: `text`, its `interval`, an `aside`, and footnote `marks`; `reason`
+    says why a figure is undefined, wherever that is shown.
 
     `key` and `line` name the results row that the numbers were read off; a figure that others
     `published` has its source instead.
@@ -52,6 +53,7 @@ class Cell:
     line: int = 0
     whisker: Whisker | None = None
     published: str = ""
+    reason: str = ""
 
     @property
     def plain(self) -> str:
@@ -188,7 +190,7 @@ class Cards:
 
 
 @dataclass(frozen=True)
-class Case:
+class UnitToRead:
     """A unit to read: what the grader and each person said, and the texts they saw.
 
     `name` is what the label stands for; `people` are (rater, label, its name, reason); `texts` are
@@ -206,19 +208,19 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Cases:
+class UnitsToRead:
     """Units to read, of one grader."""
 
     title: str
-    cases: tuple[Case, ...]
-    kind: Literal["cases"] = "cases"
+    units: tuple[UnitToRead, ...]
+    kind: Literal["units"] = "units"
 
 
-Block = Table | Chart | Heading | Paragraph | Items | Definitions | Overview | Cards | Cases
+Block = Table | Chart | Heading | Paragraph | Items | Definitions | Overview | Cards | UnitsToRead
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A part of the report; `id` is its anchor."""
 
     id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR
 from evenhand.analysis.people.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
-from evenhand.analysis.report.blocks import Block, Paragraph, Section
+from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.published import with_published
@@ -17,19 +17,21 @@ _SUBSET = ALL + COLLAPSED
 _PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
 _GRADERS = [CLEAR_AGREEMENT, SORTED_AGREEMENT]
 _SURE = {"clear": "Confidence, clear", UNCLEAR: "Confidence, unclear"}
+_ABOUT = (
+    "The categories are collapsed into the rubric's coarser ones; the reference is the majority "
+    "of people. Among people, labels that call a unit unclear are left out of agreement; for a "
+    "grader, calling a clear unit unclear counts as a disagreement."
+)
 
 
-def section(source: Source) -> Section | None:
+def section(source: Source) -> ReportSection | None:
     """For rubrics that call a category unclear: people first, then every grader."""
-    blocks = source.per_rubric(lambda rubric: [*_people(source, rubric), *_graders(source, rubric)])
-    if not blocks:
-        return None
-    about = (
-        "The categories are collapsed into the rubric's coarser ones; the reference is the "
-        "majority of people. Among people, labels that call a unit unclear are left out of "
-        "agreement; for a grader, calling a clear unit unclear counts as a disagreement."
+    return source.section(
+        "clear-and-unclear",
+        "Clear and unclear",
+        lambda rubric: [*_people(source, rubric), *_graders(source, rubric)],
+        about=[_ABOUT],
     )
-    return Section("clear-and-unclear", "Clear and unclear", (Paragraph(about), *blocks))
 
 
 def _people(source: Source, rubric: str) -> list[Block]:

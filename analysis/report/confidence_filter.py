@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import Block, Paragraph, Section
+from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.glossary import entry_for
@@ -14,20 +14,22 @@ __all__ = ["section"]
 
 _CURVE = [COVERAGE, AGREEMENT]
 _CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
+_ABOUT = (
+    "Labels that a grader is not sure of are left to people, the others count. A higher cut keeps "
+    "less and should agree more; where agreement does not rise with the cut, the grader's "
+    "confidence says nothing. The chosen cut looks better on the units it was chosen on than "
+    "elsewhere, so read its held-out figures."
+)
 
 
-def section(source: Source) -> Section | None:
+def section(source: Source) -> ReportSection | None:
     """Every grader with a confidence: the declared cut, the chosen one, and the curve."""
-    blocks = source.per_rubric(lambda rubric: [*_cuts(source, rubric), *_curve(source, rubric)])
-    if not blocks:
-        return None
-    about = (
-        "Labels that a grader is not sure of are left to people, the others count. A higher cut "
-        "keeps less and should agree more; where agreement does not rise with the cut, the "
-        "grader's confidence says nothing. The chosen cut looks better on the units it was chosen "
-        "on than elsewhere, so read its held-out figures."
+    return source.section(
+        "confidence-filter",
+        "Confidence filter",
+        lambda rubric: [*_cuts(source, rubric), *_curve(source, rubric)],
+        about=[_ABOUT],
     )
-    return Section("confidence-filter", "Confidence filter", (Paragraph(about), *blocks))
 
 
 def _cuts(source: Source, rubric: str) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section
+from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
@@ -29,7 +29,7 @@ _ABOUT = (
 )
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Rates and their order for every rubric that people labelled and a grader graded."""
 
     def tables(rubric: str) -> list[Block]:
@@ -46,13 +46,13 @@ def section(source: Source) -> Section:
             found.append(Items("What the corrections show", sentences))
         return found
 
-    blocks = source.per_rubric(tables)
-    if blocks:
-        blocks.insert(0, Paragraph(_ABOUT))
-    else:
-        why = "No rate to correct: people and graders gave no binary verdicts to compare."
-        blocks = [Paragraph(why)]
-    return Section("corrected-rates", "Corrected rates", tuple(blocks))
+    return source.section(
+        "corrected-rates",
+        "Corrected rates",
+        tables,
+        about=[_ABOUT],
+        otherwise="No rate to correct: people and graders gave no binary verdicts to compare.",
+    )
 
 
 def _at(source: Source, rubric: str, statistic: str, grader: str) -> dict[str, Figure]:

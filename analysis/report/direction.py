@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
@@ -30,7 +30,7 @@ _APART = ("subject", "group")
 """Columns whose values have tables of their own."""
 
 
-def section(source: Source) -> Section | None:
+def section(source: Source) -> ReportSection | None:
     """People beside graders: on everything, for every subject, for every group; nothing where no
     option favours a side and no unit is one side of a pair.
     """
@@ -44,13 +44,10 @@ def section(source: Source) -> Section | None:
             *_by_rater(source, rubric, figures, "group", _sides),
         ]
 
-    blocks = source.per_rubric(blocks_of)
-    if not blocks:
-        return None
     every = [f for rubric in source.figures.rubrics for f in _net(source, rubric)]
     unnamed = any(figure.at == "side a>side b" for figure in every)
-    blocks[:0] = [Paragraph(_ABOUT), *([Paragraph(_SIDE_A)] if unnamed else [])]
-    return Section("direction", "Direction", tuple(blocks))
+    about = [_ABOUT, _SIDE_A] if unnamed else [_ABOUT]
+    return source.section("direction", "Direction", blocks_of, about=about)
 
 
 def _net(source: Source, rubric: str) -> list[Figure]:

@@ -4,41 +4,47 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from evenhand.analysis.people.disagreements import MOST_LISTED, Disagreement
-from evenhand.analysis.report.blocks import Block, Case, Cases, Cell, Paragraph, Section
+from evenhand.analysis.people.disagreements import MOST_LISTED, GraderDisagreement
+from evenhand.analysis.report.blocks import (
+    Block,
+    Cell,
+    ReportSection,
+    UnitsToRead,
+    UnitToRead,
+)
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 
 __all__ = ["section"]
 
+_ABOUT = (
+    f"At most {MOST_LISTED} units for each grader: those where its label lies furthest from "
+    "people's while people agree with each other. They show what to ask of the rubric, the grader "
+    "or the people; they are picked for being extreme and say nothing of how often it happens."
+)
+_NO_TEXTS = " The texts are not in the file that was read; the unit ids say where to look."
 
-def section(source: Source) -> Section:
+
+def section(source: Source) -> ReportSection | None:
     """At most a handful for each rubric and grader; the texts fold away."""
 
-    def cases(rubric: str) -> list[Block]:
+    def units(rubric: str) -> list[Block]:
         own = [each for each in source.analysis.disagreements if each.rubric == rubric]
         return [
-            Cases(grader, tuple(_case(source, each) for each in of_grader))
+            UnitsToRead(grader, tuple(_unit(source, each) for each in of_grader))
             for grader, of_grader in groupby(own, key=lambda each: each.grader)
         ]
 
-    blocks = source.per_rubric(cases)
-    if blocks:
-        about = (
-            f"At most {MOST_LISTED} units for each grader: those where its label lies furthest "
-            "from people's while people agree with each other. They show what to ask of the "
-            "rubric, the grader or the people; they are picked for being extreme and say nothing "
-            "of how often it happens."
-        )
-        if not source.context.texts:
-            about += " The texts are not in the file that was read; the unit ids say where to look."
-        blocks.insert(0, Paragraph(about))
-    else:
-        blocks = [Paragraph("None: no grader labelled a unit unlike people.")]
-    return Section("disagreements", "Disagreements worth reading", tuple(blocks))
+    return source.section(
+        "disagreements",
+        "Disagreements worth reading",
+        units,
+        about=[_ABOUT if source.context.texts else _ABOUT + _NO_TEXTS],
+        otherwise="None: no grader labelled a unit unlike people.",
+    )
 
 
-def _case(source: Source, found: Disagreement) -> Case:
+def _unit(source: Source, found: GraderDisagreement) -> UnitToRead:
     unit = (found.rubric, found.unit_id)
     said = source.context.remarks.get(unit, {})
     names = source.context.label_names.get(found.rubric, {})
@@ -46,7 +52,7 @@ def _case(source: Source, found: Disagreement) -> Case:
         (rater, label, names.get(label, ""), said.get(rater, ""))
         for rater, label in sorted(found.people.items())
     ]
-    return Case(
+    return UnitToRead(
         unit=found.unit_id,
         grader=found.grader,
         label=found.label,
@@ -58,7 +64,7 @@ def _case(source: Source, found: Disagreement) -> Case:
     )
 
 
-def _figures(source: Source, found: Disagreement) -> list[tuple[str, Cell]]:
+def _figures(source: Source, found: GraderDisagreement) -> list[tuple[str, Cell]]:
     out = []
     for key in (found.key, found.probability_key):
         figure = source.figures.by_key(key) if key else None

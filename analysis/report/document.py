@@ -20,7 +20,7 @@ from evenhand.analysis.report import (
     thresholds,
     verdict_cards,
 )
-from evenhand.analysis.report.blocks import Section
+from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.source import Source
 
@@ -48,7 +48,7 @@ SECTIONS = (
 )
 
 
-def sections_of(analysis: Analysis, context: ReportContext) -> list[Section]:
+def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSection]:
     """Every section, each with something to say or the reason why not; those that belong to some
     studies only are left out of others.
     """

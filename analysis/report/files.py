@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from evenhand.analysis.all_rubrics import Analysis
-    from evenhand.analysis.report.blocks import Chart, Section
+    from evenhand.analysis.report.blocks import Chart, ReportSection
 
 __all__ = ["SCHEMA", "prepare_drawing", "write_report"]
 
@@ -100,7 +100,7 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _html_page(context: ReportContext, sections: list[Section]) -> str:
+def _html_page(context: ReportContext, sections: list[ReportSection]) -> str:
     style = _html().get_template("report.css").render()
     # The page may use this very style sheet and nothing else: no script, no image, no request.
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -108,7 +108,7 @@ def _html_page(context: ReportContext, sections: list[Section]) -> str:
     return page.render(context=context, sections=sections, style_digest=digest)
 
 
-def _markdown_page(context: ReportContext, sections: list[Section]) -> str:
+def _markdown_page(context: ReportContext, sections: list[ReportSection]) -> str:
     return _markdown().get_template("report.md.j2").render(context=context, sections=sections)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.group_gap import BALANCED, GAP
-from evenhand.analysis.report.blocks import Block, Paragraph, Section
+from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
@@ -13,21 +13,21 @@ from evenhand.analysis.report.table_draft import TableDraft
 __all__ = ["section"]
 
 _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]
+_ABOUT = (
+    "Each grader beside the majority of people, group by group. The gap between the best and the "
+    "worst group is never zero in a sample; its interval allows for all groups at once, so a "
+    "lower bound above 0 is a gap that chance does not explain."
+)
 
 
-def section(source: Source) -> Section | None:
+def section(source: Source) -> ReportSection | None:
     """Performance by group against people's consensus; nothing where no group column was named."""
-    blocks = source.per_rubric(
-        lambda rubric: [*_overview(source, rubric), *_detail(source, rubric)]
+    return source.section(
+        "groups",
+        "Groups",
+        lambda rubric: [*_overview(source, rubric), *_detail(source, rubric)],
+        about=[_ABOUT],
     )
-    if not blocks:
-        return None
-    about = (
-        "Each grader beside the majority of people, group by group. The gap between the best and "
-        "the worst group is never zero in a sample; its interval allows for all groups at once, so "
-        "a lower bound above 0 is a gap that chance does not explain."
-    )
-    return Section("groups", "Groups", (Paragraph(about), *blocks))
 
 
 def _reading(source: Source, rubric: str) -> str:

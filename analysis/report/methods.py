@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, Section
+from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, ReportSection
 from evenhand.analysis.report.glossary import GLOSSARY, entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.analysis.report.verdict_cards import notes_of
 from evenhand.analysis.usage import USAGE
 
 __all__ = ["section"]
@@ -38,7 +37,7 @@ _SYNTHETIC = (
 )
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection:
     """Provenance, exclusions, conventions and the glossary of the statistics in use."""
     facts = [(name, _value(value)) for name, value in source.context.facts.items()]
     for rubric, by_grader in source.context.thresholds.items():
@@ -54,12 +53,12 @@ def section(source: Source) -> Section:
     else:
         blocks.append(Paragraph("Nothing is known of where the labels come from."))
     blocks += _usage(source)
-    if notes := notes_of(source):
-        blocks.append(Items("Exclusions and warnings", notes))
+    if source.notes:
+        blocks.append(Items("Exclusions and warnings", source.notes))
     else:
         blocks.append(Paragraph("Nothing was set aside."))
     blocks.append(Definitions("Statistics", _statistics(source)))
-    return Section("methods", "Methods and provenance", tuple(blocks))
+    return ReportSection("methods", "Methods and provenance", tuple(blocks))
 
 
 def _usage(source: Source) -> list[Block]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, ReportSection, Table
 from evenhand.analysis.report.charts.scores import subject_scores
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
@@ -13,9 +13,14 @@ from evenhand.analysis.report.table_draft import TableDraft
 __all__ = ["section"]
 
 _CORRELATIONS = ["spearman", "pearson", "kendall"]
+_ABOUT = (
+    "A subject's score is the share of affirmative verdicts on what it said. With few subjects "
+    "even a perfect correlation can be chance; an exact p stands with it, two-sided, from all "
+    "orders of the subjects."
+)
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Scores and correlations of every rubric that has subjects."""
 
     def tables(rubric: str) -> list[Block]:
@@ -23,18 +28,14 @@ def section(source: Source) -> Section:
         drawn = subject_scores(source, rubric, scores) or scores
         return [*drawn, *_correlations(source, rubric), *beside_published(source, rubric)]
 
-    blocks = source.per_rubric(tables)
-    if blocks:
-        about = (
-            "A subject's score is the share of affirmative verdicts on what it said. With few "
-            "subjects even a perfect correlation can be chance; an exact p stands with it, "
-            "two-sided, from all orders of the subjects."
-        )
-        blocks.insert(0, Paragraph(about))
-    else:
-        why = "No overall scores: no subject is known for the units, or there is no binary verdict."
-        blocks = [Paragraph(why)]
-    return Section("overall-agreement", "Overall agreement", tuple(blocks))
+    return source.section(
+        "overall-agreement",
+        "Overall agreement",
+        tables,
+        about=[_ABOUT],
+        otherwise="No overall scores: no subject is known for the units, or there is no binary "
+        "verdict.",
+    )
 
 
 def _scores(source: Source, rubric: str) -> list[Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.labels.matrix import AFFIRMATIVE
 from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
-from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
 from evenhand.analysis.report.exclusions import exclusion_blocks
@@ -23,7 +23,7 @@ _WORK = (
 )
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Labels given, shares of the categories, coverage, and what unscored units could change."""
 
     def blocks_of(rubric: str) -> list[Block]:
@@ -37,10 +37,7 @@ def section(source: Source) -> Section:
             *_sensitivity(source, rubric),
         ]
 
-    blocks = source.per_rubric(blocks_of)
-    if not blocks:
-        blocks = [Paragraph("Nobody has labelled anything.")]
-    return Section("raters", "Raters", tuple(blocks))
+    return source.section("raters", "Raters", blocks_of, otherwise="Nobody has labelled anything.")
 
 
 def _raters(source: Source, rubric: str) -> list[Table]:

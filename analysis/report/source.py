@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
-from evenhand.analysis.report.blocks import Block, Heading
+from evenhand.analysis.report.blocks import Block, Heading, Paragraph, ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
 
@@ -64,13 +64,32 @@ class Source:
         """Index the results."""
         return cls(analysis, ResultsIndex(analysis.rows), context)
 
-    def per_rubric(self, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
-        """The blocks of every rubric that has any, under its title."""
-        out: list[Block] = []
+    def section(
+        self,
+        anchor: str,
+        title: str,
+        blocks_of: Callable[[str], list[Block]],
+        *,
+        about: Sequence[str] = (),
+        otherwise: str = "",
+    ) -> ReportSection | None:
+        """The blocks of every rubric that has any, under its title.
+
+        Before them stand the paragraphs `about`. Where there are none, `otherwise` says why; a
+        section without it is left out then.
+        """
+        blocks: list[Block] = []
         for rubric in self.figures.rubrics:
-            if blocks := blocks_of(rubric):
-                out += [Heading(self.context.title_of(rubric)), *blocks]
-        return out
+            if found := blocks_of(rubric):
+                blocks += [Heading(self.context.title_of(rubric)), *found]
+        said = about if blocks else filter(None, [otherwise])
+        whole = (*map(Paragraph, said), *blocks)
+        return ReportSection(anchor, title, whole) if whole else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings of the study and of the analysis."""
+        return tuple(dict.fromkeys([*self.context.notes, *self.analysis.notes]))
 
     def graders(self, rubric: str, subset: str) -> list[str]:
         """The graders that can be set beside people."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.agreement.stability import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Block, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, ReportSection, Table
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.published import with_published
@@ -12,22 +12,22 @@ from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
 __all__ = ["section"]
+_ABOUT = (
+    "The same question in several wordings, paraphrases or draws: the variants are taken as "
+    "raters of one unit, so that 1 is an answer that never changes and 0 one that changes as by "
+    "chance. Intervals come from resampling the questions; who labelled several variants of too "
+    "few questions for one is left to results.csv."
+)
 
 
-def section(source: Source) -> Section | None:
+def section(source: Source) -> ReportSection | None:
     """Kappa across variants by subject and by grader; nothing where nothing varies."""
-    blocks = source.per_rubric(
-        lambda rubric: [*_answers(source, rubric), *_graders(source, rubric)]
+    return source.section(
+        "stability",
+        "Stability",
+        lambda rubric: [*_answers(source, rubric), *_graders(source, rubric)],
+        about=[_ABOUT],
     )
-    if not blocks:
-        return None
-    about = (
-        "The same question in several wordings, paraphrases or draws: the variants are taken as "
-        "raters of one unit, so that 1 is an answer that never changes and 0 one that changes as "
-        "by chance. Intervals come from resampling the questions; who labelled several variants of "
-        "too few questions for one is left to results.csv."
-    )
-    return Section("stability", "Stability", (Paragraph(about), *blocks))
 
 
 def _answers(source: Source, rubric: str) -> list[Block]:

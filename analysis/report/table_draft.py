@@ -88,6 +88,7 @@ class TableDraft:
             text=figure.estimate,
             interval=figure.interval,
             aside="; ".join(beside),
+            reason=figure.reason.words if figure.reason else "",
             marks=" ".join(marks),
             key=figure.key,
             line=figure.line,

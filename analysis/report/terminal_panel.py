@@ -70,7 +70,7 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
 def _title(table: Table) -> str:
     """The caption, and why cells are undefined: there is no room for that in a cell."""
     cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
-    reasons = "; ".join(dict.fromkeys(cell.aside.split("; ")[0] for cell in cells))
+    reasons = "; ".join(dict.fromkeys(cell.reason for cell in cells))
     return f"{table.caption}\n({DASH} undefined: {reasons})" if reasons else table.caption
 
 

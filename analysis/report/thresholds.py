@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Block, Items, Paragraph, Section, Table
+from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.charts.reliability import reliability_diagrams
 from evenhand.analysis.report.charts.thresholds import threshold_curves
 from evenhand.analysis.report.context import ReportContext
@@ -35,9 +35,14 @@ _TITLES = {
 }
 _QUALITY = ["brier", "brier_skill", "ece", "brier_recalibrated", "ece_recalibrated"]
 _COLUMNS = ("At the default", "Tuned threshold", "At the tuned one", "Corrected", "Held-out gain")
+_ABOUT = (
+    "A threshold tuned on these units looks better here than it would elsewhere. It is "
+    "recommended only where it beats the default on clusters that it was not tuned on; its "
+    "interval holds every threshold that the best one does not clearly beat."
+)
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection | None:
     """Tuned thresholds of every rubric that has graders with probabilities."""
 
     def blocks_of(rubric: str) -> list[Block]:
@@ -52,18 +57,13 @@ def section(source: Source) -> Section:
             *reliability_diagrams(source, rubric),
         ]
 
-    blocks = source.per_rubric(blocks_of)
-    if blocks:
-        about = (
-            "A threshold tuned on these units looks better here than it would elsewhere. It is "
-            "recommended only where it beats the default on clusters that it was not tuned on; "
-            "its interval holds every threshold that the best one does not clearly beat."
-        )
-        blocks.insert(0, Paragraph(about))
-    else:
-        why = "No threshold to look at: no grader gave probabilities that could be compared."
-        blocks = [Paragraph(why)]
-    return Section("thresholds", "Thresholds", tuple(blocks))
+    return source.section(
+        "thresholds",
+        "Thresholds",
+        blocks_of,
+        about=[_ABOUT],
+        otherwise="No threshold to look at: no grader gave probabilities that could be compared.",
+    )
 
 
 def render_thresholds_text(

@@ -14,7 +14,7 @@ from evenhand.analysis.report.blocks import (
     Items,
     Overview,
     Paragraph,
-    Section,
+    ReportSection,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
@@ -23,10 +23,10 @@ from evenhand.analysis.verdicts.case import CEILING_HELD_OUT
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.words import TITLES
 
-__all__ = ["notes_of", "section"]
+__all__ = ["section"]
 
 
-def section(source: Source) -> Section:
+def section(source: Source) -> ReportSection:
     """One card for each rubric and grader."""
     blocks: list[Block] = []
     if source.analysis.verdicts:
@@ -34,14 +34,9 @@ def section(source: Source) -> Section:
         blocks += [_overview(source, cards), Cards(cards)]
     else:
         blocks.append(Paragraph("No verdict: there are no model graders here to judge."))
-    if notes := notes_of(source):
-        blocks.append(Items("Before you read on", notes))
-    return Section("verdicts", "Verdicts", tuple(blocks))
-
-
-def notes_of(source: Source) -> tuple[str, ...]:
-    """Warnings of the study and of the analysis."""
-    return tuple(dict.fromkeys([*source.context.notes, *source.analysis.notes]))
+    if source.notes:
+        blocks.append(Items("Before you read on", source.notes))
+    return ReportSection("verdicts", "Verdicts", tuple(blocks))
 
 
 def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:

@@ -99,11 +99,11 @@ def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
     )
     for tables, sentences in render_thresholds_text(Analysis(rows), context, objective):
         for table in tables:
-            rows = [
+            cells = [
                 [row.heading, *(f"{cell.text} {cell.interval}".strip() for cell in row.cells)]
                 for row in table.rows
             ]
-            print_table([table.stub, *table.columns], rows, title=table.caption)
+            print_table([table.stub, *table.columns], cells, title=table.caption)
         for sentence in sentences:
             console().print(sentence)
 

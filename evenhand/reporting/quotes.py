@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.analysis.people.disagreements import Disagreement
+    from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.study import Study
 
 __all__ = ["quoted_remarks", "quoted_texts"]
@@ -13,7 +13,7 @@ __all__ = ["quoted_remarks", "quoted_texts"]
 UnitTexts = dict[tuple[str, str], dict[str, str]]
 
 
-def quoted_texts(study: Study, disagreements: list[Disagreement]) -> UnitTexts:
+def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """What raters read, by (rubric, unit id), each text under its name."""
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
     shown = study.values_of([(study.rubrics[rubric], unit, "ab") for rubric, unit in units])
@@ -23,7 +23,7 @@ def quoted_texts(study: Study, disagreements: list[Disagreement]) -> UnitTexts:
     }
 
 
-def quoted_remarks(study: Study, disagreements: list[Disagreement]) -> UnitTexts:
+def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
     from evenhand.study.store.remarks import remarks_table
 

@@ -12,9 +12,12 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     Spec,
     chart_spec,
+    field,
+    layer,
     left_out,
     panel_for_each_grader,
     short,
+    span,
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
@@ -65,38 +68,23 @@ def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -
 
 
 def _panels() -> Spec:
-    x = {"field": "kept", "title": entry_for(COVERAGE).label} | FROM_0_TO_1
-    y = {
-        "type": "quantitative", "title": entry_for(AGREEMENT).label, "scale": {"zero": False},
-    }  # fmt: skip
-    estimate = {"x": x, "y": {"field": "estimate"} | y}
+    x = field("kept", {"title": entry_for(COVERAGE).label} | FROM_0_TO_1)
+    y = {"type": "quantitative", "title": entry_for(AGREEMENT).label, "scale": {"zero": False}}
+    estimate = {"x": x, "y": field("estimate", y)}
+    band = {"x": x} | span("y", y)
+    cut = {"filled": True, "opacity": 1}
     return panel_for_each_grader(
         [
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "area", "color": SERIES[0], "opacity": 0.25},
-                "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "line", "color": SERIES[0], "point": {"color": SERIES[0]}},
-                "encoding": estimate,
-            },
-            {
-                "transform": [{"filter": "datum.declared"}],
-                "mark": {
-                    "type": "point", "shape": "circle", "filled": True, "size": 90,
-                    "color": PAGE, "stroke": INK, "opacity": 1,
-                },
-                "encoding": estimate,
-            },
-            {
-                "transform": [{"filter": "datum.chosen"}],
-                "mark": {
-                    "type": "point", "shape": "diamond", "filled": True, "size": 75,
-                    "color": SERIES[1], "opacity": 1,
-                },
-                "encoding": estimate,
-            },
+            layer("area", band, where="isValid(datum.low)", color=SERIES[0], opacity=0.25),
+            layer("line", estimate, color=SERIES[0], point={"color": SERIES[0]}),
+            layer(
+                "point", estimate, where="datum.declared",
+                shape="circle", size=90, color=PAGE, stroke=INK, **cut,
+            ),
+            layer(
+                "point", estimate, where="datum.chosen",
+                shape="diamond", size=75, color=SERIES[1], **cut,
+            ),
         ],
         height=150,
     )  # fmt: skip

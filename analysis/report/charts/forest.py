@@ -13,7 +13,10 @@ from evenhand.analysis.report.charts.style import (
     SOFT,
     Datum,
     chart_spec,
+    field,
+    layer,
     short,
+    span,
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
@@ -30,10 +33,16 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
-    points = {"filter": f"datum.kind != '{_PEOPLE}'"}
-    band = {"filter": f"datum.kind == '{_PEOPLE}'"}
-    rows = {"field": "who", "type": "nominal", "sort": None, "title": None}
+    points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
+    rows = {"y": {"field": "who", "type": "nominal", "sort": None, "title": None}}
     x = {"type": "quantitative", "title": "Kappa with people", "scale": {"zero": True}}
+    estimate = {"x": field("estimate", x)}
+    fill = {"test": "datum.kind == 'baseline'", "value": PAGE}
+    filled = {
+        "color": {"condition": fill, "value": SERIES[0]},
+        "stroke": {"value": SERIES[0]},
+    }
+    label = {"x": {"value": 392}, "text": field("label", {"type": "nominal"})}
     spec = chart_spec(
         values,
         {
@@ -42,51 +51,20 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
                 "width": 380,
                 "height": {"step": 24},
                 "layer": [
-                    {
-                        "transform": [band],
-                        "mark": {"type": "rect", "color": ROLES["band"]},
-                        "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}},
-                    },
-                    {
-                        "transform": [band],
-                        "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
-                        "encoding": {"x": {"field": "estimate"} | x},
-                    },
-                    {
-                        "transform": [points],
-                        "mark": {"type": "rule", "strokeWidth": 2, "color": SERIES[0]},
-                        "encoding": {
-                            "y": rows,
-                            "x": {"field": "low"} | x,
-                            "x2": {"field": "high"},
-                        },
-                    },
-                    {
-                        "transform": [points],
-                        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-                        "encoding": {
-                            "y": rows,
-                            "x": {"field": "estimate"} | x,
-                            "color": {
-                                "condition": {"test": "datum.kind == 'baseline'", "value": PAGE},
-                                "value": SERIES[0],
-                            },
-                            "stroke": {"value": SERIES[0]},
-                        },
-                    },
-                    {
-                        "transform": [points],
-                        "mark": {"type": "text", "align": "left", "color": INK},
-                        "encoding": {
-                            "y": rows,
-                            "x": {"value": 392},
-                            "text": {"field": "label", "type": "nominal"},
-                        },
-                    },
+                    layer("rect", span("x", x), where=band, color=ROLES["band"]),
+                    layer("rule", estimate, where=band, color=SOFT, strokeDash=[4, 3]),
+                    layer(
+                        "rule", rows | span("x", x), where=points, strokeWidth=2, color=SERIES[0]
+                    ),
+                    layer(
+                        "point", rows | estimate | filled, where=points,
+                        filled=True, size=70, opacity=1,
+                    ),
+                    layer("text", rows | label, where=points, align="left", color=INK),
                 ],
             },
         },
-    )
+    )  # fmt: skip
     people = "; ".join(
         f"{datum['reading']} {datum['label']}" for datum in values if datum["kind"] == _PEOPLE
     )

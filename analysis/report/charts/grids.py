@@ -10,6 +10,8 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     Spec,
     chart_spec,
+    field,
+    layer,
     left_out,
     short,
 )
@@ -142,13 +144,7 @@ def _shaded(order: list[str], steps: list[float], *, x: str = "", y: str = "") -
     return {
         "encoding": sides,
         "layer": [
-            {
-                "mark": {"type": "rect", "stroke": ROLES["page"]},
-                "encoding": {"color": fill},
-            },
-            {
-                "mark": {"type": "text"},
-                "encoding": {"text": {"field": "shown", "type": "nominal"}, "color": ink},
-            },
+            layer("rect", {"color": fill}, stroke=ROLES["page"]),
+            layer("text", {"text": field("shown", {"type": "nominal"}), "color": ink}),
         ],
     }

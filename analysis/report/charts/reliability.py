@@ -11,9 +11,13 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     Spec,
     chart_spec,
+    equality,
+    field,
+    layer,
     left_out,
     panel_for_each_grader,
     short,
+    span,
 )
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
@@ -70,39 +74,21 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
 
 
 def _panels(whom: str) -> Spec:
-    x = {"field": "stated", "title": "Mean probability"} | FROM_0_TO_1
+    across = {"title": "Mean probability"} | FROM_0_TO_1
     y = {"title": f"Share affirmed by {whom}"} | FROM_0_TO_1
-    ends = [{"x": 0, "y": 0, "x2": 1, "y2": 1}]
+    x = {"x": field("stated", across)}
+    estimate = x | {"y": field("estimate", y)}
+    size = {
+        "field": "units", "type": "quantitative", "title": "Units in the bin",
+        "scale": {"rangeMin": 20, "rangeMax": 170},
+        "legend": {"tickCount": 3, "columns": 4},
+    }  # fmt: skip
     return panel_for_each_grader(
         [
-            {
-                "data": {"values": ends},
-                "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
-                "encoding": {
-                    "x": x | {"field": "x"}, "x2": {"field": "x2"},
-                    "y": y | {"field": "y"}, "y2": {"field": "y2"},
-                },
-            },
-            {
-                "mark": {"type": "rule", "color": SERIES[0], "opacity": 0.6},
-                "encoding": {"x": x, "y": {"field": "low"} | y, "y2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "line", "color": SERIES[0], "strokeWidth": 1},
-                "encoding": {"x": x, "y": {"field": "estimate"} | y},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "color": SERIES[0], "opacity": 1},
-                "encoding": {
-                    "x": x,
-                    "y": {"field": "estimate"} | y,
-                    "size": {
-                        "field": "units", "type": "quantitative", "title": "Units in the bin",
-                        "scale": {"rangeMin": 20, "rangeMax": 170},
-                        "legend": {"tickCount": 3, "columns": 4},
-                    },
-                },
-            },
+            equality(across, y, color=SOFT, strokeDash=[4, 3]),
+            layer("rule", x | span("y", y), color=SERIES[0], opacity=0.6),
+            layer("line", estimate, color=SERIES[0], strokeWidth=1),
+            layer("point", estimate | {"size": size}, filled=True, color=SERIES[0], opacity=1),
         ],
         height=210,
-    )  # fmt: skip
+    )

@@ -9,9 +9,14 @@ from evenhand.analysis.report.charts.style import (
     SERIES,
     SHAPES,
     SOFT,
+    Spec,
     chart_spec,
+    equality,
+    field,
+    layer,
     panel_for_each_grader,
     short,
+    span,
 )
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.source import Source
@@ -32,11 +37,11 @@ def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) ->
         grader, subject = figure.raters[0], figure.at
         if grader in graders[:MAX_LISTED] and subject in subjects:
             of_people = people[subject].datum()
-            ranks = [
+            both = [
                 source.figures.get(rubric, "subject_rank", who, "", ALL_BINARY, subject)
                 for who in ("humans", grader)
             ]
-            text = " → ".join(rank.estimate for rank in ranks if rank is not None)
+            text = " → ".join(rank.estimate for rank in both if rank is not None)
             values.append(
                 figure.datum(
                     grader=short(grader),
@@ -59,60 +64,30 @@ def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) ->
     }
     x, y = whole | {"title": "Score by people"}, whole | {"title": "Score by the grader"}
     told_apart = {
-        "color": {
+        channel: {
             "field": "subject", "type": "nominal", "title": "Subject",
-            "scale": {"domain": names, "range": SERIES},
-        },
-        "shape": {
-            "field": "subject", "type": "nominal", "title": "Subject",
-            "scale": {"domain": names, "range": SHAPES},
-        },
+            "scale": {"domain": names, "range": values_of},
+        }
+        for channel, values_of in (("color", SERIES), ("shape", SHAPES))
     }  # fmt: skip
-    whisker = {"type": "rule", "color": SOFT, "opacity": 0.7}
-    ends = [{"x": 0, "y": 0, "x2": 1, "y2": 1}]
+    people_at, grader_at = {"x": field("people", x)}, {"y": field("estimate", y)}
+    place = people_at | grader_at
+    ranks = {"text": field("ranks" if few else "subject", {"type": "nominal"})}
+    whisker: Spec = {"color": SOFT, "opacity": 0.7}
+    point: Spec = {"filled": True, "size": 70, "opacity": 1} | ({} if few else {"color": SERIES[0]})
     spec = chart_spec(
         values,
         panel_for_each_grader(
             [
-                {
-                    "data": {"values": ends},
-                    "mark": {"type": "rule", "color": ROLES["rule"]},
-                    "encoding": {
-                        "x": {"field": "x"} | x, "y": {"field": "y"} | y,
-                        "x2": {"field": "x2"}, "y2": {"field": "y2"},
-                    },
-                },
-                {
-                    "mark": whisker,
-                    "encoding": {
-                        "x": {"field": "people_low"} | x, "x2": {"field": "people_high"},
-                        "y": {"field": "estimate"} | y,
-                    },
-                },
-                {
-                    "mark": whisker,
-                    "encoding": {
-                        "y": {"field": "low"} | y, "y2": {"field": "high"},
-                        "x": {"field": "people"} | x,
-                    },
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1}
-                    | ({} if few else {"color": SERIES[0]}),
-                    "encoding": {"x": {"field": "people"} | x, "y": {"field": "estimate"} | y}
-                    | (told_apart if few else {}),
-                },
-                {
-                    "mark": {"type": "text", "dy": -11, "fontSize": 10},
-                    "encoding": {
-                        "x": {"field": "people"} | x, "y": {"field": "estimate"} | y,
-                        "text": {"field": "ranks" if few else "subject", "type": "nominal"},
-                    },
-                },
+                equality(x, y, color=ROLES["rule"]),
+                layer("rule", span("x", x, "people_low", "people_high") | grader_at, **whisker),
+                layer("rule", span("y", y) | people_at, **whisker),
+                layer("point", place | (told_apart if few else {}), **point),
+                layer("text", place | ranks, dy=-11, fontSize=10),
             ],
             height=210,
         ),
-    )  # fmt: skip
+    )
     notes = ["On the line both give a subject the same score."]
     if few:
         notes.append("Beside a point: the subject's rank by people → its rank by the grader.")

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.charts.style import HEAT, MAX_LISTED, ROLES, chart_spec, short
+from evenhand.analysis.report.charts.style import (
+    HEAT,
+    MAX_LISTED,
+    ROLES,
+    Spec,
+    chart_spec,
+    field,
+    layer,
+    short,
+    span,
+)
 from evenhand.analysis.report.source import Source, rater_title
 
 __all__ = ["label_distribution"]
@@ -38,8 +48,23 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     bright = [
         category for category, shade in zip(categories, shades, strict=True) if shade in HEAT[4:]
     ]
-    x = {"type": "quantitative", "title": "Share of labels", "scale": {"domain": [0, 1]}}
+    x: Spec = {"type": "quantitative", "title": "Share of labels", "scale": {"domain": [0, 1]}}
     y = {"field": "who", "type": "nominal", "sort": None, "title": None}
+    part = span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
+    shade: Spec = {
+        "field": "category",
+        "type": "nominal",
+        "sort": None,
+        "title": "Category",
+        "scale": {"domain": categories, "range": shades},
+        "legend": {"symbolType": "square", "columns": len(categories)},
+    }
+    on_bright = {"field": "category", "oneOf": bright}
+    ink = {
+        "condition": {"test": on_bright, "value": ROLES["heat-high-ink"]},
+        "value": ROLES["heat-low-ink"],
+    }
+    name = {"x": field("middle", x), "text": field("text", {"type": "nominal"}), "color": ink}
     spec = chart_spec(
         values,
         {
@@ -47,38 +72,11 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
             "height": {"step": 24},
             "encoding": {"y": y},
             "layer": [
-                {
-                    "mark": {"type": "bar", "stroke": ROLES["page"], "height": {"band": 0.85}},
-                    "encoding": {
-                        "x": {"field": "from", "axis": {"format": ".0%"}} | x,
-                        "x2": {"field": "to"},
-                        "color": {
-                            "field": "category",
-                            "type": "nominal",
-                            "sort": None,
-                            "title": "Category",
-                            "scale": {"domain": categories, "range": shades},
-                            "legend": {"symbolType": "square", "columns": len(categories)},
-                        },
-                    },
-                },
-                {
-                    "mark": {"type": "text"},
-                    "encoding": {
-                        "x": {"field": "middle"} | x,
-                        "text": {"field": "text", "type": "nominal"},
-                        "color": {
-                            "condition": {
-                                "test": {"field": "category", "oneOf": bright},
-                                "value": ROLES["heat-high-ink"],
-                            },
-                            "value": ROLES["heat-low-ink"],
-                        },
-                    },
-                },
+                layer("bar", part | {"color": shade}, stroke=ROLES["page"], height={"band": 0.85}),
+                layer("text", name),
             ],
         },
-    )  # fmt: skip
+    )
     return [
         Chart(
             caption=source.caption(rubric, "how each rater uses the categories"),

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.charts.style import SERIES, SHAPES, SOFT, chart_spec, short
+from evenhand.analysis.report.charts.style import (
+    SERIES,
+    SHAPES,
+    SOFT,
+    chart_spec,
+    field,
+    layer,
+    short,
+    span,
+)
 from evenhand.analysis.report.source import Source
 
 __all__ = ["slice_plot"]
@@ -43,32 +52,21 @@ def slice_plot(
         "yOffset": {"field": "grader", "type": "nominal", "sort": names},
         "color": by_grader | {"scale": {"domain": names, "range": SERIES}},
     }
+    zero = {"data": {"values": [{"zero": 0}]}}
+    shape = {"shape": by_grader | {"scale": {"domain": names, "range": SHAPES}}}
+    estimate = {"x": field("estimate", x)}
     spec = chart_spec(
         values,
         {
             "width": 420,
             "height": {"step": 12, "for": "offset"},
             "layer": [
-                {
-                    "data": {"values": [{"zero": 0}]},
-                    "mark": {"type": "rule", "color": SOFT},
-                    "encoding": {"x": {"field": "zero"} | x},
-                },
-                {
-                    "mark": {"type": "rule", "strokeWidth": 1.5},
-                    "encoding": place | {"x": {"field": "low"} | x, "x2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-                    "encoding": place
-                    | {
-                        "x": {"field": "estimate"} | x,
-                        "shape": by_grader | {"scale": {"domain": names, "range": SHAPES}},
-                    },
-                },
+                zero | layer("rule", {"x": field("zero", x)}, color=SOFT),
+                layer("rule", place | span("x", x), strokeWidth=1.5),
+                layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
             ],
         },
-    )  # fmt: skip
+    )
     cut = len(drawn) < len(graders) or len(values_drawn) < len(subsets)
     limits = f"Only the first {len(drawn)} graders and {len(values_drawn)} values are drawn."
     return [

@@ -24,9 +24,13 @@ __all__ = [
     "Datum",
     "Spec",
     "chart_spec",
+    "equality",
+    "field",
+    "layer",
     "left_out",
     "panel_for_each_grader",
     "short",
+    "span",
 ]
 
 Spec = dict[str, Any]
@@ -125,6 +129,36 @@ def chart_spec(data: Sequence[Datum], content: Mapping[str, Any]) -> Spec:
         "data": {"values": list(data)},
         **content,
     }
+
+
+def layer(mark: str, encoding: Mapping[str, Any], *, where: str = "", **look: Any) -> Spec:
+    """One layer: a mark and how it looks, drawn for the data that meet `where`.
+
+    >>> layer("rule", {"x": field("at")}, where="datum.low > 0", color="red")["transform"]
+    [{'filter': 'datum.low > 0'}]
+    """
+    drawn = {"mark": {"type": mark} | look, "encoding": dict(encoding)}
+    return {"transform": [{"filter": where}]} | drawn if where else drawn
+
+
+def field(name: str, axis: Mapping[str, Any] | None = None) -> Spec:
+    """What places or colours a mark: a field of the data, on an axis."""
+    return {"field": name} | dict(axis or {})
+
+
+def span(along: str, axis: Mapping[str, Any], low: str = "low", high: str = "high") -> Spec:
+    """From one bound to the other along x or y.
+
+    >>> span("x", {"title": "Kappa"})
+    {'x': {'field': 'low', 'title': 'Kappa'}, 'x2': {'field': 'high'}}
+    """
+    return {along: field(low, axis), f"{along}2": field(high)}
+
+
+def equality(x: Mapping[str, Any], y: Mapping[str, Any], **look: Any) -> Spec:
+    """The line on which a share across and a share upwards are equal."""
+    ends = {"values": [{"x": 0, "y": 0, "x2": 1, "y2": 1}]}
+    return {"data": ends} | layer("rule", span("x", x, "x", "x2") | span("y", y, "y", "y2"), **look)
 
 
 def panel_for_each_grader(layer: Sequence[Mapping[str, Any]], *, height: int) -> Spec:

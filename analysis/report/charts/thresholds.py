@@ -13,9 +13,12 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     Spec,
     chart_spec,
+    field,
+    layer,
     left_out,
     panel_for_each_grader,
     short,
+    span,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
@@ -98,61 +101,34 @@ def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum
 def _panels(label: str) -> Spec:
     x = {"title": "Threshold"} | FROM_0_TO_1
     y = {"type": "quantitative", "title": label, "scale": {"zero": True}}
-    at = {"x": {"field": "at"} | x}
-    curve = "datum.kind == 'curve'"
-    best = f"datum.mark == '{_BEST}'"
+    at = {"x": field("at", x)}
+    estimate = at | {"y": field("estimate", y)}
+    curve, best = "datum.kind == 'curve'", f"datum.mark == '{_BEST}'"
+    blue = {"color": SERIES[0], "interpolate": _STEPS}
+    orange = {"test": best, "value": SERIES[1]}
+    marked = {
+        "shape": {"condition": {"test": best, "value": "diamond"}, "value": "circle"},
+        "stroke": {"condition": orange, "value": INK},
+        "color": {"condition": [{"test": "!datum.used", "value": PAGE}, orange], "value": INK},
+    }
+    text = {"x": {"value": 0}, "y": {"value": -8}, "text": field("text", {"type": "nominal"})}
     return panel_for_each_grader(
         [
-            {
-                "transform": [{"filter": "datum.kind == 'interval' && isValid(datum.low)"}],
-                "mark": {"type": "rect", "color": SERIES[1], "opacity": 0.25},
-                "encoding": {"x": {"field": "low"} | x, "x2": {"field": "high"}},
-            },
-            {
-                "transform": [{"filter": f"{curve} && isValid(datum.low)"}],
-                "mark": {
-                    "type": "area", "interpolate": _STEPS, "color": SERIES[0], "opacity": 0.25,
-                },
-                "encoding": at | {"y": {"field": "low"} | y, "y2": {"field": "high"}},
-            },
-            {
-                "transform": [{"filter": f"datum.mark == '{_DEFAULT}'"}],
-                "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 3]},
-                "encoding": at,
-            },
-            {
-                "transform": [{"filter": curve}],
-                "mark": {"type": "line", "interpolate": _STEPS, "color": SERIES[0]},
-                "encoding": at | {"y": {"field": "estimate"} | y},
-            },
-            {
-                "transform": [{"filter": f"{curve} && datum.mark != ''"}],
-                "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-                "encoding": at
-                | {
-                    "y": {"field": "estimate"} | y,
-                    "shape": {
-                        "condition": {"test": best, "value": "diamond"}, "value": "circle",
-                    },
-                    "stroke": {"condition": {"test": best, "value": SERIES[1]}, "value": INK},
-                    "color": {
-                        "condition": [
-                            {"test": "!datum.used", "value": PAGE},
-                            {"test": best, "value": SERIES[1]},
-                        ],
-                        "value": INK,
-                    },
-                },
-            },
-            {
-                "transform": [{"filter": "datum.kind == 'advice'"}],
-                "mark": {"type": "text", "align": "left", "color": INK},
-                "encoding": {
-                    "x": {"value": 0},
-                    "y": {"value": -8},
-                    "text": {"field": "text", "type": "nominal"},
-                },
-            },
+            layer(
+                "rect", span("x", x), where="datum.kind == 'interval' && isValid(datum.low)",
+                color=SERIES[1], opacity=0.25,
+            ),
+            layer(
+                "area", at | span("y", y), where=f"{curve} && isValid(datum.low)",
+                opacity=0.25, **blue,
+            ),
+            layer("rule", at, where=f"datum.mark == '{_DEFAULT}'", color=SOFT, strokeDash=[4, 3]),
+            layer("line", estimate, where=curve, **blue),
+            layer(
+                "point", estimate | marked, where=f"{curve} && datum.mark != ''",
+                filled=True, size=75, opacity=1,
+            ),
+            layer("text", text, where="datum.kind == 'advice'", align="left", color=INK),
         ],
         height=150,
     )  # fmt: skip

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Chart, Table
-from evenhand.analysis.report.charts.style import MAX_LISTED, SERIES, chart_spec, left_out, short
+from evenhand.analysis.report.charts.style import (
+    MAX_LISTED,
+    SERIES,
+    chart_spec,
+    field,
+    layer,
+    left_out,
+    short,
+    span,
+)
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 
@@ -60,14 +69,13 @@ def _panel(statistic: str) -> dict[str, object]:
             "height": 90,
             "encoding": {"x": x},
             "layer": [
-                {
-                    "mark": {"type": "rule", "color": SERIES[0], "opacity": 0.6},
-                    "encoding": {"y": {"field": "low"} | y, "y2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "line", "color": SERIES[0], "point": {"color": SERIES[0]}},
-                    "encoding": {"y": {"field": "estimate"} | y},
-                },
+                layer("rule", span("y", y), color=SERIES[0], opacity=0.6),
+                layer(
+                    "line",
+                    {"y": field("estimate", y)},
+                    color=SERIES[0],
+                    point={"color": SERIES[0]},
+                ),
             ],
         },
     }

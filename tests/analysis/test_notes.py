@@ -1,0 +1,127 @@
+"""Notes are text for people: any of them may be reworded, and nothing is decided otherwise."""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import Analysis, Scale, analyse, notes, rank_graders
+from evenhand.analysis.notes import TEXTS, WORDS, Code
+from evenhand.analysis.report import ReportContext, render_table_text, write_report
+from tests.analysis.graded_studies import YES, study
+from tests.analysis.report.conftest import SCALE, tables
+
+STRANGE = {ord(letter): chr(0xE000 + ord(letter)) for letter in string.ascii_letters}
+PLAIN = {ord(strange): chr(letter) for letter, strange in STRANGE.items()}
+DECIDING: set[Code] = {
+    "agrees_by_chance", "constant_rater", "declared_cut", "default", "default_threshold",
+    "does_not_win_held_out", "errors_differ", "few_clusters", "grader_not_informative",
+    "no_unlabelled_units", "no_variation", "not_identifiable", "order_changed",
+    "sharpness_assumed", "too_few_clusters", "tuned", "uncorrected_p", "unscored", "wins_held_out",
+}  # fmt: skip
+"""What the studies below must hold for the test of rewording to say anything."""
+
+
+class _Strange(str):
+    """A text that comes out in letters that nobody looks for."""
+
+    def format(self, *detail: object) -> str:
+        return super().format(*detail).translate(STRANGE)
+
+
+def _studies() -> list[Analysis]:
+    rng = np.random.default_rng(20)
+    ratings, units = tables()
+    units["kind"] = np.where(np.arange(len(units)) < 9, "rare", "usual")
+    graders = {"even": [(0.9, 0.85)] * 2, "uneven": [(0.95, 0.6), (0.6, 0.95)]}
+    graders |= {"blind": [(0.5, 0.5)] * 2}
+    graded, parts = study(rng, graders, rates=(0.5, 0.45), people=2)
+    alone, of_one = study(rng, graders, pairs=60, labelled=50)
+    return [
+        analyse(ratings, units, [SCALE], resamples=200, slices=["kind"]),
+        analyse(graded, parts, [YES], resamples=200),
+        analyse(alone, of_one, [YES], resamples=200, slices=["subject"]),
+        _thresholds(rng),
+    ]
+
+
+def _thresholds(rng: np.random.Generator) -> Analysis:
+    """Graders whose probabilities are low, as they should be, or noise; one on few units."""
+    truth = rng.random(300) < 0.4
+    rows: list[dict[str, object]] = []
+
+    def add(rater: str, kind: str, unit: int, says: bool, positive: float | None = None) -> None:
+        row = {"unit_id": f"u{unit:03d}", "rater_id": rater, "rater_kind": kind}
+        rows.append(row | {"label": "y" if says else "n", "p_positive": positive})
+
+    for unit, true in enumerate(truth):
+        for person in ("h0", "h1", "h2"):
+            add(person, "human", unit, bool(true ^ (rng.random() < 0.05)))
+        for grader, positive in (
+            ("low", 0.1 + 0.2 * true + 0.1 * rng.random()),
+            ("usual", 0.2 + 0.6 * true + 0.1 * rng.normal()),
+            ("noise", rng.random()),
+            ("few", 0.3 + 0.4 * true),
+        ):
+            if grader != "few" or unit < 20:
+                add(grader, "model", unit, positive >= 0.5, float(np.clip(positive, 0, 1)))
+    scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
+    return analyse(pd.DataFrame(rows), None, [scale], resamples=200)
+
+
+def _written(found: list[Analysis], folder: Path) -> list[str]:
+    """All that is decided and shown: verdicts, pages, tables, the terminal's panel."""
+    out = []
+    for at, each in enumerate(found):
+        context = ReportContext("study")
+        write_report(each, context, folder / str(at))
+        out += [(folder / str(at) / name).read_text() for name in ("report.md", "results.csv")]
+        said = [each.verdicts, render_table_text(each, context)]
+        out.append(json.dumps(said, ensure_ascii=False))
+    return out
+
+
+def test_every_code_has_a_text() -> None:
+    assert set(TEXTS) == set(get_args(Code))
+    assert set(WORDS) <= set(TEXTS)
+
+
+def test_reworded_notes_change_no_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text in strange letters: read back as what they were, the files are the same."""
+    plain = _studies()
+    held = {remark.code for each in plain for row in each.rows for remark in row["remarks"]}
+    assert held >= DECIDING
+    expected = _written(plain, tmp_path / "plain")
+    for table in (TEXTS, WORDS):
+        strange = {code: _Strange(text) for code, text in table.items()}
+        name = "TEXTS" if table is TEXTS else "WORDS"
+        monkeypatch.setattr(notes, name, strange)
+    reworded = _written(_studies(), tmp_path / "strange")
+    assert reworded != expected
+    assert [each.translate(PLAIN) for each in reworded] == expected
+
+
+def test_graders_are_ranked_by_a_table_read_from_its_file(tmp_path: Path) -> None:
+    (found, *_) = _studies()
+    write_report(found, ReportContext("study"), tmp_path)
+    table = pd.read_csv(
+        tmp_path / "results.csv",
+        keep_default_na=False,
+        na_values={name: [""] for name in ("estimate", "low", "high")},
+    )
+    report = json.loads((tmp_path / "report.json").read_text())
+
+    def shown(results: pd.DataFrame, verdicts: list) -> list[tuple]:
+        ranked = rank_graders(results, verdicts)["R"]
+        return [
+            (each.verdict["grader"], each.agreement, each.worst_bias and each.worst_bias["at"])
+            for each in ranked
+        ]
+
+    assert shown(table, report["verdicts"]) == shown(found.results, found.verdicts)
