@@ -16,8 +16,9 @@ from .agreement.plain import scott_pi as scott_pi
 from .agreement.plain import specific_agreement as specific_agreement
 from .agreement.resampled import Agreement as Agreement
 from .all_rubrics import Analysis as Analysis
+from .all_rubrics import AnalysisSettings as AnalysisSettings
+from .all_rubrics import DecisionSettings as DecisionSettings
 from .all_rubrics import analyse as analyse
-from .bias import BiasSettings as BiasSettings
 from .bootstrap.intervals import Interval as Interval
 from .bootstrap.resamples import Bootstrap as Bootstrap
 from .bootstrap.significance import Homogeneity as Homogeneity
@@ -43,6 +44,7 @@ from .planning.scenarios import pass_chance as pass_chance
 from .planning.scenarios import units_needed as units_needed
 from .results import RESULTS_COLUMNS as RESULTS_COLUMNS
 from .results import RESULTS_KEY as RESULTS_KEY
+from .study_facts import StudyFacts as StudyFacts
 from .subjects.plain import PredictionPowered as PredictionPowered
 from .subjects.plain import RoganGladen as RoganGladen
 from .subjects.plain import ppi_plus_plus as ppi_plus_plus
@@ -53,4 +55,3 @@ from .thresholds.plain import score_probabilities as score_probabilities
 from .thresholds.plain import tune_threshold as tune_threshold
 from .verdicts.judge import Verdict as Verdict
 from .verdicts.ranking import rank_graders as rank_graders
-from .verdicts.rule import DecisionRule as DecisionRule

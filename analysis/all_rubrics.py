@@ -8,30 +8,34 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.bias import BiasSettings
-from evenhand.analysis.bootstrap.intervals import IntervalMethod
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import RubricAnalysis, RubricTask, analyse_rubric
-from evenhand.analysis.people.alternative_annotator import EPSILON
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.people.ensembles import check_ensembles
 from evenhand.analysis.people.slices import members_of
 from evenhand.analysis.planning.g_study import VarianceComponents
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRow, results_table
-from evenhand.analysis.thresholds.confidence import ConfidenceRule
+from evenhand.analysis.study_facts import StudyFacts
+from evenhand.analysis.thresholds.in_force import ThresholdInForce
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.rule import DecisionRule
 from evenhand.analysis.verification import Verification
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import (
+    SEED,
+    AnalysisSettings,
+    DecisionSettings,
+    with_changes,
+)
 from evenhand.study.tables.ratings import row_number, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RESAMPLES = 2000
-SEED = 20231206
+__all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
+
+_SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,17 @@ class Analysis:
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verification: Verification | None = None
-    rule: DecisionRule = field(default_factory=DecisionRule)
+    settings: AnalysisSettings = _SETTINGS
+    decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
+    thresholds: list[ThresholdInForce] = field(default_factory=list)
+
+    @property
+    def rule(self) -> str:
+        """What a grader had to meet, in words."""
+        return self.decision.rule(self.settings.margin)
 
     @cached_property
     def results(self) -> pd.DataFrame:
@@ -58,69 +69,46 @@ def analyse(
     ratings: pd.DataFrame,
     units: pd.DataFrame | None,
     scales: Mapping[str, Scale] | Iterable[Scale],
+    settings: AnalysisSettings = _SETTINGS,
+    decision: DecisionSettings = _DECISION,
     *,
-    rule: DecisionRule | None = None,
-    resamples: int = RESAMPLES,
+    facts: StudyFacts = _FACTS,
     seed: int = SEED,
-    cluster: str = "pair",
-    interval_method: IntervalMethod = "percentile",
-    epsilon: float = EPSILON,
-    slices: Sequence[str] = (),
-    variants: Sequence[str] = (),
-    groups: Sequence[str] = (),
-    confidence: ConfidenceRule | None = None,
-    raters: pd.DataFrame | None = None,
-    rater_slices: Sequence[str] = (),
-    sensitivity_cluster: str = "",
-    ensembles: Sequence[Sequence[str]] = (),
-    prices: Mapping[tuple[str, str], float] | None = None,
-    bias: BiasSettings | None = None,
-    rubric_hashes: Mapping[str, Collection[str]] | None = None,
-    excluded: Mapping[str, str] | None = None,
-    usage: pd.DataFrame | None = None,
-    source: str = "ratings",
     verify: bool = False,
     why: bool = False,
     pool: Executor | None = None,
+    **changes: object,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
 
     `ratings` and `units` are the two tables of the contract; without `units` every unit is its own
-    cluster and there are no subjects. `scales` declares each rubric's categories. `rule` says when
-    a grader may stand in for people (see `analysis.verdicts.judge`). Intervals come from
-    `resamples` bootstrap draws of clusters: prompt pairs, the units column named by `cluster`, or
-    with "unit" single units; `interval_method` is "percentile" or "bca" (see
-    `analysis.bootstrap.intervals`). `epsilon` is the handicap of the alternative annotator test.
+    cluster and there are no subjects. `scales` declares each rubric's categories. `settings` and
+    `decision` are the sections `[analysis]` and `[decision]` of study.toml, which say of each
+    setting what it does; `changes` are single fields of either, such as `slices=["topic"]` or
+    `margin=0.05`. `facts` is what else is known of the ratings, `seed` fixes all resampling.
 
-    On request the main figures (people's agreement, each grader's with them, the ceiling
-    differences) are repeated: for every value of the units columns `slices`; for the humans of
-    every value of the columns `rater_slices` of `raters`, a table with `rater_id`; and, with
-    at = "cluster=COLUMN", with intervals from resampling the clusters of `sensitivity_cluster`.
-    The slices and groups of people are audited for bias too; `bias` says what the audit has to know
-    of groups and models (see `analysis.bias`).
+    Intervals come from bootstrap draws of clusters: prompt pairs, the units column named by
+    `cluster`, or with "unit" single units (see `analysis.bootstrap.intervals`). On request the main
+    figures (people's agreement, each grader's with them, the ceiling differences) are repeated: for
+    every value of the units columns `slices`; for the humans of every value of the columns
+    `rater_slices` of `facts.raters`; with at = "cluster=COLUMN", with intervals from resampling the
+    clusters of `sensitivity_cluster`; and under the subset "raters=all", with those whom
+    `facts.excluded` leaves out. The slices and groups of people are audited for bias too.
 
     `variants` are units columns that tell variants of one question apart: how stable are labels
     from one to the next (see `analysis.agreement.stability`)? A scale that is a `variant_of`
     another one shows how stable raters are under that one, and nothing else unless people labelled
     under it. `groups` are units columns that say whom a unit is about: does a grader fail one group
-    (see `analysis.people.group_gap`)? `confidence` says which labels of a grader that gives
-    probabilities to keep (see `analysis.thresholds.confidence`).
+    (see `analysis.people.group_gap`)?
 
-    `excluded` names the people, with the reason, whose labels stay out; the main figures with them
-    stand under the subset "raters=all". `ensembles` names the graders of each ensemble; without,
-    there is one of all graders.
-
-    `prices` are what 1,000 units cost in US dollars, by (rubric, grader). `rubric_hashes` names, by
-    rubric, the versions whose ratings count; `usage` says what graders did and cost (see
-    `analysis.usage`); `source` is what messages call the ratings. With `verify` the point estimates
-    are held against scikit-learn, krippendorff and statsmodels, which costs the time to load them
-    (see `analysis.verification`). With `why` the variance of people's labels is split, too: do they
-    differ by unit, by rater, or otherwise? With a `pool` of processes rubrics are analysed side by
-    side there; they share nothing.
+    With `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels,
+    which costs the time to load them (see `analysis.verification`). With `why` the variance of
+    people's labels is split, too: do they differ by unit, by rater, or otherwise? With a `pool` of
+    processes rubrics are analysed side by side there; they share nothing.
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
-    rubric has no scale, ratings of several versions of one rubric would be mixed, or a column to
-    slice by is not there or has more than 50 values.
+    rubric has no scale, ratings of several versions of one rubric would be mixed, a column to
+    slice by is not there or has more than 50 values, or a setting is unknown or out of range.
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
@@ -136,32 +124,21 @@ def analyse(
     >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
     [0.875, 0.75]
     """
+    settings, decision = with_changes(settings, decision, changes)
     request = Request(
         units=units,
-        cluster=cluster,
-        sensitivity_cluster=sensitivity_cluster,
-        slices=tuple(dict.fromkeys(slices)),
-        variants=tuple(dict.fromkeys(variants)),
-        groups=tuple(dict.fromkeys(groups)),
-        people=members_of(raters, tuple(dict.fromkeys(rater_slices)), slices),
-        excluded=excluded or {},
-        ensembles=ensembles,
-        prices=prices or {},
-        usage=usage,
-        rule=rule or DecisionRule(),
-        bias=bias or BiasSettings(),
-        epsilon=epsilon,
-        confidence=confidence or ConfidenceRule(),
-        resamples=resamples,
+        settings=settings,
+        decision=decision,
+        facts=facts,
         seed=seed,
-        method=interval_method,
-        source=source,
+        people=members_of(facts.raters, settings.rater_slices, settings.slices),
         why=why,
     )
     declared = _by_name(scales)
-    ratings = _with_rubrics(validate_ratings(ratings, source), declared, source)
-    check_ensembles(ensembles, set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"]))
-    counted, notes = _versions(ratings, declared, rubric_hashes)
+    ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
+    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"])
+    check_ensembles(settings.ensembles, graders)
+    counted, notes = _versions(ratings, declared, facts.rubric_hashes)
 
     tasks = [
         RubricTask(
@@ -189,9 +166,11 @@ def _together(
         verdicts=[verdict for each in found for verdict in each.verdicts],
         notes=[*notes, *(note for each in found for note in each.notes)],
         verification=verification if verify else None,
-        rule=request.rule,
+        settings=request.settings,
+        decision=request.decision,
         components={each.rows.rubric: each.components for each in found if each.components},
         disagreements=[one for each in found for one in each.disagreements],
+        thresholds=[one for each in found for one in each.thresholds],
     )
 
 

@@ -22,6 +22,7 @@ from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.rubric_rows import rubric_rows, views_of
+from evenhand.analysis.thresholds.in_force import ThresholdInForce, thresholds_in_force
 from evenhand.analysis.usage import add_usage_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.ranking import add_price_rows
@@ -40,6 +41,7 @@ class RubricAnalysis:
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
+    thresholds: list[ThresholdInForce] = field(default_factory=list)
     verification: Verification = field(default_factory=Verification)
 
 
@@ -74,13 +76,13 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if ratings.empty:
         found.notes.append(f"{title}: no ratings")
         return found
-    own, found.notes = without_excluded(ratings, scale.name, request.excluded)
+    own, found.notes = without_excluded(ratings, scale.name, request.facts.excluded)
     if own.empty:
         return found
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
-    readings = combine_readings(own, scale, request.source)
-    labels = encode(readings, scale, request.units, request.cluster, request.columns)
+    readings = combine_readings(own, scale, request.facts.source)
+    labels = encode(readings, scale, request.units, request.settings.cluster, request.columns)
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(
             f"{title}: {len(labels.raters)} raters; "
@@ -88,26 +90,33 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         )
     if request.why:
         found.components = components_of(labels)
+    found.thresholds = thresholds_in_force(labels)
     found.rows = rows = rubric_rows(labels, request)
     _add_bias(rows, labels, own, readings, request)
     _add_with_other_clusters(rows, readings, scale, request)
     if len(own) < len(ratings):
         _add_with_excluded(rows, ratings, scale, request)
     if (own["draw"] > 0).any():
-        repeats = repeats_of(own, scale, request.units, request.cluster)
+        repeats = repeats_of(own, scale, request.units, request.settings.cluster)
         add_repeat_rows(rows, repeats, request.resampled)
     if task.variants:
         _add_reworded(rows, scale, own, task.variants, request)
     add_rater_rows(rows, own, readings, labels)
     found.disagreements = add_disagreement_rows(rows, readings.units, labels)
-    add_usage_rows(rows, request.usage)
-    add_price_rows(rows, labels, request.prices)
+    add_usage_rows(rows, request.facts.usage)
+    add_price_rows(rows, labels, request.facts.prices)
     if task.verify:
         for view in views_of(labels):
             found.verification += verify_estimates(rows, view)
     if task.judge:
         noun = _cluster_noun(request, scale)
-        found.verdicts = judge_graders(rows, labels, rule=request.rule, cluster_noun=noun)
+        found.verdicts = judge_graders(
+            rows,
+            labels,
+            margin=request.settings.margin,
+            rule=request.decision,
+            cluster_noun=noun,
+        )
     return found
 
 
@@ -124,8 +133,8 @@ def _add_bias(
         ratings,
         UnitFacts(readings.units, request.units),
         units=request.units,
-        cluster=request.cluster,
-        settings=request.bias,
+        cluster=request.settings.cluster,
+        settings=request.settings,
         slices=labels.columns(request.screened),
         members=request.people,
         resampled=request.resampled,
@@ -136,7 +145,7 @@ def _add_with_other_clusters(
     rows: ResultRows, readings: Readings, scale: Scale, request: Request
 ) -> None:
     """The sensitivity line: the main figures with intervals from other clusters."""
-    column = request.sensitivity_cluster
+    column = request.settings.sensitivity_cluster
     if not column:
         return
     labels, frequency = encode(readings, scale, request.units, column).folded()
@@ -149,8 +158,8 @@ def _add_with_excluded(
     rows: ResultRows, ratings: pd.DataFrame, scale: Scale, request: Request
 ) -> None:
     """The main figures once more, with the raters that were excluded."""
-    readings = combine_readings(ratings, scale, request.source)
-    labels, frequency = encode(readings, scale, request.units, request.cluster).folded()
+    readings = combine_readings(ratings, scale, request.facts.source)
+    labels, frequency = encode(readings, scale, request.units, request.settings.cluster).folded()
     add_all_raters_rows(rows, labels, request.resampled(frequency))
 
 
@@ -166,13 +175,13 @@ def _add_reworded(
 
     every = pd.concat([ratings, *(of_variant for _, of_variant in variants)])
     family = [scale, *(variant for variant, _ in variants)]
-    matrices = reworded(every, family, request.units, request.cluster)
+    matrices = reworded(every, family, request.units, request.settings.cluster)
     add_rewording_rows(rows, matrices, request.resampled)
 
 
 def _cluster_noun(request: Request, scale: Scale) -> str:
     """What a cluster is called in a sentence."""
-    units, cluster = request.units, request.cluster
+    units, cluster = request.units, request.settings.cluster
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "unit"
     if cluster != "pair":

@@ -38,6 +38,7 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     rows = ResultRows(labels.scale.name)
     for column in labels.slices:
         check_values(column.name, column.values)
+    settings = request.settings
     labels, frequency = labels.folded()
     shared = request.resampled(frequency)
     for view in views_of(labels):
@@ -50,19 +51,19 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
         add_baseline_rows(rows, view, shared)
         add_ceiling_rows(rows, kappas)
         add_baseline_ceiling_rows(rows, kappas)
-        add_alt_test_rows(rows, view, shared, baselines(view, shared), request.epsilon)
+        add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
         add_consensus_rows(rows, view, shared)
-        add_ensemble_rows(rows, labels, view, shared, request.ensembles)
+        add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
         add_unscored_rows(rows, labels, view, shared)
-        add_slice_rows(rows, labels.columns(request.slices), view, shared)
-        add_group_performance_rows(rows, view, shared, labels.columns(request.groups))
+        add_slice_rows(rows, labels.columns(settings.slices), view, shared)
+        add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
-    add_confidence_rows(rows, labels, shared, request.confidence)
-    add_stability_rows(rows, labels, shared, labels.columns(request.variants))
+    add_confidence_rows(rows, labels, shared, settings)
+    add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
         _add_verdict_rows(rows, labels, shared, kappas)

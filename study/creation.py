@@ -17,11 +17,10 @@ from evenhand.study.prompts.pairs import read_pairs, read_responses, sides_of
 from evenhand.study.prompts.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
 from evenhand.study.prompts.sampling import DEFAULT_STRATA, draw_sample
 from evenhand.study.prompts.units import presented_values
+from evenhand.study.settings.analysis import AnalysisSettings
+from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
-    AnalysisSettings,
-    AnnotationSettings,
-    SampleSettings,
     StudyConfig,
     change_config,
     new_config_text,

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from evenhand.analysis.bias.audit import add_bias_rows
 from evenhand.analysis.bias.findings import BOUND, Finding, findings, flagged, screening_sentence
-from evenhand.analysis.bias.settings import BiasSettings
 
 __all__ = [
     "BOUND",
-    "BiasSettings",
     "Finding",
     "add_bias_rows",
     "findings",

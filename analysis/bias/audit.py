@@ -13,7 +13,6 @@ from evenhand.analysis.bias.family import add_family_rows
 from evenhand.analysis.bias.length import add_length_rows
 from evenhand.analysis.bias.order import add_order_rows, both_orders_of
 from evenhand.analysis.bias.rater_groups import add_rater_group_rows
-from evenhand.analysis.bias.settings import BiasSettings
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.bias.slices import add_slice_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -21,6 +20,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Frequency
+from evenhand.study.settings.analysis import BiasSettings
 
 if TYPE_CHECKING:
     import pandas as pd

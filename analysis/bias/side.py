@@ -10,7 +10,6 @@ import numpy as np
 from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.settings import GROUP_COLUMNS, BiasSettings
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
@@ -18,6 +17,10 @@ from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows, from_to
 from evenhand.analysis.types import Array
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
+
+SHOWN_BY = ("partisan",)
+"""Units columns by whose values directions are shown apart."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ def add_direction_rows(
     """`direction_net` and `direction_share` of people together and of every grader.
 
     Net is the share of units that favour the first side less those that favour the second; the
-    share is of those that favour a side at all. On everything, by the columns `settings.by`, by
+    share is of those that favour a side at all. On everything, by the columns `SHOWN_BY`, by
     subject and by group; each rater on all that it called.
     """
     sides = _by_side(calls)
@@ -200,7 +203,7 @@ def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_
     """Everything, and the values of the columns that directions are shown by."""
     sign = orientation(facts, settings)[calls.unit]
     yield _Part(calls.subset, *settings.sides, sign)
-    for name in settings.by:
+    for name in SHOWN_BY:
         column = facts.column(name)
         if 1 < len(column.values) <= MAX_VALUES:
             codes = column.codes[calls.unit]

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
 from evenhand.analysis.types import Array
-
-IntervalMethod = Literal["percentile", "bca"]
+from evenhand.study.settings.analysis import IntervalMethod
 
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95

@@ -21,15 +21,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.intervals import (
-    INTERVAL_METHODS,
-    Interval,
-    IntervalMethod,
-    interval,
-)
+from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
 from evenhand.analysis.notes import Reason
 from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import IntervalMethod
 
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 T = TypeVar("T")

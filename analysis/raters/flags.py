@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-FLAGS = ("fast", "idle", "run", "low_agreement", "leaning", "drift", "attention")
+from evenhand.study.settings.quality import QualitySettings
 
 SHORTEST_RUN = 8
 """A shorter run of one label says nothing, however rare it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class QualityRules:
-    """From where on a person is flagged. Shares are of the others' figures on the same units."""
-
-    min_answers: int = 20
-    """Who has answered less is not judged yet, attention checks excepted."""
-    fast: float = 0.33
-    """The median time, as a share of the others'."""
-    idle: float = 0.5
-    """The share of the time at work in which nothing was answered."""
-    run: float = 2.0
-    """The longest run of one label, in multiples of what is usual with such units."""
-    agreement: float = 0.2
-    """How far, in kappa, the agreement with the others lies behind theirs."""
-    leaning: float = 0.2
-    """How much more often, as a share of units, a category is used than by the others."""
-    drift: float = 0.05
-    """How much of the agreement with the others is lost in the second half."""
-    attention: int = 1
-    """So many failed attention checks are forgiven."""
-
-
-USUAL_RULES = QualityRules()
-
-
-def reasons(row: Mapping[str, Any], rules: QualityRules) -> Iterator[tuple[str, str]]:
+def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[str, str]]:
     """(flag, reason in words) for everything that stands out in a row of `rater_quality`.
 
     A difference counts where its whole interval lies beyond the margin.
@@ -49,7 +23,7 @@ def reasons(row: Mapping[str, Any], rules: QualityRules) -> Iterator[tuple[str, 
         yield "attention", f"failed {failed} of {row['attention_given']} attention checks"
 
 
-def _of_answers(row: Mapping[str, Any], rules: QualityRules) -> Iterator[tuple[str, str]]:
+def _of_answers(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[str, str]]:
     if row["pace"] < rules.fast:
         yield "fast", f"takes {row['pace']:.0%} of the others' time"
     at_work = row["idle_minutes"] + row["work_minutes"]

@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.raters.flags import SHORTEST_RUN, USUAL_RULES, QualityRules, reasons
+from evenhand.analysis.raters.flags import SHORTEST_RUN, reasons
 from evenhand.analysis.raters.measures import (
     People,
     drift_of,
@@ -23,11 +23,15 @@ from evenhand.analysis.raters.measures import (
     usual_longest_run,
 )
 from evenhand.analysis.types import Array
+from evenhand.study.settings.analysis import SEED
+from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+USUAL = QualitySettings()
 
 QUALITY_COLUMNS = (
     "rater_id", "answers", "skipped", "median_seconds", "pace", "idle_minutes",
@@ -45,14 +49,14 @@ def rater_quality(
     ratings: pd.DataFrame,
     scales: Mapping[str, Scale],
     *,
-    rules: QualityRules = USUAL_RULES,
+    rules: QualitySettings = USUAL,
     units: pd.DataFrame | None = None,
     cluster: str = "pair",
     rubric_hashes: Mapping[str, Collection[str]] | None = None,
     attention: pd.DataFrame | None = None,
     excluded: Collection[str] = (),
     resamples: int = 500,
-    seed: int = 20231206,
+    seed: int = SEED,
 ) -> pd.DataFrame:
     """One row (`QUALITY_COLUMNS`) for every person in the `ratings` table.
 
@@ -66,7 +70,7 @@ def rater_quality(
       same units.
     - `drift`: agreement in the second half of the person's sequence less that in the first.
     - `attention_passed` of `attention_given`: from `attention`, a table with `rater_id, passed`.
-    - `flagged`: space-separated names of `FLAGS`; `reason`: the same in words.
+    - `flagged`: space-separated names of flags; `reason`: the same in words.
 
     Every interval is a bootstrap over clusters. `excluded` raters are judged as all others are, and
     do not count among "the others".

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.files import prepare_drawing, write_report
+from evenhand.analysis.report.notebook import render_notebook
 from evenhand.analysis.report.terminal_panel import render_table_text
 from evenhand.analysis.report.thresholds import render_thresholds_text
 
 __all__ = [
     "ReportContext",
     "prepare_drawing",
+    "render_notebook",
     "render_table_text",
     "render_thresholds_text",
     "write_report",

@@ -17,8 +17,8 @@ class ReportContext:
     """Where the ratings come from.
 
     `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin);
-    `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric and
-    `thresholds` by rubric and grader; `published` are the figures of others on a rubric. `texts`
+    `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric;
+    `published` are the figures of others on a rubric. `texts`
     and `remarks` speak of units by (rubric, unit id): what raters read, each text under its name,
     and what people said beside their labels, by rater. `label_names` are the options' names by
     rubric and category. A `synthetic` report says so in all of its files.
@@ -29,8 +29,6 @@ class ReportContext:
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
     notes: Sequence[str] = ()
     rubric_titles: Mapping[str, str] = field(default_factory=dict)
-    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-
     published: Mapping[str, Sequence[Published]] = field(default_factory=dict)
     label_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     texts: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)

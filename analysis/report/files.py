@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.report.blocks import Chart, ReportSection
 
-__all__ = ["SCHEMA", "prepare_drawing", "write_report"]
+__all__ = ["SCHEMA", "prepare_drawing", "rendered", "write_report"]
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -89,7 +89,8 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
         "rubric_titles": dict(context.rubric_titles),
-        "thresholds": {rubric: dict(each) for rubric, each in context.thresholds.items()},
+        "thresholds": _by_rubric(analysis, "threshold"),
+        "threshold_origins": _by_rubric(analysis, "origin"),
     }
     content = {
         "schema": SCHEMA,
@@ -98,6 +99,14 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "results": rows,
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
+    """Something of the thresholds in force, by rubric and grader."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in analysis.thresholds:
+        found.setdefault(each.rubric, {})[each.grader] = getattr(each, name)
+    return found
 
 
 def _html_page(context: ReportContext, sections: list[ReportSection]) -> str:
@@ -143,3 +152,8 @@ def _markdown() -> jinja2.Environment:
 
 def _markdown_cell(value: object) -> str:
     return markdown(str(value))
+
+
+def rendered(template: str, **content: object) -> str:
+    """A template of the report with content; every text in it is escaped."""
+    return _html().get_template(template).render(**content)

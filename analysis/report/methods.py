@@ -40,13 +40,11 @@ _SYNTHETIC = (
 def section(source: Source) -> ReportSection:
     """Provenance, exclusions, conventions and the glossary of the statistics in use."""
     facts = [(name, _value(value)) for name, value in source.context.facts.items()]
-    for rubric, by_grader in source.context.thresholds.items():
-        facts += [
-            (f"threshold of {grader} on {source.context.title_of(rubric)}", _value(value))
-            for grader, value in by_grader.items()
-        ]
+    for each in source.analysis.thresholds:
+        whose = f"threshold of {each.grader} on {source.context.title_of(each.rubric)}"
+        facts.append((whose, f"{each.threshold:g} ({each.origin})"))
     blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
-    verdicts = f"{_VERDICTS}{source.analysis.rule.sentence}."
+    verdicts = f"{_VERDICTS}{source.analysis.rule}."
     blocks += [Paragraph(text) for text in (_INTERVALS, verdicts, _FILES)]
     if facts:
         blocks.append(Definitions("Provenance", tuple(facts)))

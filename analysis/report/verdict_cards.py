@@ -73,7 +73,7 @@ def _card(source: Source, verdict: Verdict) -> Card:
 
 def _deciding(difference: Figure, evidence: Sequence[Figure | None], source: Source) -> Cell:
     """The difference that decides, and whether a pass holds for the labels only."""
-    least = -source.analysis.rule.margin
+    least = -source.analysis.settings.margin
     falls_short = any(
         each.bounds[0] <= least
         for each in evidence

@@ -22,7 +22,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
-from evenhand.errors import InputError
+from evenhand.study.settings.analysis import AnalysisSettings
 
 Counts = npt.NDArray[np.floating[Any] | np.integer[Any]]
 
@@ -31,21 +31,6 @@ HELD_OUT = "_held_out"
 MAX_CUTS = 20
 MIN_KEPT = 30
 """A cut that keeps fewer units reaches any target by luck."""
-
-
-@dataclass(frozen=True)
-class ConfidenceRule:
-    """The cut that was declared beforehand, and the agreement that a chosen one is to reach."""
-
-    cut: float = 0.9
-    target: float = 0.95
-
-    def __post_init__(self) -> None:
-        for name, value in (("cut", self.cut), ("target", self.target)):
-            if not 0 < value <= 1:
-                raise InputError(
-                    f"the confidence {name} is {value}; it must lie above 0 and be 1 at most"
-                )
 
 
 @dataclass(frozen=True)
@@ -85,9 +70,10 @@ class _Graded:
 
 
 def add_confidence_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, rule: ConfidenceRule
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, settings: AnalysisSettings
 ) -> None:
-    """For every grader with a confidence: coverage against agreement, and a cut chosen by `rule`.
+    """For every grader with a confidence: coverage against agreement, and a cut chosen to reach
+    the target.
 
     `confidence_coverage` and `confidence_agreement` (at = cut): the share of its labels that the
     cut keeps, and how often those are what the majority of people says - on the coarser categories
@@ -112,8 +98,8 @@ def add_confidence_rows(
                 clusters=labels.clusters[held],
                 resamples=resamples,
             )
-            _add_curve(rows, graded, rule)
-            _add_held_out(rows, graded, rule)
+            _add_curve(rows, graded, settings)
+            _add_held_out(rows, graded, settings)
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
@@ -141,50 +127,50 @@ def smallest_cut(kept: Counts, agreed: Counts, target: float) -> Codes:
     return np.where(reaches.any(axis=1), reaches.argmax(axis=1), -1)
 
 
-def _add_curve(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
-    cuts = candidate_cuts(graded.confidence, rule.cut)
+def _add_curve(rows: ResultRows, graded: _Graded, settings: AnalysisSettings) -> None:
+    cuts = candidate_cuts(graded.confidence, settings.confidence_cut)
     keeps = graded.confidence[:, None] >= cuts
     kept, agreed, units = graded.counts(keeps)
     for at, cut in enumerate(cuts.tolist()):
-        place, note = repr(cut), Remark("declared_cut") if cut == rule.cut else ""
+        place, note = repr(cut), Remark("declared_cut") if cut == settings.confidence_cut else ""
         agreement = ratio(agreed[:, at], kept[:, at])
         _add(rows, graded, COVERAGE, kept[:, at] / units, at=place, note=note)
         _add(rows, graded, AGREEMENT, agreement, keeps[:, at], at=place, note=note)
     drawn = slice(1 + graded.resamples.resamples)  # what is chosen jumps: no jackknife
-    chosen = smallest_cut(kept[drawn], agreed[drawn], rule.target)
+    chosen = smallest_cut(kept[drawn], agreed[drawn], settings.confidence_target)
     _add(
         rows,
         graded,
         CHOSEN,
         np.where(chosen >= 0, cuts[chosen], np.nan),
-        at=repr(rule.target),
-        note=f"smallest cut to reach {rule.target:g} with {MIN_KEPT} units or more",
+        at=repr(settings.confidence_target),
+        note=f"smallest cut to reach {settings.confidence_target:g} with {MIN_KEPT} units or more",
         reason="target_not_reached",
     )
 
 
-def _add_held_out(rows: ResultRows, graded: _Graded, rule: ConfidenceRule) -> None:
-    keeps = _kept_by_other_folds(graded, rule)
+def _add_held_out(rows: ResultRows, graded: _Graded, settings: AnalysisSettings) -> None:
+    keeps = _kept_by_other_folds(graded, settings)
     kept, agreed, units = graded.counts(keeps[:, None])
-    agreement, at = ratio(agreed[:, 0], kept[:, 0]), repr(rule.target)
-    found = graded.interval(agreement, keeps)
-    note = "the target is reached held out" if found.low >= rule.target else "not shown to reach it"
+    agreement, at = ratio(agreed[:, 0], kept[:, 0]), repr(settings.confidence_target)
+    reached = graded.interval(agreement, keeps).low >= settings.confidence_target
+    note = "the target is reached held out" if reached else "not shown to reach it"
     _add(rows, graded, COVERAGE + HELD_OUT, kept[:, 0] / units, at=at)
     _add(rows, graded, AGREEMENT + HELD_OUT, agreement, keeps, at=at, note=note)
 
 
-def _kept_by_other_folds(graded: _Graded, rule: ConfidenceRule) -> Mask:
+def _kept_by_other_folds(graded: _Graded, settings: AnalysisSettings) -> Mask:
     """Which units (units,) the cut keeps that was chosen on the other folds than their own."""
-    fold = folds(graded.clusters)
+    fold, target = folds(graded.clusters), settings.confidence_target
     keeps = np.zeros(len(fold), dtype=bool)
     for each in range(int(fold.max()) + 1):
         train, test = fold != each, fold == each
         if not train.any():
             continue
-        cuts = candidate_cuts(graded.confidence[train], rule.cut)
+        cuts = candidate_cuts(graded.confidence[train], settings.confidence_cut)
         kept = graded.confidence[train, None] >= cuts
         agreed = kept & graded.agreed[train, None]
-        chosen = smallest_cut(kept.sum(axis=0)[None], agreed.sum(axis=0)[None], rule.target)[0]
+        chosen = smallest_cut(kept.sum(axis=0)[None], agreed.sum(axis=0)[None], target)[0]
         keeps[test] = graded.confidence[test] >= cuts[chosen] if chosen >= 0 else False
     return keeps
 

@@ -21,37 +21,40 @@ from evenhand.analysis.thresholds.rows import (
     probability_graders,
 )
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import SEED, AnalysisSettings
 from evenhand.study.tables.ratings import validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+USUAL = AnalysisSettings()
 
 
 def threshold_results(
     ratings: pd.DataFrame,
     units: pd.DataFrame | None,
     scale: Scale,
+    settings: AnalysisSettings = USUAL,
     *,
     reference: str = "humans",
-    resamples: int = 2000,
-    seed: int = 20231206,
-    cluster: str = "pair",
+    seed: int = SEED,
     rubric_hashes: Collection[str] | None = None,
 ) -> list[ResultRow]:
     """The rows of `analysis.thresholds.rows` for one rubric, as in the `rows` of `analyse`.
 
     `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
-    are tuned to. No rows where nobody gave probabilities on the rubric. Raises InputError where
-    there is no such reference.
+    are tuned to; `settings` say what is resampled, and how. No rows where nobody gave probabilities
+    on the rubric. Raises InputError where there is no such reference.
     """
     checked = validate_ratings(ratings)
     own, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
     own, _ = methods_apart(own, scale.name)
     rows = ResultRows(scale.name)
-    labels = encode(combine_readings(own, scale), scale, units, cluster)
+    labels = encode(combine_readings(own, scale), scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
         wanted = [_reference(labels, reference)]
-        shared = Resamples(np.ones(labels.n_clusters), resamples, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        shared = Resamples(np.ones(labels.n_clusters), settings.resamples, rng, settings.interval)
         kappas = KappaMeans(labels.on_verdicts(), shared)
         add_threshold_rows(rows, labels, shared, kappas, wanted)
     return list(rows.rows.values())

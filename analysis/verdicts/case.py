@@ -11,7 +11,7 @@ from evenhand.analysis.notes import says
 from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
-from evenhand.analysis.verdicts.rule import DecisionRule
+from evenhand.study.settings.analysis import DecisionSettings
 
 CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
@@ -26,7 +26,8 @@ class Case:
     rubric: str
     grader: str
     n_humans: int
-    rule: DecisionRule
+    margin: float
+    rule: DecisionSettings
     noun: str
     difference: ResultRow | None
     kappa: ResultRow | None
@@ -72,7 +73,12 @@ class Case:
 
 
 def case_of(
-    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionRule, noun: str
+    rows: ResultRows,
+    labels: LabelMatrix,
+    grader: str,
+    margin: float,
+    rule: DecisionSettings,
+    noun: str,
 ) -> Case:
     """The categories decide; the binary verdict where a grader has no categories."""
     level, subset = labels.scale.level, "all"
@@ -82,11 +88,12 @@ def case_of(
         level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    held_out, recommended = _tuned(rows, grader, rule)
+    held_out, recommended = _tuned(rows, grader, margin)
     return Case(
         rubric=labels.scale.name,
         grader=grader,
         n_humans=len(labels.humans),
+        margin=margin,
         rule=rule,
         noun=noun,
         difference=categories,
@@ -102,7 +109,7 @@ def case_of(
 
 
 def _tuned(
-    rows: ResultRows, grader: str, rule: DecisionRule
+    rows: ResultRows, grader: str, margin: float
 ) -> tuple[ResultRow | None, ResultRow | None]:
     """The ceiling difference with thresholds chosen on other units, and the threshold recommended:
     where one is, and verdicts at it meet the rule and beat the baselines.
@@ -116,12 +123,12 @@ def _tuned(
     baselines = [rows.get("cohen_kappa", "humans", name, _BINARY_ALL) for name in BASELINES]
     to_beat = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
     people = kappa["estimate"] - at_default["estimate"]
-    passes = held_out["low"] > -rule.margin and people + held_out["low"] > to_beat
+    passes = held_out["low"] > -margin and people + held_out["low"] > to_beat
     tuned = says(recommended["remarks"], "tuned")
     return (held_out, recommended) if tuned and passes else (None, None)
 
 
-def _moving(rows: ResultRows, grader: str, rule: DecisionRule) -> ResultRow | None:
+def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:
     """The grader's stability from wording to wording of the rubric, where it is clearly too low."""
     row = rows.get(STABILITY, grader, "", "all", REWORDED)
     return row if row is not None and row["high"] < rule.min_stability else None

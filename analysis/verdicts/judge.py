@@ -1,6 +1,6 @@
 """May a grader stand in for people? Decided from bounds of intervals, never from an estimate.
 
-- *may stand in*: it meets the rule (`analysis.verdicts.rule`) as it stands.
+- *may stand in*: it meets the rule (`study.settings.analysis`) as it stands.
 - *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
   was not chosen on.
 - *only with correction*: it falls short of people, errs to one side, or moves with the wording, but
@@ -22,8 +22,8 @@ from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts import words
 from evenhand.analysis.verdicts.case import Case, case_of
-from evenhand.analysis.verdicts.rule import DecisionRule
 from evenhand.analysis.verdicts.words import Judgement
+from evenhand.study.settings.analysis import DecisionSettings
 
 
 class Verdict(TypedDict):
@@ -41,11 +41,16 @@ class Verdict(TypedDict):
 
 
 def judge_graders(
-    rows: ResultRows, labels: LabelMatrix, *, rule: DecisionRule, cluster_noun: str
+    rows: ResultRows,
+    labels: LabelMatrix,
+    *,
+    margin: float,
+    rule: DecisionSettings,
+    cluster_noun: str,
 ) -> list[Verdict]:
     """One verdict per grader of a rubric, read off its results rows."""
     return [
-        _judge(case_of(rows, labels, labels.raters[model], rule, cluster_noun))
+        _judge(case_of(rows, labels, labels.raters[model], margin, rule, cluster_noun))
         for model in labels.models
     ]
 
@@ -99,9 +104,9 @@ def _is_informative(case: Case) -> bool:
 
 def _reasons_against(case: Case) -> list[str]:
     reasons = []
-    if case.difference and case.difference["high"] < -case.rule.margin:
+    if case.difference and case.difference["high"] < -case.margin:
         text = words.difference(case.difference, case.noun)
-        reasons.append(f"{text}, below the margin of {case.rule.margin:g}")
+        reasons.append(f"{text}, below the margin of {case.margin:g}")
     if case.kappa and case.kappa["high"] <= case.to_beat:
         text = words.kappa(case.kappa, case.noun)
         reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
@@ -115,12 +120,12 @@ def _missing(case: Case) -> tuple[list[str], int]:
     if impossible or difference is None or kappa is None:
         return [impossible], 0
     missing = []
-    if difference["low"] <= -rule.margin:
+    if difference["low"] <= -case.margin:
         text = words.difference(difference, case.noun)
-        missing.append(f"{text}, and the margin is {rule.margin:g}")
+        missing.append(f"{text}, and the margin is {case.margin:g}")
     if kappa["low"] <= case.to_beat:
         missing.append(f"{words.kappa(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
-    undecided = (Bound.of(difference, -rule.margin), Bound.of(kappa, case.to_beat))
+    undecided = (Bound.of(difference, -case.margin), Bound.of(kappa, case.to_beat))
     more = clusters_to_decide(
         difference["n_clusters"], undecided if missing else (), rule.min_clusters
     )

@@ -44,7 +44,7 @@ def may_stand_in(case: Case) -> str:
     rows = [row for row in (case.difference, case.kappa) if row is not None]
     return (
         f"{case.grader} may stand in for people{_place(case)}: "
-        f"{difference(rows[0], case.noun)}, within the margin of {case.rule.margin:g}; "
+        f"{difference(rows[0], case.noun)}, within the margin of {case.margin:g}; "
         f"{kappa(rows[1])}, above both baselines.{_binary_caveat(case)}"
     )
 
@@ -55,7 +55,7 @@ def at_threshold(case: Case, recommended: ResultRow) -> str:
     return (
         f"{case.grader} may stand in for people{_place(case)} at threshold "
         f"{recommended['estimate']:.3g}, for the binary verdict: with thresholds chosen on other "
-        f"units {apart}, within the margin of {case.rule.margin:g}."
+        f"units {apart}, within the margin of {case.margin:g}."
     )
 
 
@@ -140,9 +140,9 @@ def _faults(case: Case) -> list[str]:
 
 def _binary_caveat(case: Case) -> str:
     """What a pass on the categories leaves open: a verdict at the threshold that falls short."""
-    if case.binary is None or case.binary["low"] > -case.rule.margin:
+    if case.binary is None or case.binary["low"] > -case.margin:
         return ""
-    short = case.binary["high"] < -case.rule.margin
+    short = case.binary["high"] < -case.margin
     head = "Its binary verdicts may not" if short else "Of its binary verdicts this is not shown"
     return f" {head}: {difference(case.binary, case.noun)}."
 

@@ -35,13 +35,15 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def _calibrate(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
+    from evenhand.reporting.thresholds import study_thresholds
     from evenhand.study import open_study
 
     if arguments.threshold is not None:
         _check_threshold(arguments)
     with open_study(arguments.dir) as study:
         with working("tuning"):
-            rows = _rows(study, arguments)
+            found = study_thresholds(study, arguments.rubric, arguments.reference)
+        rows = [row for row in found if arguments.grader in (None, row["rater_b"])]
         if not rows:
             whose = f" of {arguments.grader}" if arguments.grader else ""
             raise InputError(f"there are no probabilities{whose} to tune a threshold of")
@@ -57,34 +59,6 @@ def _check_threshold(arguments: argparse.Namespace) -> None:
         raise InputError("--threshold needs --write, and --rubric and --grader to say whose it is")
     if not 0 <= arguments.threshold <= 1:
         raise InputError(f"--threshold is {arguments.threshold:g}; it must lie between 0 and 1")
-
-
-def _rows(study: Study, arguments: argparse.Namespace) -> list[ResultRow]:
-    """The threshold rows of the rubrics and the grader asked for."""
-    from evenhand.analysis import Scale
-    from evenhand.analysis.thresholds.results import threshold_results
-    from evenhand.errors import InputError
-
-    if arguments.rubric and arguments.rubric not in study.rubrics:
-        listed = ", ".join(study.rubrics)
-        raise InputError(f"the study has no rubric {arguments.rubric!r}; it has {listed}")
-    ratings, units, settings = study.ratings(), study.units("all"), study.config.analysis
-    hashes = study.accepted_hashes()
-    return [
-        row
-        for name in ([arguments.rubric] if arguments.rubric else study.rubrics)
-        for row in threshold_results(
-            ratings,
-            units,
-            Scale.from_rubric(study.rubrics[name], study.config.thresholds.get(name)),
-            reference=arguments.reference,
-            resamples=settings.resamples,
-            seed=study.config.seed,
-            cluster=settings.cluster,
-            rubric_hashes=hashes[name],
-        )
-        if arguments.grader in (None, row["rater_b"])
-    ]
 
 
 def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
@@ -110,28 +84,16 @@ def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
 
 def _write(study: Study, rows: list[ResultRow], arguments: argparse.Namespace) -> None:
     """Put thresholds into study.toml: the one that was named, or those that win held out."""
-    from evenhand.study.settings.study_toml import change_config
+    from evenhand.reporting.thresholds import recommended_thresholds, write_thresholds
 
     if arguments.threshold is not None:
         chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
     else:
-        chosen = _recommended(rows, arguments.objective)
+        chosen = recommended_thresholds(rows, arguments.objective)
     if not chosen:
         console().print("study.toml stays as it is: no tuned threshold is recommended.")
         return
-    change_config(study.folder, {f"thresholds.{name}": each for name, each in chosen.items()})
+    write_thresholds(study, chosen)
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")
-
-
-def _recommended(rows: list[ResultRow], objective: str) -> dict[str, dict[str, float]]:
-    """Rubric, grader and threshold where the tuned one is recommended."""
-    from evenhand.analysis.notes import says
-
-    chosen: dict[str, dict[str, float]] = {}
-    for row in rows:
-        asked = (row["statistic"], row["at"]) == ("threshold_recommended", objective)
-        if asked and says(row["remarks"], "tuned"):
-            chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
-    return chosen

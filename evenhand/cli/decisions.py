@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.setting_options import add_analysis_options, analyse_asked
 from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_source
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import TableRow
@@ -22,8 +22,7 @@ COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst
 def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     select = verbs.add_parser("select", help="rank graders: which one, for what, at what price")
     select.add_argument("source", type=Path, metavar="DIR|RATINGS")
-    add_analysis_options(select)
-    select.set_defaults(run=_select)
+    select.set_defaults(run=_select, declare=add_analysis_options)
 
     gate = verbs.add_parser("gate", help="exit 0 where a grader meets a rule, 1 where not: for CI")
     gate.add_argument("source", type=Path, metavar="DIR|RATINGS")
@@ -34,14 +33,13 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="RULE",
         help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER, all to be met",
     )
-    add_analysis_options(gate)
-    gate.set_defaults(run=_gate)
+    gate.set_defaults(run=_gate, declare=add_analysis_options)
 
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
 
-    analysis, _ = analyse_source(arguments.source, arguments)
+    analysis, _ = analyse_asked(arguments.source, arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
     say = console().print
     if not ranking:
@@ -54,7 +52,7 @@ def _select(arguments: argparse.Namespace) -> None:
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
-    say(f"Rule: {analysis.rule.sentence}.")
+    say(f"Rule: {analysis.rule}.")
     say(
         "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
         "agrees with people best. Front (*): no other is as cheap and agrees as well."
@@ -96,7 +94,7 @@ def _gate(arguments: argparse.Namespace) -> int:
     from evenhand.cli.requirement import check_clauses, parse_requirement
 
     clauses = parse_requirement(arguments.require)
-    analysis, _ = analyse_source(arguments.source, arguments)
+    analysis, _ = analyse_asked(arguments.source, arguments)
     rubric = _one_rubric(arguments, sorted(set(analysis.results["rubric"])))
     outcomes = check_clauses(clauses, analysis.results, rubric, arguments.grader)
     for outcome in outcomes:

@@ -40,6 +40,13 @@ FAMILIES = (
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence; argparse would print the whole usage first."""
 
+    def parse_known_args(self, *words: Any, **options: Any) -> Any:
+        # Some options come from the settings' classes, which `evenhand --help` need not load.
+        if declare := self.get_default("declare"):
+            self.set_defaults(declare=None)
+            declare(self)
+        return super().parse_known_args(*words, **options)
+
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_BAD_INPUT, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.setting_options import add_analysis_options, analyse_asked, given_settings
 from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_source
 
 if TYPE_CHECKING:
     from evenhand.analysis import Scenario
@@ -45,8 +45,7 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     plan.add_argument(
         "--power", type=float, default=0.8, metavar="P", help="wanted chance to pass (0.8)"
     )
-    add_analysis_options(plan)
-    plan.set_defaults(run=_plan)
+    plan.set_defaults(run=_plan, declare=add_analysis_options)
 
 
 def _plan(arguments: argparse.Namespace) -> None:
@@ -54,7 +53,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     if arguments.source is not None:
         from evenhand.cli.pilot import describe_pilot
 
-        analysis, _ = analyse_source(arguments.source, arguments, why=True)
+        analysis, _ = analyse_asked(arguments.source, arguments, why=True)
         describe_pilot(analysis, arguments)
         return
     _print_widths(scenario, arguments)
@@ -91,6 +90,12 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     return scenario
 
 
+def _margin(arguments: argparse.Namespace) -> float:
+    from evenhand.study.settings.analysis import AnalysisSettings
+
+    return AnalysisSettings(**given_settings(arguments)).margin
+
+
 def _units_per_pair(arguments: argparse.Namespace) -> float:
     """How many independent units a pair with its subjects' answers is worth."""
     from evenhand.analysis.planning.scenarios import design_effect
@@ -108,7 +113,7 @@ def _print_widths(scenario: Scenario, arguments: argparse.Namespace) -> None:
         units = max(round(pairs * worth), 2)
         widths = [half_width(name, units, scenario) for name in STATISTICS]
         shared = max(round(units * scenario.overlap), 2)
-        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=arguments.margin)
+        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=_margin(arguments))
         rows.append((str(pairs), *(f"±{width:.2f}" for width in widths), f"{chance:.0%}"))
     print_table(["pairs", *STATISTICS, "chance to pass"], rows, title="Half a 95% interval")
     console().print(
@@ -143,9 +148,9 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
 def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
     from evenhand.analysis.planning.scenarios import units_to_pass
 
-    found = units_to_pass(scenario, margin=arguments.margin, power=arguments.power)
+    found = units_to_pass(scenario, margin=_margin(arguments), power=arguments.power)
     what = (
-        f"A grader exactly as good as a person is shown to be at most {arguments.margin:g} kappa "
+        f"A grader exactly as good as a person is shown to be at most {_margin(arguments):g} kappa "
         f"worse, with a chance of {arguments.power:.0%},"
     )
     if found is None:

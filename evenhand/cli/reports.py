@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.terminal import console, print_table
-from evenhand.reporting.analysing import add_analysis_options, analyse_file, analyse_study
+from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.terminal import console, print_table, working
+from evenhand.reporting.analysing import analyse_file, analyse_study
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -24,9 +25,8 @@ def add_verbs(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     check = verbs.add_parser("check", help="the same analysis on a ratings file, no study needed")
     check.add_argument("file", type=Path, metavar="RATINGS")
-    add_analysis_options(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
-    check.set_defaults(run=_check)
+    check.set_defaults(run=_check, declare=add_analysis_options)
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -42,7 +42,7 @@ def report_study(study: Study, out: Path) -> Path:
     from evenhand.analysis.report import prepare_drawing, write_report
     from evenhand.reporting.workers import workers
 
-    with workers(meanwhile=prepare_drawing) as pool:
+    with working("analysing"), workers(meanwhile=prepare_drawing) as pool:
         analysis, context = analyse_study(study, pool=pool)
     write_report(analysis, context, out)
     _print_verdicts(analysis)
@@ -53,7 +53,9 @@ def _check(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.report import render_table_text, write_report
 
     out = arguments.out
-    analysis, context = analyse_file(arguments.file, arguments, verify=out is not None)
+    analysis, context = analyse_asked(
+        arguments.file, arguments, by=analyse_file, verify=out is not None
+    )
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
@@ -63,10 +65,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _print_verdicts(analysis: Analysis) -> None:
-    say = console().print
-    for note in analysis.notes:
-        say(f"Note: {note}")
-    for verdict in analysis.verdicts:
-        say(verdict["sentence"])
-    if not analysis.verdicts:
-        say("No verdict: there are no model graders here to judge.")
+    from evenhand.reporting.panel import verdict_lines
+
+    for line in verdict_lines(analysis):
+        console().print(line)

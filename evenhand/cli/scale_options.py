@@ -5,141 +5,61 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from evenhand.reporting.scales import ScaleOptions
 
-    from evenhand.analysis import Scale
-    from evenhand.rubrics import Rubric
-
-__all__ = ["add_scale_options", "declared_scales", "keys_in", "with_units"]
+__all__ = ["add_scale_options", "keys_in", "scale_options"]
 
 
-def add_scale_options(parser: argparse.ArgumentParser) -> None:
-    """`--rubric`, `--units`, `--level`, `--categories`, `--affirmative`."""
-    parser.add_argument("--rubric", metavar="NAME|FILE", help="only this rubric, on its scale")
-    parser.add_argument("--units", type=Path, metavar="FILE", help="columns of the units")
-    parser.add_argument("--level", choices=["nominal", "ordinal", "interval"])
-    parser.add_argument("--categories", metavar="KEY,...", help="all permitted labels, in order")
-    parser.add_argument("--affirmative", metavar="KEY,...", help="labels that count as yes")
-    parser.add_argument("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
+def add_scale_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
+    """`--rubric`, `--units` and what declares a scale; `without` those a verb has no use for."""
+
+    def add(option: str, **how: Any) -> None:
+        if option not in without:
+            parser.add_argument(option, **how)
+
+    add("--rubric", metavar="NAME|FILE", help="only this rubric, on its scale")
+    add("--units", type=Path, metavar="FILE", help="columns of the units")
+    add("--level", choices=["nominal", "ordinal", "interval"])
+    add("--categories", metavar="KEY,...", help="all permitted labels, in order")
+    add("--affirmative", metavar="KEY,...", help="labels that count as yes")
+    add("--sides", metavar="KEY,KEY", help="labels that favour side a and side b")
+    add(
+        "--threshold",
+        action="append",
+        metavar="GRADER=T",
+        help="the probability from which this grader says yes (0.5)",
+    )
 
 
-def with_units(beside: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The units file, plus what the ratings file itself says of its units."""
-    from evenhand.errors import InputError
-    from evenhand.study.tables.ratings import read_table, row_number
+def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
+    """What the command line declares."""
+    from evenhand.reporting.scales import ScaleOptions
 
-    units = read_table(path)
-    if "unit_id" not in units:
-        units = units.rename(columns={"item_id": "unit_id"})
-    if "unit_id" not in units:
-        raise InputError(f"{path.name}: the column 'unit_id' is missing")
-    again = units.duplicated("unit_id").to_numpy()
-    if again.any():
-        at = int(again.argmax())
-        raise InputError(
-            f"{path.name}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} stands "
-            "further up already; keep one row for each unit"
-        )
-    unknown = ~beside["unit_id"].isin(units["unit_id"])
-    if unknown.any():
-        unit = beside.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{path.name} has no row for unit {unit!r}, which was rated; add it")
-    own = [column for column in beside if column == "unit_id" or column not in units]
-    return units.merge(beside[own], on="unit_id", how="left").fillna("")
+    return ScaleOptions(
+        rubric=arguments.rubric,
+        level=arguments.level,
+        categories=keys_in(arguments.categories) or (),
+        affirmative=keys_in(arguments.affirmative),
+        sides=keys_in(getattr(arguments, "sides", None)),
+        thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
+    )
 
 
-def declared_scales(
-    arguments: argparse.Namespace, ratings: pd.DataFrame
-) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
-    """The rows asked for, their scales, and what was assumed."""
-    if arguments.rubric is not None:
-        ratings = _rows_of(ratings, arguments.rubric, declared=bool(arguments.categories))
-    scales = {}
-    remarks = []
-    for name, labels in ratings.groupby("rubric", sort=True)["label"]:
-        scale, remark = _scale(arguments, str(name), set(labels) - {""})
-        scales[str(name)] = scale
-        remarks += [remark] if remark else []
-    return ratings, scales, remarks
+def keys_in(text: str | None) -> tuple[str, ...] | None:
+    """What an option names, separated by commas; None where it was not given."""
+    if text is None:
+        return None
+    return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
-def _known_rubric(name: str) -> Rubric | None:
-    """A shipped rubric, or one from a file; None where the name is neither."""
-    from evenhand.rubrics import load_rubric, shipped_rubrics
-
-    if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
-        return load_rubric(name)
-    return None
-
-
-def _rows_of(ratings: pd.DataFrame, wanted: str, *, declared: bool) -> pd.DataFrame:
-    """The rows of one rubric; a file without rubrics is all of the one that is named."""
-    from evenhand.errors import InputError
-    from evenhand.rubrics import load_rubric
-
-    rubric = _known_rubric(wanted)
-    name = wanted if rubric is None else rubric.name
-    if (ratings["rubric"] == "").all():
-        if rubric is None and not declared:
-            load_rubric(wanted)  # says that there is no such rubric, and which there are
-        return ratings.assign(rubric=name)
-    names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
-    found = ratings[names == name]
-    if found.empty:
-        listed = ", ".join(sorted(set(ratings["rubric"])))
-        raise InputError(f"no rating is on rubric {name!r}; the file has {listed}")
-    return found
-
-
-def _scale(arguments: argparse.Namespace, name: str, labels: Collection[str]) -> tuple[Scale, str]:
-    """The scale as declared on the command line, else by the rubric, else the labels seen."""
-    from dataclasses import replace
-
-    from evenhand.analysis import Scale
+def _threshold(text: str) -> tuple[str, float]:
     from evenhand.errors import InputError
 
-    rubric = _known_rubric(arguments.rubric or name)
-    categories = tuple(keys_in(arguments.categories))
-    remark = ""
-    if rubric is not None and not categories:
-        scale = replace(Scale.from_rubric(rubric), name=name)
-    elif categories:
-        scale = Scale(name, categories)
-    elif arguments.level in ("ordinal", "interval"):
-        raise InputError(
-            f"an {arguments.level} scale must be declared, not read off the labels: give all "
-            "permitted labels in order, for example --categories 1,2,3,4,5"
-        )
-    elif not labels:
-        raise InputError("no rating has a label; give labels, or declare a scale with --categories")
-    else:
-        scale = Scale(name, tuple(sorted(labels)))
-        what = f"rubric {name!r}" if name else "the labels"
-        remark = f"{what}: taken as nominal with the labels seen ({', '.join(scale.categories)}); "
-        remark += "declare a scale with --level and --categories"
-    if arguments.level:
-        scale = replace(scale, level=arguments.level)
-    if arguments.sides is not None:
-        scale = replace(scale, favours=_sides(arguments.sides))
-    if arguments.affirmative is not None:
-        scale = replace(scale, affirmative=frozenset(keys_in(arguments.affirmative)))
-    return scale, remark
-
-
-def _sides(text: str) -> dict[str, str]:
-    from evenhand.errors import InputError
-
-    keys = keys_in(text)
-    if len(set(keys)) != 2:
-        raise InputError(
-            f"--sides is {text!r}; name two labels, the one that favours side a, then side b"
-        )
-    return dict(zip(keys, ("a", "b"), strict=True))
-
-
-def keys_in(text: str | None) -> list[str]:
-    """What an option names, separated by commas."""
-    return [key.strip() for key in (text or "").split(",") if key.strip()]
+    grader, _, number = text.rpartition("=")
+    try:
+        return grader.strip(), float(number)
+    except ValueError:
+        raise InputError(f"--threshold is {text!r}; write GRADER=T, as in my-grader=0.2") from None

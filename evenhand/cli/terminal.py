@@ -30,17 +30,9 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """A plain table; all columns but the first are numbers and stand to the right."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from evenhand.reporting.panel import text_table
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
-    for row in rows:
-        # Cells may hold anybody's text: never read as markup.
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table, soft_wrap=False)
+    console().print(text_table(columns, rows, title=title), soft_wrap=False)
 
 
 @contextmanager

@@ -1,13 +1,12 @@
-"""The analysis behind every verb that needs one: of a study, or of anyone's ratings file."""
+"""The analysis of a study, or of anyone's ratings file."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.scale_options import add_scale_options, declared_scales, keys_in, with_units
-from evenhand.cli.terminal import console, working
+from evenhand.errors import InputError
+from evenhand.reporting.scales import ScaleOptions, declared_scales, with_units
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -18,155 +17,143 @@ if TYPE_CHECKING:
     from evenhand.analysis.report import ReportContext
     from evenhand.study import Study
 
-__all__ = ["add_analysis_options", "analyse_file", "analyse_source", "analyse_study"]
+__all__ = ["Analysed", "analyse_file", "analyse_rows", "analyse_source", "analyse_study"]
 
 Analysed = tuple["Analysis", "ReportContext"]
+USUAL_SCALE = ScaleOptions()
 
 
-def add_analysis_options(parser: argparse.ArgumentParser) -> None:
-    """What can be said about a ratings file; a study says it in study.toml."""
-    add_scale_options(parser)
-    parser.add_argument(
-        "--margin", type=float, default=0.1, metavar="KAPPA", help="how far below people (0.1)"
-    )
-    parser.add_argument(
-        "--slice", action="append", default=[], metavar="COL", help="repeat by a units column"
-    )
-    parser.add_argument(
-        "--group", action="append", default=[], metavar="COL", help="does a grader fail one group?"
-    )
-    parser.add_argument(
-        "--variant", action="append", default=[], metavar="COL", help="tells wordings apart"
-    )
-    parser.add_argument(
-        "--rater-slice", action="append", default=[], metavar="COL", help="repeat by kind of person"
-    )
-    parser.add_argument(
-        "--cluster", default="pair", metavar="COL", help="what is resampled (cluster_id; or unit)"
-    )
-    parser.add_argument(
-        "--sensitivity-cluster", default="", metavar="COL", help="another cluster, to compare"
-    )
-    parser.add_argument(
-        "--interval", choices=["percentile", "bca"], default="percentile", help="(percentile)"
-    )
-    parser.add_argument(
-        "--epsilon", type=float, default=0.2, help="of the alternative annotator test (0.2)"
-    )
-    parser.add_argument(
-        "--ensemble", action="append", default=[], metavar="G1,G2", help="graders taken as one"
-    )
+def analyse_source(
+    source: Path,
+    scale: ScaleOptions = USUAL_SCALE,
+    *,
+    units: Path | None = None,
+    verify: bool = False,
+    why: bool = False,
+    **changes: Any,
+) -> Analysed:
+    """The analysis of a study folder, or of a ratings file on the scale declared.
 
-
-def analyse_source(source: Path, arguments: argparse.Namespace, *, why: bool = False) -> Analysed:
-    """The analysis of a study folder, or of a ratings file with the options of the command line.
-
-    With `why` also where people's labels differ (see `analyse`).
+    `changes` are settings of the analysis that take the place of the study's own, or of the usual
+    ones (see `analyse`, for `verify` and `why` too).
     """
     from evenhand.study import open_study
 
     if source.is_dir():
         with open_study(source) as study:
-            return analyse_study(study, why=why)
-    return analyse_file(source, arguments, why=why)
+            return analyse_study(study, verify=verify, why=why, **changes)
+    return analyse_file(source, scale, units=units, verify=verify, why=why, **changes)
 
 
-def analyse_study(study: Study, *, why: bool = False, pool: Executor | None = None) -> Analysed:
+def analyse_study(
+    study: Study,
+    *,
+    verify: bool = True,
+    why: bool = False,
+    pool: Executor | None = None,
+    **changes: Any,
+) -> Analysed:
     """Analyse a study as study.toml says, in a `pool` of processes if there is one.
 
     Raises InputError where nothing is labelled yet.
     """
-    from evenhand.analysis import BiasSettings, DecisionRule, Scale, analyse
-    from evenhand.analysis.thresholds.confidence import ConfidenceRule
-    from evenhand.errors import InputError
+    from evenhand.analysis import Scale, StudyFacts, analyse
     from evenhand.study.desk.oversight import oversight
+    from evenhand.study.session.background import raters_table
 
-    ratings = study.ratings()
+    ratings, config = study.ratings(), study.config
     if ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
-    settings = study.config.analysis
     scales = {
-        name: Scale.from_rubric(rubric, study.config.thresholds.get(name))
+        name: Scale.from_rubric(rubric, config.thresholds.get(name))
         for name, rubric in study.rubrics.items()
     }
     usage = study.store.grade_totals()
-    with working("analysing"):
-        analysis = analyse(
-            ratings,
-            study.units_with_lengths("all"),
-            scales,
-            rule=DecisionRule(margin=settings.margin, **study.config.decision.model_dump()),
-            resamples=settings.resamples,
-            seed=study.config.seed,
-            cluster=settings.cluster,
-            interval_method=settings.interval,
-            epsilon=settings.epsilon,
-            slices=settings.slices,
-            variants=settings.variants,
-            groups=settings.groups,
-            confidence=ConfidenceRule(settings.confidence_cut, settings.confidence_target),
-            sensitivity_cluster=settings.sensitivity_cluster,
-            ensembles=settings.ensembles,
-            bias=BiasSettings(leanings=settings.leanings, families=settings.families),
-            prices=_prices(usage),
+    exclusions = oversight(study.store).exclusions
+    analysis = analyse(
+        ratings,
+        study.units_with_lengths("all"),
+        scales,
+        config.analysis,
+        config.decision,
+        facts=StudyFacts(
             rubric_hashes=study.accepted_hashes(),
-            excluded={
-                rater: each.reason for rater, each in oversight(study.store).exclusions.items()
-            },
+            excluded={rater: each.reason for rater, each in exclusions.items()},
+            raters=raters_table(study),
             usage=usage,
-            verify=True,
-            why=why,
-            pool=pool,
-        )
+            prices=_prices(usage),
+        ),
+        verify=verify,
+        why=why,
+        pool=pool,
+        **{"seed": config.seed, **changes},
+    )
     return analysis, _study_context(study, ratings, analysis)
 
 
 def analyse_file(
-    file: Path, arguments: argparse.Namespace, *, verify: bool = False, why: bool = False
+    file: Path,
+    scale: ScaleOptions = USUAL_SCALE,
+    *,
+    units: Path | None = None,
+    verify: bool = False,
+    why: bool = False,
+    **changes: Any,
 ) -> Analysed:
-    """Analyse a ratings file on the scales that the command line declares."""
-    from evenhand.analysis import DecisionRule, analyse
-    from evenhand.analysis.report import ReportContext
-    from evenhand.errors import InputError
-    from evenhand.study.tables.ratings import read_rater_columns, read_ratings
+    """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
 
-    ratings, units = read_ratings(file)
+    What was assumed of the labels stands in the notes of the context.
+    """
+    from evenhand.study.tables.ratings import read_table
+
+    beside = None if units is None else (read_table(units), units.name)
+    return analyse_rows(
+        read_table(file), file.name, scale, units=beside, verify=verify, why=why, **changes
+    )
+
+
+def analyse_rows(
+    rows: pd.DataFrame,
+    source: str,
+    scale: ScaleOptions = USUAL_SCALE,
+    *,
+    units: tuple[pd.DataFrame, str] | None = None,
+    verify: bool = False,
+    why: bool = False,
+    **changes: Any,
+) -> Analysed:
+    """Analyse the rows of a ratings file, as `split_ratings` takes them, which messages call
+    `source`; `units` are a table of units and what messages call that.
+    """
+    from evenhand.analysis import StudyFacts, analyse
+    from evenhand.analysis.report import ReportContext
+    from evenhand.study.tables.ratings import rater_columns, split_ratings
+
+    ratings, columns = split_ratings(rows, source)
     if ratings.empty:
-        raise InputError(f"{file.name} has a header but no ratings")
-    if arguments.units is not None:
-        units = with_units(units, arguments.units)
-    ratings, scales, remarks = declared_scales(arguments, ratings)
-    for remark in remarks:
-        console().print(remark)
-    with working("analysing"):
-        analysis = analyse(
-            ratings,
-            units,
-            scales,
-            rule=DecisionRule(margin=arguments.margin),
-            cluster=arguments.cluster,
-            interval_method=arguments.interval,
-            epsilon=arguments.epsilon,
-            slices=arguments.slice,
-            variants=arguments.variant,
-            groups=arguments.group,
-            raters=read_rater_columns(file) if arguments.rater_slice else None,
-            rater_slices=arguments.rater_slice,
-            sensitivity_cluster=arguments.sensitivity_cluster,
-            ensembles=[keys_in(graders) for graders in arguments.ensemble],
-            source=file.name,
-            verify=verify,
-            why=why,
-        )
+        raise InputError(f"{source} has a header but no ratings")
+    if units is not None:
+        columns = with_units(columns, *units)
+    ratings, scales, remarks = declared_scales(scale, ratings)
+    raters = rater_columns(rows) if changes.get("rater_slices") else None
+    analysis = analyse(
+        ratings,
+        columns,
+        scales,
+        facts=StudyFacts(raters=raters, source=source),
+        verify=verify,
+        why=why,
+        **changes,
+    )
     return analysis, ReportContext(
-        name=file.name,
+        name=source,
         synthetic=False,
         facts={
-            "file": file.name,
-            "margin": arguments.margin,
+            "file": source,
+            "margin": analysis.settings.margin,
             **_ratings_facts(ratings),
             **_verified(analysis),
         },
@@ -195,7 +182,7 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
         noun: len(prompts),
         f"{noun} sampled for people": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
-        "clusters": config.analysis.cluster,
+        "clusters": analysis.settings.cluster,
         "seed": config.seed,
         "people per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",

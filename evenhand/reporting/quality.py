@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.analysis import Scale
-from evenhand.analysis.raters.flags import QualityRules
 from evenhand.analysis.raters.quality import rater_quality
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
@@ -27,7 +26,7 @@ def study_quality(study: Study) -> pd.DataFrame:
     table = rater_quality(
         study.ratings(),
         {name: Scale.from_rubric(rubric) for name, rubric in study.rubrics.items()},
-        rules=QualityRules(**config.quality.rules),
+        rules=config.quality,
         units=study.units("all"),
         cluster=config.analysis.cluster,
         rubric_hashes=study.accepted_hashes(),

@@ -14,21 +14,52 @@ Flag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "atte
 
 
 class QualitySettings(Section):
-    """The measures are explained in `analysis.raters.quality`; all but `stop` only warn."""
+    """From where on a person is flagged; the measures are those of `analysis.raters.quality`.
 
-    stop: tuple[Flag, ...] = ()
-    """A rater with one of these flags is excluded, with the flag as the reason, while the app runs:
-    no further task, labels kept, places given to others. `evenhand exclude --readmit` undoes it."""
-    min_answers: int = Field(default=20, gt=0)
-    fast: float = Field(default=0.33, ge=0, lt=1)
-    idle: float = Field(default=0.5, gt=0, le=1)
-    run: float = Field(default=2.0, ge=1)
-    agreement: float = Field(default=0.2, ge=0)
-    leaning: float = Field(default=0.2, ge=0, le=1)
-    drift: float = Field(default=0.05, ge=0)
-    attention: int = Field(default=1, ge=0)
+    Shares are of the others' figures on the same units. All but `stop` only warn.
+    """
 
-    @property
-    def rules(self) -> dict[str, float]:
-        """The thresholds by name, as `analysis.raters.flags.QualityRules` takes them."""
-        return self.model_dump(exclude={"stop"})
+    stop: tuple[Flag, ...] = Field(
+        default=(),
+        description="flags that end a rater's part while the app runs: no further unit, labels "
+        "kept, places given to others",
+    )
+    min_answers: int = Field(
+        default=20,
+        gt=0,
+        description="who has answered less is not judged yet, attention checks excepted",
+    )
+    fast: float = Field(
+        default=0.33, ge=0, lt=1, description="the median time, as a share of the others'"
+    )
+    idle: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="the share of the time at work in which nothing was answered",
+    )
+    run: float = Field(
+        default=2.0,
+        ge=1,
+        description="the longest run of one label, in multiples of what is usual with such units",
+    )
+    agreement: float = Field(
+        default=0.2,
+        ge=0,
+        description="how far, in kappa, the agreement with the others lies behind theirs",
+    )
+    leaning: float = Field(
+        default=0.2,
+        ge=0,
+        le=1,
+        description="how much more often, as a share of units, a category is used than by the "
+        "others",
+    )
+    drift: float = Field(
+        default=0.05,
+        ge=0,
+        description="how much of the agreement with the others is lost in the second half",
+    )
+    attention: int = Field(
+        default=1, ge=0, description="so many failed attention checks are forgiven"
+    )

@@ -1,22 +1,71 @@
-"""What the study's TOML files have in common: closed sections, faults said in one sentence."""
+"""What the study's settings have in common: closed sections, faults said in one sentence."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_origin
+
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 
-__all__ = ["Section", "refusal_of"]
+__all__ = ["Section", "changed", "fault_of", "keys_of", "refusal_of"]
 
 
 class Section(BaseModel):
+    """A section of study.toml; the description of a field is its line in the documentation."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+SectionType = TypeVar("SectionType", bound=Section)
+
+
+def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
+    """The section with other values for some of its fields.
+
+    Raises InputError for a value that is out of range.
+
+    >>> class Pace(Section):
+    ...     minutes: int = 5
+    >>> changed(Pace(), {"minutes": 7}).minutes
+    7
+    """
+    if not changes:
+        return section
+    try:
+        return type(section).model_validate({**dict(section), **changes})
+    except ValidationError as error:
+        raise InputError(fault_of(error)) from None
 
 
 def refusal_of(file: str, error: ValidationError) -> InputError:
     """The first thing that is wrong in a file."""
+    return InputError(f"{file}: {fault_of(error)}")
+
+
+def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:
+    """The first thing that is wrong: where, what stands there, and what must.
+
+    `called` says how a place such as "analysis.margin" is called where the value came from.
+    """
     fault = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in fault["loc"])
-    unknown = fault["type"] == "extra_forbidden"
-    message = "is no known key; check its spelling" if unknown else fault["msg"]
-    return InputError(f"{file}: {place} {message}")
+    place = called(".".join(str(part) for part in fault["loc"]))
+    if fault["type"] == "extra_forbidden":
+        return f"{place} is no known key; check its spelling"
+    if fault["type"] == "missing":
+        return f"{place} is missing; add it"
+    if fault["type"] == "value_error":
+        return f"{place}: {fault['ctx']['error']}" if place else str(fault["ctx"]["error"])
+    _, _, wanted = fault["msg"].partition(" should ")
+    wanted = wanted.partition(", unable to parse")[0]
+    found = fault["input"]
+    is_plain = isinstance(found, str | int | float)
+    return f"{place} is {found!r}; it must {wanted}" if is_plain else f"{place} must {wanted}"
+
+
+def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
+    """The fields of a section as they stand in a TOML file: plain keys first, tables after."""
+    fields = section.model_fields
+    return dict(sorted(fields.items(), key=lambda item: get_origin(item[1].annotation) is dict))

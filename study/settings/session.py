@@ -26,35 +26,48 @@ Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)
 
 
 class SessionSettings(Section):
-    entry: Literal["open", "invite", "account"] = "open"
-    """Who gets in: whoever enters a rater code, whoever has a link, or whoever has an account. Each
-    lets in what the later ones do."""
-    content_warning: str = ""
-    instructions: str = ""
-    login_hours: float = Field(default=12.0, gt=0)
-    """How long a login, or an entry from Prolific, lasts."""
-    idle_minutes: float = Field(default=5.0, gt=0)
-    """A longer pause between two answers counts as so much work."""
+    entry: Literal["open", "invite", "account"] = Field(
+        default="open",
+        description='who gets in: `"open"`, whoever enters a rater code; `"invite"`, whoever has a '
+        'signed link; `"account"`, whoever has an account',
+    )
+    content_warning: str = Field(default="", description="shown on the first page")
+    instructions: str = Field(default="", description="shown on the first page")
+    login_hours: float = Field(
+        default=12.0, gt=0, description="how long a login, or an entry from Prolific, lasts"
+    )
+    idle_minutes: float = Field(
+        default=5.0,
+        gt=0,
+        description="a longer pause between two answers counts as so much work",
+    )
 
 
 class ConsentSettings(Section):
-    text: Sentence
+    text: Sentence = Field(description="what a rater agrees to before anything else")
 
 
 class TrainingSettings(Section):
-    walk_through: bool = True
-    """Whether every rubric is explained, with its options and examples."""
-    file: str = ""
-    """The study's file of practice units; empty: none."""
-    pass_mark: float = Field(default=0.0, ge=0, le=1)
-    """The share of right practice answers that is needed to go on."""
-    attempts: int = Field(default=2, ge=1)
-    """How often the practice may be done to reach it."""
+    walk_through: bool = Field(
+        default=True, description="every rubric is explained, with its options and examples"
+    )
+    file: str = Field(default="", description="the study's file of practice units")
+    pass_mark: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of right practice answers that is needed to go on; 0: none",
+    )
+    attempts: int = Field(
+        default=2, ge=1, description="how often the practice may be done to reach it"
+    )
 
 
 class _Question(Section):
-    question: Sentence
-    options: tuple[Sentence, ...] = Field(min_length=2)
+    question: Sentence = Field(description="what is asked")
+    options: tuple[Sentence, ...] = Field(
+        min_length=2, description="the answers to choose from, two or more"
+    )
 
     @model_validator(mode="after")
     def _options_differ(self) -> Self:
@@ -64,9 +77,8 @@ class _Question(Section):
 
 
 class ComprehensionQuestion(_Question):
-    answer: Sentence
-    explanation: str = ""
-    """Shown after a wrong answer."""
+    answer: Sentence = Field(description="the option that is right")
+    explanation: str = Field(default="", description="shown after a wrong answer")
 
     @model_validator(mode="after")
     def _answer_is_an_option(self) -> Self:
@@ -76,8 +88,10 @@ class ComprehensionQuestion(_Question):
 
 
 class BackgroundQuestion(_Question):
-    key: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
-    """The column's name in the table of raters."""
+    key: str = Field(
+        pattern=r"^[a-z][a-z0-9_]{0,39}$",
+        description="the column's name in the table of raters",
+    )
 
     @model_validator(mode="after")
     def _key_is_free(self) -> Self:
@@ -115,7 +129,11 @@ USUAL_BACKGROUND = (
 
 
 class BackgroundSettings(Section):
-    questions: tuple[BackgroundQuestion, ...] = USUAL_BACKGROUND
+    questions: tuple[BackgroundQuestion, ...] = Field(
+        default=USUAL_BACKGROUND,
+        description="what people are asked of themselves, each with `key`, `question`, `options`",
+        json_schema_extra={"usual": "political leaning, age group, education"},
+    )
 
     @model_validator(mode="after")
     def _keys_differ(self) -> Self:
@@ -126,10 +144,8 @@ class BackgroundSettings(Section):
 
 
 class AttentionSettings(Section):
-    file: str
-    """The study's file of units with a known answer."""
-    every: int = Field(default=20, ge=2)
-    """One check comes among so many answers."""
+    file: str = Field(description="the study's file of units with a known answer")
+    every: int = Field(default=20, ge=2, description="one check comes among so many answers")
 
 
 _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
@@ -138,6 +154,6 @@ _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 class ProlificSettings(Section):
     """The completion codes that the study on Prolific knows; each leads back there."""
 
-    complete: _Code
-    screened_out: _Code
-    no_consent: _Code
+    complete: _Code = Field(description="code of whoever is done")
+    screened_out: _Code = Field(description="code of whoever did not pass the training")
+    no_consent: _Code = Field(description="code of whoever did not consent")

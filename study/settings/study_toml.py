@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from evenhand.errors import InputError
-from evenhand.study.prompts.sampling import DEFAULT_STRATA
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
 from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.settings.session import (
@@ -26,10 +27,6 @@ from evenhand.study.tables.atomic import atomic_write
 
 __all__ = [
     "FILE_NAME",
-    "AnalysisSettings",
-    "AnnotationSettings",
-    "DecisionSettings",
-    "SampleSettings",
     "StudyConfig",
     "change_config",
     "new_config_text",
@@ -39,82 +36,28 @@ __all__ = [
 FILE_NAME = "study.toml"
 
 
-class SampleSettings(Section):
-    pairs: int = Field(gt=0)
-    stratify: tuple[str, ...] = DEFAULT_STRATA
-
-
-class AnnotationSettings(Section):
-    rubrics: tuple[str, ...] = ()
-    """Which rubrics people label; empty means all of the study's."""
-    subjects: tuple[str, ...] = ()
-    """Whose responses people label; empty means all."""
-    raters_per_unit: int = Field(default=3, gt=0)
-    units_per_rater: int = Field(default=0, ge=0)
-    """The most units that one person is given, whatever the rubrics; 0 means no limit."""
-    pairs_per_block: int = Field(default=10, gt=0)
-    """A person works through so many pairs before the next ones come."""
-    repeat_share: float = Field(default=0.0, ge=0, le=0.5)
-    """How large a share of a person's answers is asked for a second time, unannounced."""
-    repeat_gap: int = Field(default=20, gt=0)
-    """At least so many answers lie between an answer and its repeat."""
-    lease_minutes: float = Field(default=120.0, gt=0)
-    """How long a unit that was given out and not answered stays reserved."""
-    screen: Literal["one", "all"] = "one"
-    """One rubric at a time, or all rubrics of a unit on one screen."""
-    confidence: bool = False
-    rationale: bool = False
-
-
-class AnalysisSettings(Section):
-    margin: float = Field(default=0.1, ge=0)
-    """How far below people's own agreement a grader may lie, in kappa."""
-    resamples: int = Field(default=2000, ge=100)
-    cluster: str = "pair"
-    """What is resampled: pairs, "unit", or any units column."""
-    interval: Literal["percentile", "bca"] = "percentile"
-    epsilon: float = Field(default=0.2, ge=0, lt=1)
-    """The handicap of the alternative annotator test: .2 experts, .15 skilled, .1 crowd."""
-    slices: tuple[str, ...] = ()
-    """Units columns by which the main figures are repeated."""
-    variants: tuple[str, ...] = ()
-    """Units columns that tell variants of one question apart: how stable are answers and grades?"""
-    groups: tuple[str, ...] = ()
-    """Units columns that say whom a unit is about: does a grader fail one group?"""
-    confidence_cut: float = Field(default=0.9, gt=0, le=1)
-    """The confidence from which a grader's labels are looked at by themselves."""
-    confidence_target: float = Field(default=0.95, gt=0, le=1)
-    """The agreement with people that a chosen cut is to reach."""
-    sensitivity_cluster: str = ""
-    """A units column that shows what other clusters would do to the intervals."""
-    ensembles: tuple[tuple[str, ...], ...] = ()
-    """The graders of each ensemble; without, there is one of all graders."""
-    leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Two leanings and the groups of each, to tell directions from the first to the second."""
-    families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Parts of models' names by family, beside the usual ones."""
-
-
-class DecisionSettings(Section):
-    """When a grader may stand in for people, beside `analysis.margin`."""
-
-    min_coverage: float = Field(default=0.98, ge=0, le=1)
-    """The share of what it was asked that a grader must have scored."""
-    min_clusters: int = Field(default=30, ge=5)
-    bias_bound: float = Field(default=0.1, ge=0)
-    """No audited bias may lie wholly beyond it."""
-    min_stability: float = Field(default=0.8, ge=-1, le=1)
-    """Kappa from wording to wording of a rubric, below which a label moves with the wording."""
-    min_information: float = Field(default=0.5, gt=0, le=1)
-    """To be used with correction: its kappa with people, as a share of their own."""
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class StudyConfig(Section):
-    name: str = Field(min_length=1)
-    seed: int = Field(ge=0)
-    synthetic: bool = False
-    store: str = "study.db"
-    """A file beside study.toml (SQLite), or a SQLAlchemy URL."""
+    name: str = Field(
+        min_length=1,
+        description="shown in the report",
+        json_schema_extra={"usual": "the folder's name"},
+    )
+    seed: int = Field(
+        ge=0,
+        description="fixes the sample, the order of sides and all resampling",
+        json_schema_extra={"usual": "1"},
+    )
+    synthetic: bool = Field(
+        default=False, description="true marks every page and table as simulated"
+    )
+    store: str = Field(
+        default="study.db",
+        description="a file beside study.toml (SQLite), or a URL such as "
+        "`postgresql+psycopg://...`",
+    )
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
     session: SessionSettings = SessionSettings()
@@ -127,10 +70,17 @@ class StudyConfig(Section):
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
-    thresholds: dict[str, dict[str, float]] = Field(default_factory=dict)
-    """rubric -> grader -> threshold, where it is not the rubric's own."""
-    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """rubric -> hashes of older texts whose labels may be pooled with the present one's."""
+    thresholds: dict[str, dict[str, Share]] = Field(
+        default_factory=dict,
+        description="by rubric and grader: a threshold other than the rubric's own; "
+        "`evenhand calibrate --write` puts it there",
+        json_schema_extra={"example": '`"GRADER" = 0.1`'},
+    )
+    same_text: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="older texts of a rubric whose labels may be pooled with the present one's",
+        json_schema_extra={"example": '`RUBRIC = ["HASH"]`'},
+    )
 
 
 def read_config(folder: Path) -> StudyConfig:

@@ -19,11 +19,14 @@ __all__ = [
     "RATINGS_COLUMNS",
     "RATING_KEY",
     "UNITS_COLUMNS",
-    "read_rater_columns",
+    "rater_columns",
     "read_ratings",
     "read_table",
     "row_number",
+    "split_ratings",
+    "texts",
     "validate_ratings",
+    "with_unit_id",
     "write_table",
 ]
 
@@ -58,20 +61,32 @@ _NUMBERS = ("p_positive", "seconds")
 def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A ratings file as the `ratings` table and the units columns that came with it.
 
-    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns.
+    See `split_ratings`.
     """
-    frame = read_table(path)
-    name = Path(path).name
-    if "unit_id" not in frame and "item_id" in frame:
-        frame = frame.rename(columns={"item_id": "unit_id"})
-    ratings = validate_ratings(frame, name)
+    return split_ratings(read_table(path), Path(path).name)
+
+
+def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of a ratings file as the `ratings` table and the units columns that came with it.
+
+    `item_id` is accepted for `unit_id`. Columns that `ratings` does not know are units columns,
+    texts as files have them. `source` is what messages call the rows.
+    """
+    frame = with_unit_id(frame)
+    ratings = validate_ratings(frame, source)
     extra = [str(column) for column in frame if column not in RATINGS_COLUMNS]
-    return ratings, _units_beside_ratings(frame, ["unit_id", *extra], name)
+    return ratings, _units_beside_ratings(frame, ["unit_id", *extra], source)
 
 
-def read_rater_columns(path: str | Path) -> pd.DataFrame:
-    """`rater_id` and the columns of a ratings file that say the same in all rows of each rater."""
-    frame = read_table(path)
+def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table whose column `item_id`, where it has no other, is its `unit_id`."""
+    if "unit_id" in frame:
+        return frame
+    return frame.rename(columns={"item_id": "unit_id"})
+
+
+def rater_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """`rater_id` and the columns that say the same in all rows of each rater, a row for each."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
     first = frame.groupby("rater_id", sort=False)[extra].transform("first")
     own = [name for name in extra if (frame[name] == first[name]).all()]
@@ -104,12 +119,13 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
         elif column == "draw":
             table[column] = _draws(given, source)
         else:
-            table[column] = _texts(given)
+            table[column] = texts(given)
     _check_rows(table, source)
     return table
 
 
-def _texts(given: pd.Series) -> pd.Series:
+def texts(given: pd.Series) -> pd.Series:
+    """A column as files have it: text, "" where a cell is missing."""
     import pandas as pd
 
     # Most tables were read as text already: a million cells need no second look.
@@ -126,9 +142,9 @@ def _numbers(given: pd.Series, column: str, source: str) -> pd.Series:
     if pd.api.types.is_numeric_dtype(given):
         numbers = given.astype(float)
     else:
-        texts = _texts(given)
-        numbers = pd.to_numeric(texts.where(texts != ""), errors="coerce").astype(float)
-        _refuse(numbers.isna() & (texts != ""), texts, column, source, "a number")
+        cells = texts(given)
+        numbers = pd.to_numeric(cells.where(cells != ""), errors="coerce").astype(float)
+        _refuse(numbers.isna() & (cells != ""), cells, column, source, "a number")
     bad = ~numbers.between(0, 1) if column == "p_positive" else numbers < 0
     wanted = "between 0 and 1" if column == "p_positive" else "0 or more"
     _refuse(bad & numbers.notna(), numbers.astype(str), column, source, wanted)
@@ -141,11 +157,11 @@ def _draws(given: pd.Series, source: str) -> pd.Series:
     whole = pd.api.types.is_integer_dtype(given) and bool(given.notna().all())
     if whole and given.between(0, 999_999_999).all():
         return given.astype("int64")
-    texts = _texts(given).replace("", "0")
-    distinct = texts.drop_duplicates()
+    cells = texts(given).replace("", "0")
+    distinct = cells.drop_duplicates()
     wanted = "a whole number from 0"
     _refuse(~distinct.str.fullmatch(r"\d{1,9}"), distinct, "draw", source, wanted)
-    return texts.astype("int64")
+    return cells.astype("int64")
 
 
 def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted: str) -> None:

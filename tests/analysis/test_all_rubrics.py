@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, analyse
+from evenhand.analysis import RESULTS_COLUMNS, RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import read_ratings
 
@@ -159,7 +159,9 @@ def test_versions_of_a_rubric_are_never_pooled(make_ratings: Callable) -> None:
     scale = Scale("tone", ("1", "2"))
     with pytest.raises(InputError, match=r"'tone'.*aaa \(70 ratings\), bbb \(10 ratings\)"):
         analyse(ratings, None, [scale])
-    found = analyse(ratings, None, [scale], resamples=50, rubric_hashes={"tone": {"aaa"}})
+    found = analyse(
+        ratings, None, [scale], resamples=50, facts=StudyFacts(rubric_hashes={"tone": {"aaa"}})
+    )
     assert found.notes == ["tone: 10 ratings under another version of the rubric (bbb) set aside"]
     row = found.results[found.results["statistic"] == "observed_agreement"].iloc[0]
     assert row["n_units"] == 30

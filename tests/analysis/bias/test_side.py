@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale
-from evenhand.analysis.bias import BiasSettings, findings
-from evenhand.analysis.bias.settings import GROUP_COLUMNS
+from evenhand.analysis.bias import findings
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
+from evenhand.study.settings.sections import changed
 
 RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="response")
 SEES_C = 0.8 * 0.65 + 0.2 / 3
@@ -153,7 +154,7 @@ def test_without_sides_there_is_no_direction(sample: Callable, audited: Callable
 def test_bad_leanings(sample: Callable, audited: Callable, leanings: dict, says: str) -> None:
     made = sample(6, pairs=6)
     with pytest.raises(InputError, match=says):
-        audited(made, settings=BiasSettings(leanings=leanings))
+        audited(made, settings=changed(BiasSettings(), {"leanings": leanings}))
 
 
 def test_units_without_a_leaning_take_no_part(

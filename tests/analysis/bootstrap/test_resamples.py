@@ -167,7 +167,7 @@ def test_bca_goes_through_the_whole_panel(make_ratings: Callable) -> None:
     scale = Scale("", ("y", "n"), affirmative=frozenset({"y"}))
     found = {
         method: analyse(
-            make_ratings(labels, models=["g"]), None, [scale], resamples=500, interval_method=method
+            make_ratings(labels, models=["g"]), None, [scale], resamples=500, interval=method
         ).results
         for method in ("percentile", "bca")
     }

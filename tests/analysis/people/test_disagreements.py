@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.people.disagreements import MOST_LISTED
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
@@ -92,7 +92,7 @@ def test_usage_becomes_rows_and_unknown_cost_stays_unknown() -> None:
             "cost_usd": [0.125, np.nan, 7.0],
         }
     )
-    results = analyse(ratings, None, [ORDINAL], resamples=10, usage=usage).results
+    results = analyse(ratings, None, [ORDINAL], resamples=10, facts=StudyFacts(usage=usage)).results
     rows = results.set_index(["statistic", "rater_b"])
 
     assert rows.loc[("grades_attempted", "m:priced"), "estimate"] == 12

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.counted import ALL_RATERS
 from evenhand.analysis.report import ReportContext, write_report
 
@@ -27,7 +27,7 @@ def analysis(make_ratings):
         None,
         [SCALE],
         resamples=200,
-        excluded={"bad": REASON, "never-came": "x"},
+        facts=StudyFacts(excluded={"bad": REASON, "never-came": "x"}),
         verify=True,
     )
 
@@ -80,7 +80,11 @@ def test_without_exclusions_there_is_no_word_of_them(make_ratings, tmp_path):
 
 def test_where_everyone_is_excluded_there_is_nothing_to_say(make_ratings):
     found = analyse(
-        make_ratings({"ann": "yn"}), None, [SCALE], resamples=100, excluded={"ann": "alone"}
+        make_ratings({"ann": "yn"}),
+        None,
+        [SCALE],
+        resamples=100,
+        facts=StudyFacts(excluded={"ann": "alone"}),
     )
     assert found.results.empty
     assert "ann: alone" in found.notes[0]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from evenhand.analysis import Scale, analyse
+from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.errors import InputError
 
 SCALE = Scale("", ("1", "2", "3"), "ordinal", frozenset({"3"}))
@@ -138,7 +138,12 @@ def test_a_subgroup_of_raters_is_an_analysis_without_the_others(
     ratings, units = sliced
     raters = pd.DataFrame({"rater_id": ["ann", "ben", "cem"], "trained": ["yes", "yes", "no"]})
     results = analyse(
-        ratings, units, [SCALE], raters=raters, rater_slices=["trained"], resamples=200
+        ratings,
+        units,
+        [SCALE],
+        facts=StudyFacts(raters=raters),
+        rater_slices=["trained"],
+        resamples=200,
     ).results
     alone = analyse(ratings[ratings["rater_id"] != "cem"], units, [SCALE], resamples=200).results
     part, same = _of(results, "trained=yes"), _of(alone, "all")
@@ -167,7 +172,7 @@ def test_the_sensitivity_line_is_the_analysis_with_other_clusters(
 
 def test_bad_requests(sliced: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     ratings, units = sliced
-    raters = pd.DataFrame({"rater_id": ["ann", "ben"], "topic": ["x", "y"]})
+    known = StudyFacts(raters=pd.DataFrame({"rater_id": ["ann", "ben"], "topic": ["x", "y"]}))
 
     def refused(match: str, **request: object) -> None:
         with pytest.raises(InputError, match=match):
@@ -177,15 +182,19 @@ def test_bad_requests(sliced: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     refused("needs a units table", slices=["topic"], units=None)
     refused("no column 'unit_id' to slice by", slices=["unit_id"])
     refused("'cluster_id' has 60 values, and at most 50", slices=["cluster_id"])
-    refused("no column 'town' to slice by; it has topic", raters=raters, rater_slices=["town"])
+    refused(
+        "no column 'town' to slice by; it has topic",
+        facts=known,
+        rater_slices=["town"],
+    )
     refused("needs a table of raters with a column rater_id", rater_slices=["topic"])
     refused(
         "of the units and of the raters",
-        raters=raters,
+        facts=known,
         rater_slices=["topic"],
         slices=["topic"],
     )
     twice = pd.DataFrame({"rater_id": ["ann", "ann"], "town": ["x", "y"]})
-    refused("'ann' stands more than once", raters=twice, rater_slices=["town"])
+    refused("'ann' stands more than once", facts=StudyFacts(raters=twice), rater_slices=["town"])
     refused("no column 'nation' to cluster by", sensitivity_cluster="nation")
     refused("epsilon is 1.5", epsilon=1.5)

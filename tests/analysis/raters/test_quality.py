@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.raters.flags import QualityRules
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS, rater_quality
+from evenhand.study.settings.quality import QualitySettings
 from tests.analysis.crowd import FAULTS, SCALES, crowd
 
 YES_NO = {"": Scale("", ("y", "n"))}
@@ -80,7 +80,7 @@ def test_idle_time_is_counted_within_a_session_only():
     # Gaps of 1, 12 and 300 minutes, of which 30 s each went into the answer: only the 12 are idle.
     row = rater_quality(timed([0, 1, 13, 313], 30), YES_NO).iloc[0]
     assert row["idle_minutes"] == 11.5
-    rules = QualityRules(min_answers=4)
+    rules = QualitySettings(min_answers=4)
     row = rater_quality(timed([0, 1, 13, 313], 30), YES_NO, rules=rules).iloc[0]
     assert row["flagged"] == "idle"
 

@@ -115,10 +115,11 @@ def test_colours_are_variables_of_the_page(busy_analysis: Analysis) -> None:
                 assert paint in ("none", "transparent") or paint.startswith("var(--chart-"), paint
 
 
-def test_the_page_defines_every_colour() -> None:
-    from importlib.resources import files
+@pytest.mark.parametrize("sheet", ["report.css", "notebook.css"])
+def test_the_page_defines_every_colour(sheet: str) -> None:
+    from evenhand.analysis.report.files import rendered
 
-    style = files("evenhand.analysis.report").joinpath("templates/report.css").read_text("utf-8")
+    style = rendered(sheet)
     for role in ROLES:
         assert f"--chart-{role}:" in style
     assert len(set(ROLES.values())) == len(ROLES), "each role is told by its colour"

@@ -9,7 +9,7 @@ import html
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -311,7 +311,6 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
         analysis,
         facts={"seed": 7, "margin": 0.1},
         notes=["12 labels set aside"],
-        thresholds={"R": {"provider:sure": 0.25}},
     )
     study = json.loads((out / "report.json").read_text("utf-8"))["study"]
     page = (out / "report.html").read_text("utf-8")
@@ -322,11 +321,22 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
         "facts": {"seed": 7, "margin": 0.1},
         "notes": ["12 labels set aside", *analysis.notes],
         "rubric_titles": {"R": "The rubric"},
-        "thresholds": {"R": {"provider:sure": 0.25}},
+        "thresholds": {"R": {"provider:sure": 0.5}},
+        "threshold_origins": {"R": {"provider:sure": "the rubric's own"}},
     }
     assert "<dt>margin</dt><dd>0.1</dd>" in page
-    assert "<dt>threshold of provider:sure on The rubric</dt><dd>0.25</dd>" in page
     assert page.count("12 labels set aside") == 2, "under the verdicts and among the methods"
+
+
+def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
+    ratings, units = tables()
+    scale = replace(SCALE, thresholds={"provider:sure": 0.25, "provider:hard": 0.1})
+    out = written(analyse(ratings, units, [scale], resamples=20))
+    study = json.loads((out / "report.json").read_text("utf-8"))["study"]
+    assert study["thresholds"] == {"R": {"provider:sure": 0.25}}, "the other has hard labels"
+    assert study["threshold_origins"] == {"R": {"provider:sure": "set for this grader"}}
+    shown = "<dt>threshold of provider:sure on The rubric</dt><dd>0.25 (set for this grader)</dd>"
+    assert shown in (out / "report.html").read_text("utf-8")
 
 
 def test_sentences_on_directions_and_biases_name_their_rows(

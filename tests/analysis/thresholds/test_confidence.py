@@ -10,7 +10,7 @@ import pytest
 
 from evenhand.analysis import analyse
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.thresholds.confidence import ConfidenceRule, candidate_cuts
+from evenhand.analysis.thresholds.confidence import candidate_cuts
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 
@@ -33,7 +33,7 @@ def study(
 
 
 def filtered(ratings: pd.DataFrame, scale: Scale = SIDES, **rule: float) -> pd.DataFrame:
-    found = analyse(ratings, None, [scale], resamples=200, confidence=ConfidenceRule(**rule))
+    found = analyse(ratings, None, [scale], resamples=200, **rule)
     rows = found.results[found.results["statistic"].str.startswith("confidence_")]
     return rows.set_index(["statistic", "at"])
 
@@ -51,7 +51,7 @@ def surer_is_better() -> pd.DataFrame:
 
 
 def test_the_curve_is_what_counting_gives(surer_is_better: pd.DataFrame) -> None:
-    rows = filtered(surer_is_better, cut=0.9)
+    rows = filtered(surer_is_better, confidence_cut=0.9)
     for cut, kept, right in [(0.6, 100, 81), (0.8, 80, 76), (0.9, 60, 60), (0.95, 60, 60)]:
         coverage = rows.loc[("confidence_coverage", repr(cut))]
         agreement = rows.loc[("confidence_agreement", repr(cut))]
@@ -64,7 +64,9 @@ def test_the_curve_is_what_counting_gives(surer_is_better: pd.DataFrame) -> None
 
 def test_the_smallest_cut_that_reaches_the_target_is_chosen(surer_is_better: pd.DataFrame) -> None:
     for target, cut in [(0.8, 0.6), (0.95, 0.8), (0.97, 0.9)]:
-        chosen = filtered(surer_is_better, target=target).loc[("confidence_cut", repr(target))]
+        chosen = filtered(surer_is_better, confidence_target=target).loc[
+            ("confidence_cut", repr(target))
+        ]
         assert chosen["estimate"] == cut, target
 
 
@@ -74,7 +76,7 @@ def test_a_cut_that_is_worth_it_holds_on_other_folds(rng: np.random.Generator) -
     right = rng.random(1000) < confidence
     people = ["3"] * 1000
     ratings = study(["3" if each else "1" for each in right], people, confidence.tolist())
-    rows = filtered(ratings, target=0.9)
+    rows = filtered(ratings, confidence_target=0.9)
     agreement = rows.loc[("confidence_agreement_held_out", "0.9")]
     coverage = rows.loc[("confidence_coverage_held_out", "0.9")]
     # E(confidence | above c) is (1 + c) / 2, so .9 takes a cut of .8, which keeps two fifths
@@ -129,7 +131,7 @@ def test_hard_labels_have_no_such_rows(surer_is_better: pd.DataFrame) -> None:
     assert filtered(surer_is_better.drop(columns="probabilities")).empty
 
 
-def test_a_cut_or_target_outside_0_and_1_is_refused() -> None:
-    for rule in ({"cut": 0.0}, {"target": 1.2}):
-        with pytest.raises(InputError, match="must lie above 0"):
-            ConfidenceRule(**rule)
+def test_a_cut_or_target_outside_0_and_1_is_refused(surer_is_better: pd.DataFrame) -> None:
+    for rule, must in (("confidence_cut", "be greater than 0"), ("confidence_target", "be less")):
+        with pytest.raises(InputError, match=f"{rule} is .*; it must {must}"):
+            filtered(surer_is_better, **{rule: 0.0 if "cut" in rule else 1.2})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evenhand.analysis import RESULTS_KEY, DecisionRule, Scale, Verdict, analyse
+from evenhand.analysis import RESULTS_KEY, Scale, Verdict, analyse
 
 TWO = Scale("tone", ("1", "2"))
 
@@ -51,24 +51,22 @@ def test_far_below_people(verdict_on: Callable) -> None:
 def test_a_constant_grader_never_passes(
     verdict_on: Callable, n: int, label: str, humans: int
 ) -> None:
-    verdict = verdict_on([label] * n, n=n, humans=humans, rule=DecisionRule(margin=1.5))
+    verdict = verdict_on([label] * n, n=n, humans=humans, margin=1.5)
     assert verdict["verdict"] == ("do_not_use" if n >= 20 else "cannot_tell")
 
 
 def test_a_constant_grader_does_not_pass_where_people_hardly_vary(make_ratings: Callable) -> None:
     people = {"ann": "1" * 99 + "2", "ben": "1" * 100, "g": "1" * 100}
-    found = analyse(
-        make_ratings(people, ["g"]), None, [TWO], resamples=400, rule=DecisionRule(margin=1.0)
-    )
+    found = analyse(make_ratings(people, ["g"]), None, [TWO], resamples=400, margin=1.0)
     assert found.verdicts[0]["verdict"] != "may_stand_in"
 
 
 def test_a_random_grader_never_passes(verdict_on: Callable) -> None:
-    assert verdict_on(0.0, rule=DecisionRule(margin=1.5))["verdict"] != "may_stand_in"
+    assert verdict_on(0.0, margin=1.5)["verdict"] != "may_stand_in"
 
 
 def test_too_few_labels_say_how_many_more(verdict_on: Callable) -> None:
-    verdict = verdict_on(0.85, n=60, rule=DecisionRule(margin=0.02))
+    verdict = verdict_on(0.85, n=60, margin=0.02)
     assert verdict["verdict"] == "cannot_tell"
     assert "label about" in verdict["sentence"]
     assert "more units" in verdict["sentence"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import DecisionRule, Scale, analyse, rank_graders
+from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
 from evenhand.analysis.notes import Code, Remark
 from evenhand.analysis.results import ResultRows, key_of
 from evenhand.analysis.verdicts.words import JUDGEMENTS
@@ -30,7 +30,7 @@ def ranked(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) ->
             None,
             [TWO],
             resamples=400,
-            prices={("tone", name): usd for name, usd in prices.items()},
+            facts=StudyFacts(prices={("tone", name): usd for name, usd in prices.items()}),
         )
         return rank_graders(found.results, found.verdicts)["tone"]
 
@@ -89,8 +89,8 @@ def test_a_threshold_that_wins_elsewhere_is_named(
         tuned = Interval(0.12, 0.1, 0.2)
         rows.add("threshold_recommended", tuned, (400, 400), note=Remark(code), **where)
         rows.add("human_ceiling_difference_held_out", Interval(0.0, low, 0.05), (400, 400), **where)
-        rule = DecisionRule()
-        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
+        rule = DecisionSettings()
+        return dict(judge_graders(rows, matrix, margin=0.1, rule=rule, cluster_noun="unit")[0])
 
     passed = judged("tuned", -0.05)
     assert passed["verdict"] == "may_stand_in_at_threshold"

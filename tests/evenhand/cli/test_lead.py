@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.analysis.raters.flags import USUAL_RULES
 from evenhand.cli.main import main
 from evenhand.reporting.quality import STOPPED_BY
 from evenhand.rubrics import load_rubric
@@ -16,7 +15,6 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.tables.ratings import read_table, validate_ratings
 from tests.analysis.crowd import FAULTS, crowd
 
@@ -46,10 +44,6 @@ def folder(make_study) -> Path:
 
 def run(*words: object) -> None:
     assert main([str(word) for word in words]) == 0
-
-
-def test_the_settings_are_those_of_the_analysis():
-    assert QualitySettings().rules == vars(USUAL_RULES)
 
 
 def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, capsys):

@@ -312,14 +312,14 @@ def test_what_the_documentation_shows_is_a_session(make_session) -> None:
 @pytest.mark.parametrize(
     ("toml", "sentence"),
     [
-        ('[consent]\ntext = " "', "consent.text String should have at least 1 character"),
-        ("[training]\npass_mark = 2", "training.pass_mark Input should be less than or equal to 1"),
-        ('[session]\nentry = "closed"', "session.entry Input should be 'open', 'invite' or 'acc"),
+        ('[consent]\ntext = " "', "consent.text is ' '; it must have at least 1 character"),
+        ("[training]\npass_mark = 2", "training.pass_mark is 2; it must be less than or equal"),
+        ('[session]\nentry = "closed"', "session.entry is 'closed'; it must be 'open', 'inv"),
         ('[[comprehension]]\nquestion = "q"\noptions = ["a", "b"]\nanswer = "c"', "is none of its"),
         ('[[comprehension]]\nquestion = "q"\noptions = ["a", "a"]\nanswer = "a"', "are the same"),
         ('[prolific]\ncomplete = "C 1"\nscreened_out = "S"\nno_consent = "N"', "prolific.complete"),
         ('[[background.questions]]\nkey = "rater_id"\nquestion = "q"\noptions = ["a", "b"]', "key"),
-        ('[attention]\nevery = 5', "attention.file Field required"),
+        ('[attention]\nevery = 5', "attention.file is missing; add it"),
         ('[consents]\ntext = "x"', "consents is no known key"),
     ],
 )  # fmt: skip

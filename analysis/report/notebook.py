@@ -1,0 +1,46 @@
+"""An analysis as one cell of a notebook shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.analysis.report import verdict_cards
+from evenhand.analysis.report.blocks import Card, Cards, Chart
+from evenhand.analysis.report.charts.forest import forest
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.files import rendered
+from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.terminal_panel import render_table_text
+
+if TYPE_CHECKING:
+    from evenhand.analysis.all_rubrics import Analysis
+
+__all__ = ["render_notebook"]
+
+
+def render_notebook(analysis: Analysis, context: ReportContext) -> str:
+    """HTML: the verdicts with what has to be known before, the panel, and one figure of graders
+    beside people. It brings its own colours for light and dark, holds no script, and asks for
+    nothing from elsewhere.
+    """
+    source = Source.of(analysis, context)
+    return rendered(
+        "notebook.html.j2",
+        name=context.name,
+        notes=source.notes,
+        cards=_cards(source),
+        several=len(source.figures.rubrics) > 1,
+        tables=render_table_text(analysis, context),
+        chart=_figure(source),
+    )
+
+
+def _cards(source: Source) -> list[Card]:
+    blocks = verdict_cards.section(source).blocks
+    return [card for block in blocks if isinstance(block, Cards) for card in block.cards]
+
+
+def _figure(source: Source) -> Chart | None:
+    """The first rubric's forest plot, of the rubrics that have one."""
+    drawn = (chart for rubric in source.figures.rubrics for chart in forest(source, rubric))
+    return next(drawn, None)

@@ -1,0 +1,31 @@
+"""What a study knows beside its two tables, and what an analysis makes use of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["StudyFacts"]
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """Where the ratings come from; all of it may be left out.
+
+    `rubric_hashes` names, by rubric, the versions whose ratings count. `excluded` names the people,
+    with the reason, whose labels stay out. `raters` is a table of people with `rater_id` and what
+    they said of themselves. `usage` says what graders did and cost (see `analysis.usage`), `prices`
+    what 1,000 units cost in US dollars, by (rubric, grader). `source` is what messages call the
+    ratings.
+    """
+
+    rubric_hashes: Mapping[str, Collection[str]] | None = None
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    raters: pd.DataFrame | None = None
+    usage: pd.DataFrame | None = None
+    prices: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    source: str = "ratings"

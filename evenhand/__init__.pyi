@@ -1,0 +1,7 @@
+from . import analysis as analysis
+from .errors import InputError as InputError
+from .reporting.library import Check as Check
+from .reporting.library import check as check
+from .reporting.library import read as read
+
+__version__: str

@@ -1,0 +1,170 @@
+"""`import evenhand`: the analysis of anyone's ratings in a notebook or a script.
+
+The same functions as behind `evenhand check`, on a DataFrame instead of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.reporting.raters import Names, as_texts, kinds_of, long_rows, units_table
+from evenhand.reporting.scales import ScaleOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis import Analysis, Verdict
+    from evenhand.analysis.labels.scale import Level
+    from evenhand.analysis.report import ReportContext
+
+__all__ = ["Check", "check", "read"]
+
+
+@dataclass(frozen=True, repr=False)
+class Check:
+    """What `check` found: prints as the panel of `evenhand check`, shows itself in a notebook."""
+
+    analysis: Analysis
+    context: ReportContext
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """Every figure: a row for each statistic, raters and part of the sample (`docs`)."""
+        return self.analysis.results
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """For each rubric and grader whether it may stand in, why in a sentence, and the figures
+        that this rests on.
+        """
+        return self.analysis.verdicts
+
+    @property
+    def notes(self) -> list[str]:
+        """What has to be known before the figures are read."""
+        return [*self.context.notes, *self.analysis.notes]
+
+    def report(self, path: str | Path) -> Path:
+        """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
+        returns the page. Raises InputError where there can be no such folder.
+        """
+        from evenhand.analysis.report import write_report
+
+        folder = Path(path)
+        if folder.is_file():
+            raise InputError(f"{folder} is a file; name a folder")
+        write_report(self.analysis, self.context, folder)
+        return folder / "report.html"
+
+    def __str__(self) -> str:
+        from evenhand.analysis.report import render_table_text
+        from evenhand.reporting.panel import as_text, text_table, verdict_lines
+
+        panel = render_table_text(self.analysis, self.context)
+        tables = (text_table(columns, rows, title=title) for title, columns, rows in panel)
+        return as_text([*self.context.notes, *tables, *verdict_lines(self.analysis)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from evenhand.analysis.report import render_notebook
+
+        return render_notebook(self.analysis, self.context)
+
+
+def read(path: str | Path) -> pd.DataFrame:
+    """A ratings file (CSV, JSONL or Parquet, by extension) as a table for `check`.
+
+    A row for each rating: the columns of `ratings` (docs: data dictionary), with "" and NaN where
+    the file has none, then all other columns of the file, as text. `item_id` becomes `unit_id`.
+    Raises InputError, naming the row, where the file cannot be read or breaks a rule.
+    """
+    from evenhand.study.tables.ratings import (
+        RATINGS_COLUMNS,
+        read_table,
+        validate_ratings,
+        with_unit_id,
+    )
+
+    rows = with_unit_id(read_table(path))
+    others = [column for column in rows if column not in RATINGS_COLUMNS]
+    return validate_ratings(rows, Path(path).name).join(rows[others])
+
+
+def check(
+    ratings: pd.DataFrame,
+    *,
+    human: Names = (),
+    model: Names = (),
+    units: pd.DataFrame | str | Path | None = None,
+    rubric: str | None = None,
+    categories: Names = (),
+    level: Level | None = None,
+    affirmative: Names | None = None,
+    sides: Names | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    name: str = "ratings",
+    **changes: Any,
+) -> Check:
+    """How far human and model raters agree, and whether a model may stand in for people.
+
+    `ratings` is *long*, a row for each rating with `unit_id` (or `item_id`), `rater_id`,
+    `rater_kind` (human or model) and `label`, as `read` gives it; or *wide*, a row for each unit
+    and a column of labels for each rater that `human` and `model` name. A wide table's units are
+    named by its column `unit_id` or `item_id`, else by its index; a missing cell (None, NaN) is no
+    rating, an empty text one without a label. In a long table `human` and `model` may name the
+    raters who count and say what they are, if there is no `rater_kind`. All other columns describe
+    the units, and so do the columns of `units`, a table or file with a `unit_id`; `cluster_id`
+    among them, or the column that `cluster` names, is what is resampled.
+
+    A scale is declared: all permitted labels as `categories`, in order; `level` is "nominal",
+    "ordinal" or "interval"; `affirmative` are the labels that count as yes, `sides` the two that
+    favour side a and side b; `thresholds` are by grader. `rubric` picks one of several in a long
+    table, and brings the scale of a shipped rubric or of a rubric's file. Without any, the labels
+    seen are taken as nominal, and a note says so.
+
+    `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
+    `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).
+    `name` is what messages and the report call the ratings; messages name a row by its index.
+
+    Raises InputError, one sentence that says what is wrong and what to do.
+
+    >>> import pandas as pd
+    >>> labels = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10, "grader": "yyyynnnn" * 10}
+    >>> table = pd.DataFrame({rater: list(given) for rater, given in labels.items()})
+    >>> found = check(table, human=["ann", "ben"], model="grader", categories=["y", "n"])
+    >>> kappa = found.results.query("statistic == 'cohen_kappa' and subset == 'all'")
+    >>> kappa.set_index(["rater_a", "rater_b"]).loc[("ann", "ben"), "estimate"].item()
+    0.75
+    >>> [verdict["verdict"] for verdict in found.verdicts]
+    ['may_stand_in']
+    """
+    from evenhand.reporting.analysing import analyse_rows
+
+    scale = ScaleOptions(
+        rubric=rubric,
+        level=level,
+        categories=as_texts(categories),
+        affirmative=None if affirmative is None else as_texts(affirmative),
+        sides=None if sides is None else as_texts(sides),
+        thresholds=thresholds or {},
+        in_python=True,
+    )
+    rows, left_out = long_rows(ratings, kinds_of(human, model), name, scale)
+    analysis, context = analyse_rows(rows, name, scale, units=_units(units), verify=True, **changes)
+    return Check(analysis, replace(context, notes=[*left_out, *context.notes]))
+
+
+def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] | None:
+    """A table of units, and what messages call it."""
+    from evenhand.study.tables.ratings import read_table
+
+    if given is None:
+        return None
+    if isinstance(given, (str, Path)):
+        return read_table(given), Path(given).name
+    return units_table(given), "units"

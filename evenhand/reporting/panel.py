@@ -1,0 +1,48 @@
+"""What `check` prints, for a terminal and for a string alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from evenhand.analysis import Analysis
+
+__all__ = ["as_text", "text_table", "verdict_lines"]
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
+    """A plain table; all columns but the first are numbers and stand to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=number > 0)
+    for row in rows:
+        # Cells may hold anybody's text: never read as markup.
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def verdict_lines(analysis: Analysis) -> list[str]:
+    """The notes and verdicts, a line for each."""
+    verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
+    nobody = "No verdict: there are no model graders here to judge."
+    return [*(f"Note: {note}" for note in analysis.notes), *(verdicts or [nobody])]
+
+
+def as_text(lines: Iterable[str | Table]) -> str:
+    """Sentences and tables as one text, each as wide as it needs to be."""
+    import io
+
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(file=out, width=200, highlight=False, emoji=False, markup=False)
+    for line in lines:
+        console.print(line, soft_wrap=isinstance(line, str))
+    return out.getvalue().rstrip("\n")

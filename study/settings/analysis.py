@@ -1,0 +1,221 @@
+"""The sections `[analysis]` and `[decision]` of study.toml, which `analysis.analyse` takes as well:
+what is computed, and when a grader may stand in for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from evenhand.errors import InputError
+from evenhand.study.settings.sections import Section, changed
+
+__all__ = [
+    "GROUP_COLUMNS",
+    "SEED",
+    "AnalysisSettings",
+    "BiasSettings",
+    "DecisionSettings",
+    "IntervalMethod",
+    "with_changes",
+]
+
+GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
+"""Units columns that say for whom side a and side b of a pair speak."""
+
+SEED = 20231206
+"""Fixes all resampling where no study does."""
+
+IntervalMethod = Literal["percentile", "bca"]
+Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
+"""Names of columns, each once."""
+
+
+class BiasSettings(Section):
+    """What the bias audit has to be told of groups and models.
+
+    >>> BiasSettings(leanings={"left": ["union"], "right": ["employer"]}).sign_of("employer")
+    -1
+    """
+
+    leanings: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="two leanings, each with its groups of `prompt_a_group` and `prompt_b_group`; "
+        "directions are told from the first to the second",
+        json_schema_extra={
+            "example": '`left = ["pro_union"]`, `right = ["anti_union"]`',
+            "usual": "none: from side a to side b",
+        },
+    )
+    families: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="parts of models' names by family, for self-preference; the usual names are "
+        "known",
+        json_schema_extra={"example": '`anthropic = ["our-tune"]`'},
+    )
+
+    @model_validator(mode="after")
+    def _two_leanings_apart(self) -> Self:
+        if len(self.leanings) not in (0, 2):
+            raise ValueError(
+                f"leanings names {', '.join(self.leanings)}; name the two that are to be compared, "
+                "each with its groups"
+            )
+        first, second = [set(groups) for groups in self.leanings.values()] or [set(), set()]
+        if both := first & second:
+            raise ValueError(f"leanings has the group {min(both)!r} on both sides; keep one")
+        return self
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the two sides are called, the one that directions count as positive first."""
+        first, second = self.leanings or ("side a", "side b")
+        return first, second
+
+    def sign_of(self, group: str) -> int:
+        """1 for a group of the first leaning, -1 for one of the second, 0 for any other."""
+        for sign, groups in zip((1, -1), self.leanings.values(), strict=False):
+            if group in groups:
+                return sign
+        return 0
+
+
+class AnalysisSettings(BiasSettings):
+    """What is computed, and how."""
+
+    margin: float = Field(
+        default=0.1,
+        gt=0,
+        lt=2,
+        description="how far below people's own agreement a grader may lie, in kappa",
+    )
+    resamples: int = Field(default=2000, ge=10, description="bootstrap draws")
+    cluster: str = Field(
+        default="pair",
+        min_length=1,
+        description="what is resampled: `pair`, `unit`, or any units column",
+        json_schema_extra={"usual": "`pair`; for propositions `proposition`"},
+    )
+    interval: IntervalMethod = Field(
+        default="percentile", description="how intervals are made: `percentile` or `bca`"
+    )
+    epsilon: float = Field(
+        default=0.2,
+        ge=0,
+        lt=1,
+        description="handicap of the alternative annotator test: 0.2 for experts, 0.15 skilled "
+        "people, 0.1 a crowd",
+    )
+    slices: Columns = Field(
+        default=(),
+        description="columns by which the main figures are repeated",
+        json_schema_extra={"usual": "the columns of `stratify`"},
+    )
+    variants: Columns = Field(
+        default=(),
+        description="columns that tell variants of one question apart: how stable are labels from "
+        "one to the next?",
+        json_schema_extra={
+            "usual": "for propositions `wording`, `paraphrase` and `repeat`, where there are "
+            "several"
+        },
+    )
+    groups: Columns = Field(
+        default=(),
+        description="columns that say whom a unit is about: does a grader fail one group?",
+    )
+    rater_slices: Columns = Field(
+        default=(),
+        description="what people said of themselves, by which the main figures are repeated: keys "
+        "of the background questions",
+    )
+    confidence_cut: float = Field(
+        default=0.9,
+        gt=0,
+        le=1,
+        description="the confidence from which a grader's labels are looked at by themselves",
+    )
+    confidence_target: float = Field(
+        default=0.95,
+        gt=0,
+        le=1,
+        description="the agreement with people that a chosen confidence cut is to reach",
+    )
+    sensitivity_cluster: str = Field(
+        default="",
+        description="a column, such as `stance_a`, to resample by beside the pairs",
+    )
+    ensembles: tuple[tuple[str, ...], ...] = Field(
+        default=(),
+        description="graders to be taken as one",
+        json_schema_extra={
+            "example": '`[["G1", "G2"], ["G1", "G3"]]`',
+            "usual": "one of all graders",
+        },
+    )
+
+
+class DecisionSettings(Section):
+    """What a grader must meet beside the margin, always by the bound of an interval, never by an
+    estimate. That it must beat both baselines is no option.
+
+    >>> DecisionSettings().rule(margin=0.05)
+    'at most 0.05 kappa below people, better than both baselines, at least 98% scored, 30 clusters \
+or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0.8)'
+    """
+
+    min_coverage: float = Field(
+        default=0.98,
+        ge=0,
+        le=1,
+        description="share of what it was asked that a grader must have scored",
+    )
+    min_clusters: int = Field(
+        default=30, ge=5, description="with fewer pairs no grader is recommended"
+    )
+    bias_bound: float = Field(
+        default=0.1, ge=0, description="no audited bias may lie wholly beyond it"
+    )
+    min_stability: float = Field(
+        default=0.8,
+        ge=-1,
+        le=1,
+        description="kappa from wording to wording of a rubric, below which a label moves with the "
+        "wording",
+    )
+    min_information: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="to be used with correction: kappa with people, as a share of their own",
+    )
+
+    def rule(self, margin: float) -> str:
+        """The whole rule in words."""
+        return (
+            f"at most {margin:g} kappa below people, better than both baselines, at least "
+            f"{self.min_coverage:.0%} scored, {self.min_clusters} clusters or more, no bias beyond "
+            f"{self.bias_bound:g}, no label that moves with the wording (kappa below "
+            f"{self.min_stability:g})"
+        )
+
+
+def with_changes(
+    settings: AnalysisSettings, decision: DecisionSettings, changes: Mapping[str, object]
+) -> tuple[AnalysisSettings, DecisionSettings]:
+    """Both sections with other values for some of their fields.
+
+    Raises InputError for a name that neither has and for a value that is out of range.
+    """
+    of_settings = {n: v for n, v in changes.items() if n in AnalysisSettings.model_fields}
+    of_decision = {n: v for n, v in changes.items() if n in DecisionSettings.model_fields}
+    for name in changes:
+        if name not in of_settings and name not in of_decision:
+            known = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
+            meant = get_close_matches(name, known, 1)
+            hint = f"did you mean {meant[0]!r}?" if meant else f"there are {', '.join(known)}"
+            raise InputError(f"{name!r} is no setting of the analysis; {hint}")
+    return changed(settings, of_settings), changed(decision, of_decision)

@@ -1,0 +1,69 @@
+"""The sections `[sample]` and `[annotation]` of study.toml: what people label, and how."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from evenhand.study.prompts.sampling import DEFAULT_STRATA
+from evenhand.study.settings.sections import Section
+
+__all__ = ["AnnotationSettings", "SampleSettings"]
+
+
+class SampleSettings(Section):
+    pairs: int = Field(
+        gt=0,
+        description="how many pairs people label; changed by `evenhand extend`",
+        json_schema_extra={"usual": "250"},
+    )
+    stratify: tuple[str, ...] = Field(
+        default=DEFAULT_STRATA, description="columns whose shares the sample keeps"
+    )
+
+
+class AnnotationSettings(Section):
+    rubrics: tuple[str, ...] = Field(
+        default=(),
+        description="what people label; an empty list means all but other wordings of a rubric",
+        json_schema_extra={"usual": "all but those"},
+    )
+    subjects: tuple[str, ...] = Field(
+        default=(),
+        description="whose responses people label; an empty list means all",
+        json_schema_extra={"usual": "all"},
+    )
+    raters_per_unit: int = Field(default=3, gt=0, description="how many people label each unit")
+    units_per_rater: int = Field(
+        default=0,
+        ge=0,
+        description="the most units one person is given, whatever the rubrics; 0: no limit",
+    )
+    pairs_per_block: int = Field(
+        default=10,
+        gt=0,
+        description="how many pairs a person works through before the next ones come",
+    )
+    repeat_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="share of a person's answers that is asked for again, unannounced; 0 to 0.5",
+    )
+    repeat_gap: int = Field(
+        default=20,
+        gt=0,
+        description="how many answers lie between an answer and its repeat, at least",
+    )
+    lease_minutes: float = Field(
+        default=120.0,
+        gt=0,
+        description="how long a unit that was given out and not answered stays reserved",
+    )
+    screen: Literal["one", "all"] = Field(
+        default="one",
+        description='`"one"`: one rubric at a time; `"all"`: all rubrics of a unit at once',
+    )
+    confidence: bool = Field(default=False, description="true asks how sure people are")
+    rationale: bool = Field(default=False, description="true gives a field for people's reasons")

@@ -1,0 +1,305 @@
+"""`import evenhand as eh`: a notebook's way to what `evenhand check` does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def labels() -> pd.DataFrame:
+    """Three people and a grader on 60 units in 20 clusters; ben and the grader left some out."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, 60)
+    wide = pd.DataFrame(
+        {
+            name: np.array(["low", "mid", "top"])[
+                np.where(rng.random(60) < 0.8, truth, rng.integers(0, 3, 60))
+            ]
+            for name in ("ann", "ben", "cem", "gpt")
+        },
+        dtype=object,
+    )
+    wide.loc[3:5, "ben"] = None
+    wide.loc[7, "gpt"] = None
+    wide.insert(0, "unit_id", [f"u{n:02d}" for n in range(60)])
+    wide["cluster_id"] = [f"c{n // 3}" for n in range(60)]
+    wide["topic"] = ["tax" if n % 2 else "war" for n in range(60)]
+    return wide
+
+
+@pytest.fixture(scope="module")
+def file(labels: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a ratings file."""
+    long = labels.melt(["unit_id", "cluster_id", "topic"], var_name="rater_id", value_name="label")
+    long["rater_kind"] = np.where(long["rater_id"] == "gpt", "model", "human")
+    path = tmp_path_factory.mktemp("ratings") / "ratings.csv"
+    long.dropna(subset="label").to_csv(path, index=False)
+    return path
+
+
+PEOPLE = ["ann", "ben", "cem"]
+SCALE: dict[str, Any] = {"categories": ["low", "mid", "top"], "level": "ordinal"}
+OPTIONS = ["--categories", "low,mid,top", "--level", "ordinal"]
+
+
+def of_the_command(file: Path, out: Path, *options: str) -> pd.DataFrame:
+    assert main(["check", str(file), *options, "--out", str(out)]) == 0
+    return pd.read_csv(
+        out / "results.csv",
+        keep_default_na=False,
+        na_values={"estimate": "", "low": "", "high": ""},
+    )
+
+
+def same(found: eh.Check, expected: pd.DataFrame) -> None:
+    results = found.results.reset_index(drop=True)
+    pd.testing.assert_frame_equal(
+        results, expected.astype(results.dtypes.to_dict()), check_exact=True
+    )
+
+
+def test_long_and_wide_give_what_the_command_gives(
+    labels: pd.DataFrame, file: Path, tmp_path: Path
+) -> None:
+    expected = of_the_command(file, tmp_path / "a", *OPTIONS)
+    same(eh.check(eh.read(file), **SCALE), expected)
+    wide = eh.check(labels, human=PEOPLE, model="gpt", **SCALE)
+    same(wide, expected)
+    by_index = labels.set_index("unit_id")
+    same(eh.check(by_index, human=PEOPLE, model=["gpt"], **SCALE), expected)
+    # Without rater_kind the raters' names say who is who.
+    named = eh.read(file).drop(columns="rater_kind")
+    same(eh.check(named, human=PEOPLE, model=["gpt"], **SCALE), expected)
+    # The three report files are the command's too, but for what the ratings are called.
+    page = wide.report(tmp_path / "b")
+    assert page == tmp_path / "b" / "report.html"
+    for name in ("report.html", "report.md", "report.json", "results.csv"):
+        theirs = (tmp_path / "a" / name).read_text("utf-8").replace("ratings.csv", "ratings")
+        assert (tmp_path / "b" / name).read_text("utf-8") == theirs, name
+    assert wide.verdicts == json.loads((tmp_path / "b" / "report.json").read_text())["verdicts"]
+
+
+def test_settings_are_those_of_the_command(
+    labels: pd.DataFrame, file: Path, tmp_path: Path
+) -> None:
+    options = ["--slice", "topic", "--cluster", "topic", "--margin", "0.3", "--affirmative", "top"]
+    expected = of_the_command(file, tmp_path / "a", *OPTIONS, *options)
+    settings: dict[str, Any] = {"slices": ["topic"], "cluster": "topic", "margin": 0.3}
+    found = eh.check(labels, human=PEOPLE, model="gpt", affirmative="top", **SCALE, **settings)
+    same(found, expected)
+    people = found.results.query("statistic == 'fleiss_kappa' and rater_a == 'humans'")
+    assert people[people["subset"] == "all"]["n_clusters"].tolist() == [2]
+    with pytest.raises(eh.InputError, match="clustr"):
+        eh.check(labels, human=PEOPLE, model="gpt", clustr="topic")
+
+
+def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Path) -> None:
+    columns = ["unit_id", "cluster_id", "topic"]
+    labels[columns].to_csv(tmp_path / "units.csv", index=False)
+    bare = labels.drop(columns=["cluster_id", "topic"])
+    expected = of_the_command(file, tmp_path / "out", *OPTIONS, "--slice", "topic")
+    for units in (labels[columns], tmp_path / "units.csv", str(tmp_path / "units.csv")):
+        found = eh.check(bare, human=PEOPLE, model="gpt", units=units, slices=["topic"], **SCALE)
+        same(found, expected)
+    with pytest.raises(eh.InputError, match="units has no row for unit 'u59'"):
+        eh.check(bare, human=PEOPLE, model="gpt", units=labels[columns][:-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "scale"),
+    [
+        ("llmbar", [], {}),
+        ("newsroom", ["--level", "ordinal", "--categories", "1,2,3,4,5"],
+         {"level": "ordinal", "categories": range(1, 6)}),
+        ("dices350", [], {}),
+    ],
+)  # fmt: skip
+def test_real_labels(
+    shared_data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    options: list[str],
+    scale: dict[str, Any],
+) -> None:
+    file = shared_data / "real" / f"{name}.csv"
+    expected = of_the_command(file, tmp_path, *options, "--resamples", "20")
+    said = capsys.readouterr().out.replace("--level and --categories", "level= and categories=")
+    long = eh.check(eh.read(file), **scale, resamples=20)
+    same(long, expected)
+    assert said.startswith(f"{long}\nReport: ")
+    if name == "llmbar":  # both orders of a pair have no place in a wide table
+        return
+    rows = pd.read_csv(file)
+    about = [column for column in rows if column not in ("rater_id", "rater_kind", "label")]
+    wide = rows.pivot(index=about, columns="rater_id", values="label").reset_index()
+    people = sorted(set(rows["rater_id"]))
+    same(eh.check(wide, human=people, **scale, resamples=20), expected)
+
+
+def test_read_gives_the_table_of_the_contract(file: Path) -> None:
+    from evenhand.study.tables.ratings import RATINGS_COLUMNS
+
+    table = eh.read(str(file))
+    assert list(table) == [*RATINGS_COLUMNS, "cluster_id", "topic"]
+    assert (len(table), table["draw"].dtype) == (236, "int64")
+    with pytest.raises(eh.InputError, match=r"there is no file nothing\.csv"):
+        eh.read(file.with_name("nothing.csv"))
+
+
+def test_labels_of_any_type(labels: pd.DataFrame) -> None:
+    """Numbers, booleans and categories are the texts that a file would hold."""
+    codes = labels.replace({"low": 1, "mid": 2, "top": 3})
+    as_texts = labels.replace({"low": "1", "mid": "2", "top": "3"})
+    who: dict[str, Any] = {"human": PEOPLE, "model": "gpt", "categories": [1, 2, 3]}
+    expected = eh.check(as_texts, **who, resamples=50).results
+    raters = [*PEOPLE, "gpt"]
+    for kind in ("float64", "Int64", "category", object):
+        found = eh.check(codes.astype(dict.fromkeys(raters, kind)), **who, resamples=50)
+        pd.testing.assert_frame_equal(found.results, expected)
+
+
+def test_raters_who_are_not_named_are_left_out(labels: pd.DataFrame, file: Path) -> None:
+    found = eh.check(eh.read(file), human=["ann", "ben"], **SCALE, resamples=50)
+    assert found.notes[0] == "left out, as human and model do not name them: cem"
+    # The graders stay as rater_kind has them.
+    assert set(found.results["rater_b"]) >= {"ben", "gpt"}
+    assert "cem" not in set(found.results["rater_a"]) | set(found.results["rater_b"])
+
+
+def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.DataFrame) -> None:
+    def coverage(table: pd.DataFrame) -> tuple[float, int]:
+        results = eh.check(table, human=PEOPLE, model="gpt", **SCALE, resamples=50).results
+        row = results[(results["statistic"] == "coverage") & (results["rater_b"] == "gpt")].iloc[0]
+        return row["estimate"], row["n_units"]
+
+    assert coverage(labels) == (1, 59)
+    assert coverage(labels.fillna({"gpt": ""})) == (pytest.approx(59 / 60), 60)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "says"),
+    [
+        (lambda t: t, {}, r"no column 'rater_id'; name the columns .* human=\[\.\.\.\]"),
+        (lambda t: t, {"human": ["ann", "dan"]}, "no column 'dan'; it has unit_id, ann, ben"),
+        (lambda t: t, {"human": "ann", "model": "ann"}, "human and model both name 'ann'"),
+        (lambda t: t, {"human": PEOPLE, "categories": ["low", "mid"]},
+         r"ratings, row \d+, column 'ann': the label 'top' is none of the declared .*low, mid"),
+        (lambda t: t, {"human": PEOPLE, "level": "ordinal"}, r"example categories=\['1', '2'"),
+        (lambda t: t, {"human": PEOPLE, "sides": ["low"]}, "sides= is 'low'; name two labels"),
+        (lambda t: t, {"human": PEOPLE, "rubric": "refusl"}, "there is no rubric 'refusl'"),
+        (lambda t: t, {"human": PEOPLE, "cluster": "tpic"}, "tpic"),
+        (lambda t: t, {"human": PEOPLE, "margin": 5}, "margin"),
+        (lambda t: pd.concat([t, t]), {"human": PEOPLE}, "unit 'u00' has two rows"),
+        (lambda t: t.assign(order="x"), {"human": PEOPLE}, "'order' means something else"),
+        (lambda t: t.rename(columns={"topic": "ann"}), {"human": PEOPLE}, "two columns are called"),
+        (lambda t: t[:0], {"human": PEOPLE}, "has a header but no ratings"),
+        (lambda t: t.rename(columns={"ann": "all"}), {"human": ["all"]}, "stands for a group"),
+        (lambda t: t.to_dict(), {"human": PEOPLE}, "must be a DataFrame"),
+    ],
+)  # fmt: skip
+def test_bad_tables_are_one_sentence(
+    labels: pd.DataFrame, change: Callable[[pd.DataFrame], Any], options: Any, says: str
+) -> None:
+    with pytest.raises(eh.InputError, match=says) as error:
+        eh.check(change(labels), **options)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "says"),
+    [
+        ({"rater_kind": None}, {}, r"no column 'rater_kind'; say who the raters are with human="),
+        ({}, {"human": ["ann", "dan"]}, "has no rater 'dan'; it has ann, ben, cem, gpt"),
+        ({}, {"human": ["ann", "gpt"]}, "human= names 'gpt', whose rater_kind is 'model'"),
+        ({"rater_kind": "Human"}, {}, "rater_kind is 'Human'"),
+        ({"label": None}, {}, "the column 'label' is missing"),
+    ],
+)
+def test_bad_long_tables_are_one_sentence(
+    file: Path, change: dict[str, Any], options: Any, says: str
+) -> None:
+    table = eh.read(file)
+    for column, value in change.items():
+        table = table.drop(columns=column) if value is None else table.assign(**{column: value})
+    with pytest.raises(eh.InputError, match=says):
+        eh.check(table, **options)
+
+
+def test_messages_name_a_row_by_its_index(file: Path) -> None:
+    table = eh.read(file)
+    table.loc[17, "label"] = "higher"
+    with pytest.raises(eh.InputError, match="ratings, row 17: the label 'higher' of rater 'ann'"):
+        eh.check(table, **SCALE)
+    with pytest.raises(eh.InputError, match=r"week-2, row 18: rater 'ann' .* in row 17"):
+        eh.check(table.assign(unit_id=table["unit_id"].replace("u18", "u17")), name="week-2")
+
+
+def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> None:
+    found = eh.check(labels, human=PEOPLE, model="gpt", **SCALE, affirmative=["top"])
+    shown = found._repr_html_()
+    (verdict,) = found.verdicts
+    places = [shown.index(part) for part in (verdict["sentence"], "<table>", "<svg")]
+    assert places == sorted(places)
+    assert shown.count("<svg") == 1
+    assert "People with each other" in shown
+    assert len(shown) < 50_000
+    # Colours of its own for light and dark; nothing is run, nothing is fetched.
+    assert "prefers-color-scheme: dark" in shown
+    assert not re.search(r"<script|src=|href=|url\(|@import|on\w+=", shown)
+    assert re.findall(r":root", shown) == []
+
+
+def test_without_graders_there_is_no_verdict(labels: pd.DataFrame) -> None:
+    found = eh.check(labels, human=PEOPLE, resamples=50)
+    assert found.verdicts == []
+    for shown in (str(found), found._repr_html_()):
+        assert "No verdict: there are no model graders here to judge." in shown
+
+
+HOSTILE = "<script>alert('x')</script>&\"[b]**"
+
+
+def test_hostile_labels_are_escaped(labels: pd.DataFrame) -> None:
+    """As a label, a rater, a rubric, a cluster and the name: shown as text, never run."""
+    table = labels.replace({"top": HOSTILE}).rename(columns={"gpt": HOSTILE, "ann": "<b>ann"})
+    found = eh.check(
+        table.assign(cluster_id=HOSTILE + table["cluster_id"], rubric="<img src=x>"),
+        human=["<b>ann", "ben", "cem"],
+        model=HOSTILE,
+        name="<h1>mine",
+        resamples=50,
+    )
+    shown = found._repr_html_()
+    assert not re.search(r"<script|<b>|<img|<h1>", shown)
+    assert "&lt;script&gt;alert(" in shown
+    assert HOSTILE in str(found)
+
+
+def test_the_public_names() -> None:
+    assert dir(eh) == ["Check", "InputError", "__version__", "analysis", "check", "read"]
+    assert set(dir(eh)) == set(eh.__all__)
+    for name in dir(eh):
+        getattr(eh, name)
+    with pytest.raises(AttributeError):
+        eh.chekc  # noqa: B018
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = "import sys, evenhand as eh; eh.InputError, eh.__version__, dir(eh); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in run.stdout.split()}
+    assert not loaded & {"numpy", "pandas", "pydantic", "rich", "sqlalchemy", "jinja2", "argparse"}
