@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,7 @@ class UnitColumn:
 class UnitFacts:
     """The rated units, in the order of their ids, as a `units` table has them (or none).
 
-    Raises InputError where a unit is not in the table.
+    What asks for a column raises InputError where a unit is not in the table.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "response_words": ["12", ""]})
@@ -47,23 +48,29 @@ class UnitFacts:
     """
 
     def __init__(self, unit_ids: Sequence[str], units: pd.DataFrame | None) -> None:
-        self.ids = list(unit_ids)
-        self.table = None
+        self.ids, self.table = list(unit_ids), None
         if units is not None:
             self.table = units.drop_duplicates("unit_id").set_index("unit_id")
-            missing = [unit for unit in self.ids if unit not in self.table.index]
-            if missing:
-                raise InputError(
-                    f"the units table has no row for unit {missing[0]!r}, which is rated "
-                    f"({len(missing)} such units); add it or leave the units table out"
-                )
 
     def cells(self, name: str) -> list[str]:
         """A column as text, "" where a cell is empty or there is no such column."""
-        if self.table is None or name not in self.table:
+        if self._rated is None or name not in self._rated:
             return [""] * len(self.ids)
-        column = self.table[name].loc[self.ids]
+        column = self._rated[name]
         return list(column.astype(str).where(column.notna(), ""))
+
+    @cached_property
+    def _rated(self) -> pd.DataFrame | None:
+        """The rated units' rows. Raises InputError where one has none."""
+        if self.table is None:
+            return None
+        missing = [unit for unit in self.ids if unit not in self.table.index]
+        if missing:
+            raise InputError(
+                f"the units table has no row for unit {missing[0]!r}, which is rated "
+                f"({len(missing)} such units); add it or leave the units table out"
+            )
+        return self.table.loc[self.ids]
 
     def column(self, name: str) -> UnitColumn:
         """A column as codes, without values where there is no such column."""
