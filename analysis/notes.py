@@ -61,6 +61,11 @@ Code = Literal[
     "sharpness_assumed",
     "uncorrected_p",
     "unscored",
+    # At which level a verdict is taken, and beside what.
+    "decided_at",
+    "margin",
+    "no_error_left",
+    "people",
     # All that is said to people only.
     "text",
 ]
@@ -112,6 +117,10 @@ TEXTS: dict[Code, str] = {
     "sharpness_assumed": "fewer than {} units have two people's labels: taken to see as people do",
     "uncorrected_p": "uncorrected {:.4g}",
     "unscored": "unscored: {}",
+    "decided_at": "one-sided level {0:.3g}: look {1}; {2} comparisons at once",
+    "margin": "margin {:.4g}",
+    "no_error_left": "no_error_left",
+    "people": "for people like these {}",
     "text": "{}",
 }
 """A remark as the notes of results.csv have it; braces hold its detail."""

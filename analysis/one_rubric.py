@@ -110,13 +110,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
             found.verification += verify_estimates(rows, view)
     if task.judge:
         noun = _cluster_noun(request, scale)
-        found.verdicts = judge_graders(
-            rows,
-            labels,
-            margin=request.settings.margin,
-            rule=request.decision,
-            cluster_noun=noun,
-        )
+        found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
     return found
 
 

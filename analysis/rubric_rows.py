@@ -31,6 +31,7 @@ from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
+from evenhand.analysis.verdicts.evidence import add_deciding_rows
 
 
 def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
@@ -67,6 +68,9 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     if labels.has_verdicts:
         # The last view is the binary verdict.
         _add_verdict_rows(rows, labels, shared, kappas)
+    add_deciding_rows(
+        rows, labels, frequency, settings.margin, request.decision, request.facts.look
+    )
     return rows
 
 

@@ -6,40 +6,61 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenhand.analysis.results import ResultRow
+from evenhand.analysis.bootstrap.influence import ALPHA
 
 REALISTIC = 20
 """Beyond so many times the present sample, "label more" is no advice."""
 
 
+CHANCE = 0.8
+"""How likely the number of further clusters that is advised is to decide the question."""
+
+
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its interval, and the value that the interval has to clear."""
+    """An estimate with its one-sided bounds, the value that they have to clear, and the levels: of
+    these bounds, and of those at the next look.
+    """
 
     low: float
     estimate: float
     high: float
     bound: float
-
-    @classmethod
-    def of(cls, row: ResultRow, bound: float) -> Bound:
-        """Read off a results row."""
-        return cls(row["low"], row["estimate"], row["high"], bound)
+    alpha: float = ALPHA
+    next_alpha: float = ALPHA
 
     @property
     def growth(self) -> float:
-        """By what factor the sample must grow until the interval clears the bound.
+        """By what factor the sample must grow until a bound clears the value in 80% of studies.
 
-        Intervals narrow with the root of the number of clusters, if the estimate stays.
+        The next estimate is predicted from this one: its distance to the value is normal about
+        today's, with the variance that this estimate and the further clusters leave (predictive
+        power, Spiegelhalter, Freedman & Blackburn 1986). Either answer decides.
 
-        >>> Bound(0.0, 0.2, 0.4, 0.1).growth.__round__(9)
-        4.0
+        >>> round(Bound(0.0, 0.2, 0.4, 0.1).growth, 1)
+        23.4
         """
+        from scipy.optimize import brentq
+        from scipy.special import ndtr, ndtri
+
         above = self.estimate - self.bound
-        if above == 0:
-            return math.inf
         room = self.estimate - self.low if above > 0 else self.high - self.estimate
-        return (room / above) ** 2
+        if not room > 0 or not self.next_alpha > 0:
+            return math.inf
+        distance = abs(above) / room * -float(ndtri(self.alpha))
+        critical = -float(ndtri(self.next_alpha))
+
+        def too_unsure(share: float) -> float:
+            """By how much the chance falls short where today's sample is this share of the next."""
+            left, needed = math.sqrt(1.0 - share), critical * math.sqrt(share)
+            clears = ndtr((distance - needed) / left) + ndtr((-distance - needed) / left)
+            return CHANCE - float(clears)
+
+        least = 1.0 / (2.0 * (1.0 + REALISTIC))
+        if too_unsure(least) > 0:
+            return math.inf
+        most = 1.0 - 1e-6
+        return 1.0 / float(brentq(too_unsure, least, most)) if too_unsure(most) > 0 else 1.0
 
 
 def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
@@ -48,8 +69,8 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     To pass, all must be cleared; where an estimate lies on the wrong side, one that settles it is
     enough. `at_least` are needed in any case.
 
-    >>> clusters_to_decide(100, [Bound(0.0, 0.2, 0.4, 0.1)], 30)
-    300
+    >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
+    1035
     """
     passing = [each.growth for each in undecided if each.estimate > each.bound]
     failing = [each.growth for each in undecided if each.estimate <= each.bound]

@@ -7,26 +7,92 @@ from dataclasses import dataclass
 
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
-from evenhand.analysis.notes import says
+from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.verdicts.evidence import (
+    ABOVE_BASELINE,
+    HELD_OUT,
+    NON_INFERIORITY,
+    NON_INFERIORITY_PEOPLE,
+    PEOPLE_KAPPA,
+    RARER,
+    TUNED_FOR,
+)
 from evenhand.study.settings.analysis import DecisionSettings
 
 CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
-TUNED_FOR = "kappa"
 _BINARY_ALL = "all" + BINARY
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """A grader beside people, as verdicts see it (`analysis.verdicts.evidence`): the difference for
+    these people and for people like these, kappa above the better baseline, people's own kappa, and
+    how many clusters have a label of another category than the commonest.
+    """
+
+    difference: ResultRow
+    like_these: ResultRow | None
+    above: ResultRow
+    people: ResultRow
+    rarer: ResultRow
+
+    @classmethod
+    def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
+        """Those of a grader on one reading, where it was compared at all."""
+        difference, like_these, above, people, rarer = (
+            rows.get(statistic, "humans", grader, subset, at)
+            for statistic in (
+                NON_INFERIORITY,
+                NON_INFERIORITY_PEOPLE,
+                ABOVE_BASELINE,
+                PEOPLE_KAPPA,
+                RARER,
+            )
+        )
+        if difference is None or above is None or people is None or rarer is None:
+            return None
+        return cls(difference, like_these, above, people, rarer)
+
+    @property
+    def rows(self) -> tuple[ResultRow | None, ...]:
+        """All of them, as evidence."""
+        return (self.difference, self.like_these, self.above, self.people, self.rarer)
+
+    @property
+    def margin(self) -> float:
+        """How far below people the grader may lie."""
+        return float(str(self._said("margin")[0]))
+
+    @property
+    def alpha(self) -> float:
+        """The one-sided level of the bounds."""
+        return float(str(self._said("decided_at")[0]))
+
+    @property
+    def next_alpha(self) -> float:
+        """The level that they would have at the next look; 0 where no look is left."""
+        return float(str(self._said("decided_at")[3]))
+
+    def _said(self, code: Code) -> tuple[object, ...]:
+        return next(each.detail for each in self.difference["remarks"] if each.code == code)
+
+
+@dataclass(frozen=True)
 class Case:
-    """The rows that a verdict rests on. `noun` is what a cluster is called."""
+    """The rows that a verdict rests on. `noun` is what a cluster is called.
+
+    `difference` and `kappa` are the figures of the table; `bounds` are what decides, and `held_out`
+    the same for verdicts at thresholds tuned on other clusters. `advised` is the
+    threshold that tuning advises, its first remark the kind of advice.
+    """
 
     rubric: str
     grader: str
     n_humans: int
-    margin: float
     rule: DecisionSettings
     noun: str
     difference: ResultRow | None
@@ -34,8 +100,9 @@ class Case:
     binary: ResultRow | None
     baselines: tuple[ResultRow, ...]
     coverage: ResultRow | None
-    held_out: ResultRow | None
-    recommended: ResultRow | None
+    bounds: Bounds | None
+    held_out: Bounds | None
+    advised: ResultRow | None
     biases: tuple[Finding, ...]
     moving: ResultRow | None
 
@@ -54,16 +121,28 @@ class Case:
         """The share of what it was asked that the grader scored."""
         return self.coverage["estimate"] if self.coverage else 0.0
 
+    def deciding(self, bounds: Bounds) -> ResultRow:
+        """The difference that decides: for these people, or for people like these."""
+        wider = bounds.like_these if self.rule.scope == "like_these" else None
+        return wider or bounds.difference
+
+    def advises(self, *kinds: Code) -> bool:
+        """Whether tuning advises one of these: tuned, default, not_identifiable."""
+        return self.advised is not None and any(
+            says(self.advised["remarks"], kind) for kind in kinds
+        )
+
     @property
     def evidence(self) -> list[list[str]]:
         """The keys of the rows."""
         rows = (
             self.difference,
             self.kappa,
+            *(self.bounds.rows if self.bounds else ()),
             self.binary,
             self.coverage,
-            self.held_out,
-            self.recommended,
+            *(self.held_out.rows if self.held_out else ()),
+            self.advised,
             *self.baselines,
             *(each.row for each in self.biases),
             self.moving,
@@ -73,12 +152,7 @@ class Case:
 
 
 def case_of(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    grader: str,
-    margin: float,
-    rule: DecisionSettings,
-    noun: str,
+    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Case:
     """The categories decide; the binary verdict where a grader has no categories."""
     level, subset = labels.scale.level, "all"
@@ -88,12 +162,10 @@ def case_of(
         level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    held_out, recommended = _tuned(rows, grader, margin)
     return Case(
         rubric=labels.scale.name,
         grader=grader,
         n_humans=len(labels.humans),
-        margin=margin,
         rule=rule,
         noun=noun,
         difference=categories,
@@ -101,31 +173,12 @@ def case_of(
         binary=binary,
         baselines=tuple(row for row in baselines if row is not None),
         coverage=rows.get(COVERAGE, "", grader),
-        held_out=held_out,
-        recommended=recommended,
+        bounds=Bounds.of(rows, grader, subset),
+        held_out=Bounds.of(rows, grader, _BINARY_ALL, HELD_OUT),
+        advised=rows.get(RECOMMENDED, "humans", grader, _BINARY_ALL, TUNED_FOR),
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
         moving=_moving(rows, grader, rule),
     )
-
-
-def _tuned(
-    rows: ResultRows, grader: str, margin: float
-) -> tuple[ResultRow | None, ResultRow | None]:
-    """The ceiling difference with thresholds chosen on other units, and the threshold recommended:
-    where one is, and verdicts at it meet the rule and beat the baselines.
-    """
-    recommended = rows.get(RECOMMENDED, "humans", grader, _BINARY_ALL, TUNED_FOR)
-    held_out = rows.get(CEILING_HELD_OUT, "humans", grader, _BINARY_ALL, TUNED_FOR)
-    at_default = rows.get(CEILING, "humans", grader, _BINARY_ALL)
-    kappa = rows.get("cohen_kappa", "humans", grader, _BINARY_ALL)
-    if recommended is None or held_out is None or at_default is None or kappa is None:
-        return None, None
-    baselines = [rows.get("cohen_kappa", "humans", name, _BINARY_ALL) for name in BASELINES]
-    to_beat = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
-    people = kappa["estimate"] - at_default["estimate"]
-    passes = held_out["low"] > -margin and people + held_out["low"] > to_beat
-    tuned = says(recommended["remarks"], "tuned")
-    return (held_out, recommended) if tuned and passes else (None, None)
 
 
 def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:

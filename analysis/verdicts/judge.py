@@ -14,14 +14,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TypedDict
 
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import reason_in_words
+from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts import words
-from evenhand.analysis.verdicts.case import Case, case_of
+from evenhand.analysis.verdicts.case import Bounds, Case, case_of
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -41,16 +42,11 @@ class Verdict(TypedDict):
 
 
 def judge_graders(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    *,
-    margin: float,
-    rule: DecisionSettings,
-    cluster_noun: str,
+    rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
     """One verdict per grader of a rubric, read off its results rows."""
     return [
-        _judge(case_of(rows, labels, labels.raters[model], margin, rule, cluster_noun))
+        _judge(case_of(rows, labels, labels.raters[model], rule, cluster_noun))
         for model in labels.models
     ]
 
@@ -73,7 +69,11 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
     if not reasons and not against and not case.has_faults:
         return "may_stand_in", words.may_stand_in(case), 0
     if (at := _at_threshold(case)) and not case.has_faults:
-        return "may_stand_in_at_threshold", words.at_threshold(case, at), 0
+        return "may_stand_in_at_threshold", words.at_threshold(case, *at), 0
+    if against and (held_out := _open_at_threshold(case)) and not case.has_faults:
+        labels = _more(case, [held_out])
+        open_yet = words.open_at_threshold(case, held_out, labels)
+        return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
     if (against or (case.has_faults and not reasons)) and _is_informative(case):
         return "only_with_correction", words.only_with_correction(case, against), 0
     if against:
@@ -81,54 +81,92 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
     return "cannot_tell", words.cannot_tell(case, reasons), more
 
 
-def _at_threshold(case: Case) -> ResultRow | None:
+def _passes(case: Case, bounds: Bounds) -> bool:
+    """Whether the bounds meet the rule: not below the margin, above the baselines, beside people
+    who agree, on clusters enough of both kinds.
+    """
+    difference, rule = case.deciding(bounds), case.rule
+    return (
+        difference["low"] > -bounds.margin
+        and bounds.above["low"] > 0
+        and bounds.people["low"] >= rule.min_people_kappa
+        and bounds.rarer["estimate"] >= rule.min_rarer
+        and difference["n_clusters"] >= rule.min_clusters
+    )
+
+
+def _is_below(case: Case, bounds: Bounds) -> bool:
+    """Whether the grader is clearly further below people than the margin."""
+    enough = bounds.rarer["estimate"] >= case.rule.min_rarer
+    return enough and case.deciding(bounds)["high"] < -bounds.margin
+
+
+def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
     """The recommended threshold, where verdicts at it meet all of the rule."""
-    row, rule = case.held_out, case.rule
-    if row is None or case.n_humans < 2:
+    bounds = case.held_out
+    if bounds is None or case.advised is None or not case.advises("tuned") or _unfit(case):
         return None
-    enough = row["n_clusters"] >= rule.min_clusters and case.share_scored >= rule.min_coverage
-    return case.recommended if enough else None
+    passes = _passes(case, bounds) and case.share_scored >= case.rule.min_coverage
+    return (bounds, case.advised) if passes else None
+
+
+def _open_at_threshold(case: Case) -> Bounds | None:
+    """The bounds at held-out thresholds, where a tuned one may yet meet the rule."""
+    bounds = case.held_out
+    if bounds is None or not case.advises("tuned", "not_identifiable") or _unfit(case):
+        return None
+    return None if _is_below(case, bounds) or bounds.above["high"] <= 0 else bounds
+
+
+def _unfit(case: Case) -> bool:
+    """Whether there are too few people for the scope."""
+    return case.n_humans < (3 if case.rule.scope == "like_these" else 2)
 
 
 def _is_informative(case: Case) -> bool:
     """Whether its labels say enough for rates to be corrected: clearly more than a baseline's, and
     a good part of what one person's labels say of another's.
     """
-    kappa, apart = case.kappa, case.difference
-    if kappa is None or apart is None or math.isnan(case.to_beat):
+    bounds, kappa = case.bounds, case.kappa
+    if bounds is None or kappa is None or math.isnan(bounds.people["estimate"]):
         return False
-    people = kappa["estimate"] - apart["estimate"]
-    least = max(case.to_beat, case.rule.min_information * people)
-    return kappa["n_clusters"] >= case.rule.min_clusters and kappa["low"] > least
+    least = max(case.to_beat, case.rule.min_information * bounds.people["estimate"])
+    return (
+        kappa["n_clusters"] >= case.rule.min_clusters and bounds.above["low"] > least - case.to_beat
+    )
 
 
 def _reasons_against(case: Case) -> list[str]:
-    reasons = []
-    if case.difference and case.difference["high"] < -case.margin:
-        text = words.difference(case.difference, case.noun)
-        reasons.append(f"{text}, below the margin of {case.margin:g}")
-    if case.kappa and case.kappa["high"] <= case.to_beat:
-        text = words.kappa(case.kappa, case.noun)
-        reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
+    bounds, kappa, reasons = case.bounds, case.kappa, []
+    if bounds is not None and _is_below(case, bounds):
+        text = words.difference(case.deciding(bounds), case.noun)
+        reasons.append(f"{text}, below the margin of {bounds.margin:.3g}")
+    if kappa is not None:
+        high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
+        if high <= 0:
+            text = words.kappa(kappa, case.noun)
+            reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
     return reasons
 
 
 def _missing(case: Case) -> tuple[list[str], int]:
     """Why the grader has not passed, in plain words, and how many more clusters would decide."""
-    difference, kappa, rule = case.difference, case.kappa, case.rule
+    bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
-    if impossible or difference is None or kappa is None:
+    if impossible or bounds is None or kappa is None:
         return [impossible], 0
+    if bounds.people["low"] < rule.min_people_kappa:
+        return [words.people_hardly_agree(bounds.people, rule.min_people_kappa)], 0
+    difference = case.deciding(bounds)
     missing = []
-    if difference["low"] <= -case.margin:
+    if difference["low"] <= -bounds.margin:
         text = words.difference(difference, case.noun)
-        missing.append(f"{text}, and the margin is {case.margin:g}")
-    if kappa["low"] <= case.to_beat:
+        missing.append(f"{text}, and the margin is {bounds.margin:.3g}")
+    if bounds.above["low"] <= 0:
         missing.append(f"{words.kappa(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
-    undecided = (Bound.of(difference, -case.margin), Bound.of(kappa, case.to_beat))
-    more = clusters_to_decide(
-        difference["n_clusters"], undecided if missing else (), rule.min_clusters
-    )
+    if (rarer := bounds.rarer["estimate"]) < rule.min_rarer:
+        missing.append(words.too_few_rarer(rarer, rule.min_rarer, case.noun))
+    more = _more(case, [bounds] if missing else [])
     missing += words.advice(difference["n_clusters"], more, case.noun, undecided=bool(missing))
     if case.share_scored < rule.min_coverage:
         missing.append(
@@ -138,21 +176,44 @@ def _missing(case: Case) -> tuple[list[str], int]:
     return missing, more or 0
 
 
+def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
+    """How many more clusters would decide, with a chance of 80%; None where no realistic number."""
+    asked = []
+    clusters, needed = 0, case.rule.min_clusters
+    for bounds in undecided or ([case.bounds] if case.bounds else []):
+        difference = case.deciding(bounds)
+        clusters = difference["n_clusters"]
+        if rarer := bounds.rarer["estimate"]:
+            needed = max(needed, math.ceil(clusters * case.rule.min_rarer / rarer))
+    for bounds in undecided:
+        for row, bound in ((case.deciding(bounds), -bounds.margin), (bounds.above, 0.0)):
+            if not row["low"] > bound:
+                ends = (row["low"], row["estimate"], row["high"])
+                asked.append(Bound(*ends, bound, bounds.alpha, bounds.next_alpha))
+    return clusters_to_decide(clusters, asked, needed)
+
+
 def _impossible(case: Case) -> str:
     """Why nothing can be said at all, if so."""
-    difference, kappa = case.difference, case.kappa
+    bounds = case.bounds
     if case.n_humans == 0:
         return "no person has labelled"
-    if difference is None or kappa is None:
+    if case.difference is None or case.kappa is None:
         return "it labelled no unit that a person labelled"
     if case.n_humans < 2:
         return "only one person labelled, so how well people agree with each other is not known"
-    if math.isnan(difference["estimate"]):
-        why = reason_in_words(difference["remarks"])
+    if _unfit(case):
+        return "only two people labelled, and a verdict for people like them needs three"
+    if math.isnan(case.difference["estimate"]):
+        why = reason_in_words(case.difference["remarks"])
         return f"the comparison with people is undefined ({why})"
     if math.isnan(case.to_beat):
         return "the baselines are undefined, because people used one category only"
-    if math.isnan(difference["low"]) or math.isnan(kappa["low"]):
-        row = difference if math.isnan(difference["low"]) else kappa
-        return f"there is no interval ({reason_in_words(row['remarks'])})"
+    if bounds is None:
+        return "the comparison with people is undefined"
+    if says(bounds.difference["remarks"], "no_error_left"):
+        return "the looks that were declared for this study are used up"
+    for row in (case.deciding(bounds), bounds.above):
+        if math.isnan(row["low"]):
+            return "there is no interval (leaving out one cluster leaves nothing to compare)"
     return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.verdicts.case import Case
+from evenhand.analysis.verdicts.case import Bounds, Case
 
 Judgement = Literal[
     "may_stand_in",
@@ -41,21 +41,49 @@ TITLES: dict[Judgement, Title] = {
 
 def may_stand_in(case: Case) -> str:
     """It meets the rule."""
-    rows = [row for row in (case.difference, case.kappa) if row is not None]
+    if case.bounds is None or case.kappa is None:
+        raise ValueError("a grader that passes has been compared with people")
+    bounds = case.bounds
     return (
-        f"{case.grader} may stand in for people{_place(case)}: "
-        f"{difference(rows[0], case.noun)}, within the margin of {case.margin:g}; "
-        f"{kappa(rows[1])}, above both baselines.{_binary_caveat(case)}"
+        f"{case.grader} may stand in for {_whom(case)}{_place(case)}: "
+        f"{difference(case.deciding(bounds), case.noun)}, within the margin of "
+        f"{bounds.margin:.3g}; {kappa(case.kappa)}, above both baselines."
+        f"{_binary_caveat(case, bounds)}"
     )
 
 
-def at_threshold(case: Case, recommended: ResultRow) -> str:
+def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> str:
     """Its binary verdicts meet the rule at another threshold."""
-    apart = difference(case.held_out, case.noun) if case.held_out else ""
     return (
-        f"{case.grader} may stand in for people{_place(case)} at threshold "
-        f"{recommended['estimate']:.3g}, for the binary verdict: with thresholds chosen on other "
-        f"units {apart}, within the margin of {case.margin:g}."
+        f"{case.grader} may stand in for {_whom(case)}{_place(case)} at threshold "
+        f"{advised['estimate']:.3g}, for the binary verdict: with thresholds chosen on other "
+        f"units {difference(case.deciding(bounds), case.noun)}, within the margin of "
+        f"{bounds.margin:.3g}."
+    )
+
+
+def open_at_threshold(case: Case, bounds: Bounds, more: int | None) -> list[str]:
+    """It falls short as it is, but another threshold may yet do; and how many labels would tell."""
+    row = case.deciding(bounds)
+    short = "as it is it falls short, but with thresholds chosen on other units"
+    text = f"{short} {difference(row, case.noun)}, and the margin is {bounds.margin:.3g}"
+    return [text, *advice(row["n_clusters"], more, case.noun, undecided=True)]
+
+
+def people_hardly_agree(people: ResultRow, least: float) -> str:
+    """No grader can be judged beside people who hardly agree."""
+    return (
+        f"people hardly agree with each other (their mean kappa is {_signed(people['estimate'])}, "
+        f"at worst {_signed(people['low'])}, and {least:g} is needed), so that no grader can be "
+        "judged beside them: make the rubric or its instructions clearer before labelling more"
+    )
+
+
+def too_few_rarer(rarer: float, least: int, noun: str) -> str:
+    """Nearly all labels are of one category."""
+    return (
+        f"people chose another category than the most frequent one in only {rarer:.3g} {noun}s, "
+        f"and {least} are needed"
     )
 
 
@@ -102,7 +130,7 @@ def difference(row: ResultRow, noun: str) -> str:
     away = f"{apart} {side if float(apart) else 'from'}"
     return (
         f"its kappa with people is {away} theirs with each other "
-        f"(95% interval {_signed(row['low'])} to {_signed(row['high'])}; {_sample(row, noun)})"
+        f"(at worst {_signed(row['low'])}, at best {_signed(row['high'])}; {_sample(row, noun)})"
     )
 
 
@@ -119,11 +147,26 @@ def not_known(case: Case) -> str:
     """What no interval here covers; nothing where there is no interval."""
     if case.n_humans < 2 or case.difference is None or math.isnan(case.difference["low"]):
         return ""
-    people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
+    if case.rule.scope == "like_these":
+        return " This may not hold in every part of the sample."
+    wider = case.bounds.like_these if case.bounds else None
+    others = ""
+    if wider is not None:
+        others = f" (for people like them the difference is at worst {_signed(wider['low'])})"
     return (
-        f" Not known: whether this holds beside other people than these {people}, "
-        "and in every part of the sample."
+        f" This may not hold for people other than these {_number(case)}{others}, nor in every "
+        "part of the sample."
     )
+
+
+def _whom(case: Case) -> str:
+    """For whom the verdict speaks."""
+    like = "people like these" if case.rule.scope == "like_these" else "these"
+    return f"{like} {_number(case)}"
+
+
+def _number(case: Case) -> str:
+    return "two people" if case.n_humans == 2 else f"{case.n_humans} people"
 
 
 def _faults(case: Case) -> list[str]:
@@ -138,11 +181,11 @@ def _faults(case: Case) -> list[str]:
     return found
 
 
-def _binary_caveat(case: Case) -> str:
+def _binary_caveat(case: Case, bounds: Bounds) -> str:
     """What a pass on the categories leaves open: a verdict at the threshold that falls short."""
-    if case.binary is None or case.binary["low"] > -case.margin:
+    if case.binary is None or case.binary["low"] > -bounds.margin:
         return ""
-    short = case.binary["high"] < -case.margin
+    short = case.binary["high"] < -bounds.margin
     head = "Its binary verdicts may not" if short else "Of its binary verdicts this is not shown"
     return f" {head}: {difference(case.binary, case.noun)}."
 

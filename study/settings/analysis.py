@@ -30,6 +30,7 @@ SEED = 20231206
 """Fixes all resampling where no study does."""
 
 IntervalMethod = Literal["percentile", "bca"]
+Scope = Literal["these", "like_these"]
 Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
 """Names of columns, each once."""
 
@@ -191,6 +192,39 @@ or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0
         gt=0,
         le=1,
         description="to be used with correction: kappa with people, as a share of their own",
+    )
+
+    scope: Scope = Field(
+        default="these",
+        description="for whom a verdict speaks: `these` people, or people `like_these`, of whom "
+        "there must be three or more",
+    )
+    looks: int = Field(
+        default=0,
+        ge=0,
+        description="how often the verdict will be looked at as labels come in, declared before; "
+        "the looks share the error evenly",
+        json_schema_extra={"usual": "0: any number, the first with four fifths of the error"},
+    )
+    margin_share: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="the margin as a share of people's own kappa, in place of `analysis.margin`",
+        json_schema_extra={"usual": "0: `analysis.margin`"},
+    )
+    min_people_kappa: float = Field(
+        default=0.2,
+        ge=-1,
+        le=1,
+        description="people's own kappa, at its lower bound, below which no grader can be judged "
+        "beside them",
+    )
+    min_rarer: int = Field(
+        default=10,
+        ge=0,
+        description="pairs in which a person chose another category than the commonest; with fewer "
+        "no bound can be trusted",
     )
 
     def rule(self, margin: float) -> str:
