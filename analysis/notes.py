@@ -65,6 +65,7 @@ Code = Literal[
     "decided_at",
     "margin",
     "no_error_left",
+    "nothing_varies",
     "people",
     # All that is said to people only.
     "text",
@@ -120,6 +121,7 @@ TEXTS: dict[Code, str] = {
     "decided_at": "one-sided level {0:.3g}: look {1}; {2} comparisons at once",
     "margin": "margin {:.4g}",
     "no_error_left": "no_error_left",
+    "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
     "people": "for people like these {}",
     "text": "{}",
 }

@@ -266,7 +266,8 @@ def _bounded(estimate: float, contributions: Array, alpha: float, silent: float)
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_error_left"),))
     if not np.ptp(contributions) > 0:
-        return Interval(estimate, estimate - silent, estimate + silent)
+        unseen = (Remark("nothing_varies"),)
+        return Interval(estimate, estimate - silent, estimate + silent, unseen)
     below, above = reach(contributions, alpha), reach(-contributions, alpha)
     return Interval(estimate, estimate - below, estimate + above)
 

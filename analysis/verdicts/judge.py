@@ -189,7 +189,8 @@ def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
         for row, bound in ((case.deciding(bounds), -bounds.margin), (bounds.above, 0.0)):
             if not row["low"] > bound:
                 ends = (row["low"], row["estimate"], row["high"])
-                asked.append(Bound(*ends, bound, bounds.alpha, bounds.next_alpha))
+                varies = not says(row["remarks"], "nothing_varies")
+                asked.append(Bound(*ends, bound, bounds.alpha, bounds.next_alpha, varies))
     return clusters_to_decide(clusters, asked, needed)
 
 

@@ -103,10 +103,11 @@ def test_design_effect() -> None:
 
 
 def test_more_clusters_settle_all_that_must_pass_or_one_that_fails() -> None:
-    wide, narrow = Bound(0.0, 0.2, 0.4, 0.1), Bound(0.1, 0.3, 0.5, 0.15)
-    assert clusters_to_decide(50, [wide, narrow], 30) == 150  # the wider one needs four times
-    failing = Bound(-0.4, -0.2, 0.0, -0.1)
-    assert clusters_to_decide(50, [wide, failing], 30) == 150
+    wide, narrow = Bound(0.05, 0.2, 0.35, 0.1), Bound(0.1, 0.3, 0.5, 0.15)
+    assert clusters_to_decide(50, [wide, narrow], 30) == 180  # the wider one needs 4.6 times
+    failing = Bound(-0.4, -0.2, 0.0, -0.05)
+    assert clusters_to_decide(50, [wide, failing], 30) == 132
+    assert clusters_to_decide(50, [Bound(-0.6, 0.0, 0.6, -0.1, varies=False)], 30) == 250
     assert clusters_to_decide(10, [], 30) == 20
     assert clusters_to_decide(50, [Bound(0.0, 0.2, 0.4, 0.19)], 30) is None
     assert clusters_for_width(50, 0.2, 0.6, 0.2) == 0

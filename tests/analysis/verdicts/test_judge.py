@@ -66,7 +66,7 @@ def test_a_random_grader_never_passes(verdict_on: Callable) -> None:
 
 
 def test_too_few_labels_say_how_many_more(verdict_on: Callable) -> None:
-    verdict = verdict_on(0.85, n=60, margin=0.02)
+    verdict = verdict_on(0.9, n=100, margin=0.1)
     assert verdict["verdict"] == "cannot_tell"
     assert "label about" in verdict["sentence"]
     assert "more units" in verdict["sentence"]
@@ -79,7 +79,8 @@ def test_perfect_agreement_on_few_clusters_is_not_enough(make_ratings: Callable)
     units = units.assign(cluster_id=[f"c{n // 4}" for n in range(len(units))])
     verdict = analyse(ratings, units, [TWO], resamples=200).verdicts[0]
     assert verdict["verdict"] == "cannot_tell"
-    assert "10 clusters are too few to recommend on; label 20 more" in verdict["sentence"]
+    # A third of the clusters may disagree unseen: kappa may lie 0.65 lower.
+    assert "label about 55 more clusters to decide" in verdict["sentence"]
 
 
 def test_one_person_is_no_ceiling(verdict_on: Callable) -> None:

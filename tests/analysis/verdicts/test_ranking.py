@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import DecisionSettings, Scale, StudyFacts, analyse, rank_graders
-from evenhand.analysis.notes import Code, Remark
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows, key_of
 from evenhand.analysis.verdicts.words import JUDGEMENTS
 
@@ -67,11 +68,18 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:
     """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
-    from evenhand.analysis.bootstrap.intervals import Interval
     from evenhand.analysis.labels.combine import combine_readings
     from evenhand.analysis.labels.matrix import encode
     from evenhand.analysis.verdicts.judge import judge_graders
     from evenhand.study.tables.ratings import validate_ratings
+
+    def at_held_out(low: float) -> Iterator[tuple[str, Interval, Note]]:
+        level = Remark("decided_at", (0.02, 1, 2, 0.0025))
+        margin = join_notes(level, Remark("margin", (0.1,)))
+        yield "non_inferiority", Interval(0.0, low, 0.05), margin
+        yield "kappa_above_baseline", Interval(0.7, 0.6, 0.8), level
+        yield "people_kappa", Interval(0.7, 0.6, 0.8), level
+        yield "rarer_clusters", Interval.point(150.0), level
 
     truth = (rng.random(400) < 0.4).astype(int)
     labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
@@ -84,19 +92,22 @@ def test_a_threshold_that_wins_elsewhere_is_named(
 
     def judged(code: Code, low: float) -> dict:
         rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
-        rows.rows = {k: v for k, v in rows.rows.items() if "held_out" not in k[1]}
-        where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
-        tuned = Interval(0.12, 0.1, 0.2)
-        rows.add("threshold_recommended", tuned, (400, 400), note=Remark(code), **where)
-        rows.add("human_ceiling_difference_held_out", Interval(0.0, low, 0.05), (400, 400), **where)
+        rows.rows = {k: v for k, v in rows.rows.items() if k[5] != "held_out"}
+        where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
+        tuned, counts = Interval(0.12, 0.1, 0.2), (400, 400)
+        rows.add("threshold_recommended", tuned, counts, note=Remark(code), at="kappa", **where)
+        for statistic, found, note in at_held_out(low):
+            rows.add(statistic, found, counts, note=note, at="held_out", **where)
         rule = DecisionSettings()
-        return dict(judge_graders(rows, matrix, margin=0.1, rule=rule, cluster_noun="unit")[0])
+        return dict(judge_graders(rows, matrix, rule=rule, cluster_noun="unit")[0])
 
     passed = judged("tuned", -0.05)
     assert passed["verdict"] == "may_stand_in_at_threshold"
     assert "at threshold 0.12" in passed["sentence"]
     assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
-    assert judged("tuned", -0.15)["verdict"] != "may_stand_in_at_threshold"
+    undecided = judged("tuned", -0.15)
+    assert undecided["verdict"] == "cannot_tell"
+    assert "with thresholds chosen on other units" in undecided["sentence"]
 
 
 @pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])
