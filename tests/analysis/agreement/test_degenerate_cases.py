@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import evenhand.analysis as a
-from evenhand.analysis.subjects.scores import exact_p, spearman
+from evenhand.analysis.subjects.correlation import exact_p, spearman
 
 BINARY = {"categories": [0, 1]}
 
