@@ -27,7 +27,7 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     return rendered(
         "notebook.html.j2",
         name=context.name,
-        notes=source.notes,
+        notes=dict.fromkeys([*context.notes, *analysis.notes]),
         cards=_cards(source),
         several=len(source.figures.rubrics) > 1,
         tables=render_table_text(analysis, context),
