@@ -10,20 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "TEXTS",
-    "WORDS",
-    "Code",
-    "Note",
-    "Reason",
-    "Remark",
-    "Remarks",
-    "join_notes",
-    "reason_in_words",
-    "says",
-    "text_of",
-]
-
 Code = Literal[
     # Why there is no estimate, or no interval.
     "no_variation",

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, reworded
-from evenhand.analysis.bias import UnitFacts, add_bias_rows
+from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
+from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.people.disagreements import GraderDisagreement, add_disagreement_rows
-from evenhand.analysis.people.exclusions import add_all_raters_rows, without_excluded
-from evenhand.analysis.people.slices import add_main_rows
+from evenhand.analysis.people.slices import add_all_raters_rows, add_main_rows
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
 from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
@@ -29,8 +30,6 @@ from evenhand.analysis.verification import Verification, verify_estimates
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["RubricAnalysis", "RubricTask", "analyse_rubric"]
 
 
 @dataclass

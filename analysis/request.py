@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.study_facts import StudyFacts
+from evenhand.analysis.types import Frequency
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Request"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Request:
         """The units columns that say of what kind a unit is, but not how it was put."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
-    def resampled(self, frequency: npt.NDArray[np.int64]) -> Resamples:
+    def resampled(self, frequency: Frequency) -> Resamples:
         """Resamples of clusters that stand in the data so often; the latest are kept."""
         key = frequency.tobytes()
         if key not in self._latest:

@@ -6,23 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Note, Remarks, join_notes, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "RESULTS_COLUMNS",
-    "RESULTS_KEY",
-    "ResultRow",
-    "ResultRows",
-    "TableRow",
-    "from_to",
-    "join_notes",
-    "key_of",
-    "results_table",
-]
 
 RESULTS_COLUMNS = (
     "rubric",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
-from evenhand.analysis.agreement.pair_rows import add_humans_rows, add_pair_rows
-from evenhand.analysis.agreement.pairs import KappaMeans
+from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows, add_pair_rows
 from evenhand.analysis.agreement.stability import add_stability_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
+from evenhand.analysis.labels.units import check_values
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
 from evenhand.analysis.people.beside_members import add_ensemble_rows
 from evenhand.analysis.people.ceiling import (
@@ -23,7 +23,7 @@ from evenhand.analysis.people.clarity import add_clarity_rows
 from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_leniency_rows
 from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
-from evenhand.analysis.people.slices import add_rater_slice_rows, add_slice_rows, check_values
+from evenhand.analysis.people.slices import add_rater_slice_rows, add_slice_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
@@ -31,8 +31,6 @@ from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
-
-__all__ = ["rubric_rows", "views_of"]
 
 
 def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["USAGE", "add_usage_rows"]
 
 USAGE = {
     "attempts": "grades_attempted",

@@ -13,12 +13,11 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.analysis.agreement.groups import groups, label_counts
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.groups import groups
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.results import ResultRows
-
-__all__ = ["TOLERANCE", "Verification", "verify_estimates"]
 
 TOLERANCE = 1e-9
 _KAPPAS = {

@@ -26,7 +26,8 @@ from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import library_versions, simulate_and_write
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.groups import group_panel, label_counts
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows

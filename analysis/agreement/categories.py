@@ -5,19 +5,17 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.groups import groups, label_counts
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.groups import groups
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, data_table, table_chunks
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code
 from evenhand.analysis.results import ResultRows, from_to
-
-__all__ = ["add_category_rows", "group_specific_agreement"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.writer import Writer
 
 NOT_USED: Code = "category_not_used"
 
@@ -29,16 +27,16 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     pair of raters that is listed; of "humans" with a grader, the pairs of labels, one of any human.
     On the binary verdict specific agreement is positive and negative agreement.
     """
+    out = Writer.of(rows, coded, resamples)
     for group, members in groups(coded).items():
         counts = label_counts(coded, members)
         values = group_specific_agreement(counts, coded, resamples)
         paired = counts * (counts.sum(axis=1, keepdims=True) >= 2)
-        _add_specific(rows, coded, resamples, values, paired > 0, (group, ""))
+        _add_specific(out, coded, values, paired > 0, (group, ""))
     humans = coded.members("human")
     for grader in coded.members("model"):
         if humans:
-            _add_with_humans(rows, coded, resamples, humans, grader)
-            _add_confusion_with_humans(rows, coded, resamples, humans, grader)
+            _add_with_humans(out, coded, humans, grader)
     if len(coded.raters) > MAX_LISTED_RATERS:
         return
     pairs = [
@@ -52,9 +50,8 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
             both = coded.labelled[:, a] & coded.labelled[:, b]
             own = coded.codes[:, [a, b], None] == np.arange(coded.q)
             names = (coded.raters[a], coded.raters[b])
-            used = own.any(axis=1) & both[:, None]
-            _add_specific(rows, coded, resamples, each[:, k], used, names)
-            _add_confusion(rows, coded, resamples, (a, b))
+            _add_specific(out, coded, each[:, k], own.any(axis=1) & both[:, None], names)
+            _add_confusion(out, coded, data_table(coded, a, b, resamples), both, names)
 
 
 def group_specific_agreement(counts: Array, coded: Coded, resamples: Resamples) -> Array:
@@ -63,88 +60,38 @@ def group_specific_agreement(counts: Array, coded: Coded, resamples: Resamples) 
     Of all ordered pairs of labels on a unit whose first is the category, the share whose second is
     too (Uebersax 1982; with two raters Dice's index).
     """
-    labels = counts.sum(axis=1, keepdims=True)
-    features = np.hstack([counts * (counts - 1.0), counts * np.maximum(labels - 1.0, 0.0)])
-    same, every = np.split(
-        resamples.totals(resamples.cluster_sums(coded.clusters, features)), 2, axis=1
-    )
-    return np.asarray(np.divide(same, every, out=np.full(same.shape, np.nan), where=every > 0))
+    others = np.maximum(counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
+    sums = resamples.sums(coded.clusters, counts * (counts - 1.0), counts * others)
+    return ratio(*np.split(sums, 2, axis=1))
 
 
-def _add_with_humans(
-    rows: ResultRows, coded: Coded, resamples: Resamples, humans: tuple[int, ...], grader: int
-) -> None:
+def _add_with_humans(out: Writer, coded: Coded, humans: tuple[int, ...], grader: int) -> None:
     """A grader with all humans: every pair of labels, one of them the grader's, counts once."""
+    names = ("humans", coded.raters[grader])
     counts = label_counts(coded, humans)
     own = (coded.codes[:, [grader]] == np.arange(coded.q)).astype(float)
     held = own.sum(axis=1, keepdims=True)
     either = counts * held + own * counts.sum(axis=1, keepdims=True)
-    sums = resamples.totals(
-        resamples.cluster_sums(coded.clusters, np.hstack([2.0 * counts * own, either]))
-    )
-    same, every = np.split(sums, 2, axis=1)
-    values = np.divide(same, every, out=np.full(same.shape, np.nan), where=every > 0)
-    _add_specific(rows, coded, resamples, values, either > 0, ("humans", coded.raters[grader]))
+    values = ratio(*np.split(out.sums(2.0 * counts * own, either), 2, axis=1))
+    _add_specific(out, coded, values, either > 0, names)
+    tables = [data_table(coded, human, grader, out.resamples) for human in humans]
+    met = coded.labelled_by_any(humans) & coded.labelled[:, grader]
+    _add_confusion(out, coded, np.sum(tables, axis=0), met, names)
 
 
 def _add_specific(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    values: Array,
-    used: npt.NDArray[np.bool_],
-    raters: tuple[str, str],
+    out: Writer, coded: Coded, values: Array, used: Mask, raters: tuple[str, str]
 ) -> None:
     """One row per category; `used` (units, q) says on which units it was in play."""
-    for code, category in enumerate(coded.categories):
-        numbers = resamples.count(coded.clusters, used[:, code])
-        rows.add(
-            "specific_agreement",
-            resamples.interval(values[:, code], numbers[1], reason=NOT_USED),
-            numbers,
-            rater_a=raters[0],
-            rater_b=raters[1],
-            subset=coded.subset,
-            at=category,
-        )
+    a, b = raters
+    for category, each, units in zip(coded.categories, values.T, used.T, strict=True):
+        out.add("specific_agreement", each, units, a=a, b=b, at=category, reason=NOT_USED)
 
 
 def _add_confusion(
-    rows: ResultRows, coded: Coded, resamples: Resamples, pair: tuple[int, int]
+    out: Writer, coded: Coded, table: Array, both: Mask, raters: tuple[str, str]
 ) -> None:
-    both = coded.labelled[:, pair[0]] & coded.labelled[:, pair[1]]
-    numbers = resamples.count(coded.clusters, both)
-    names = (coded.raters[pair[0]], coded.raters[pair[1]])
-    _add_cells(rows, coded, data_table(coded, *pair, resamples), numbers, names)
-
-
-def _add_confusion_with_humans(
-    rows: ResultRows, coded: Coded, resamples: Resamples, humans: tuple[int, ...], grader: int
-) -> None:
-    table = sum(
-        (data_table(coded, human, grader, resamples) for human in humans),
-        start=np.zeros((coded.q, coded.q)),
-    )
-    either = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-    numbers = resamples.count(coded.clusters, either)
-    _add_cells(rows, coded, table, numbers, ("humans", coded.raters[grader]))
-
-
-def _add_cells(
-    rows: ResultRows,
-    coded: Coded,
-    table: Array,
-    numbers: tuple[int, int],
-    raters: tuple[str, str],
-) -> None:
-    for row, a in zip(table, coded.categories, strict=True):
-        for count, b in zip(row, coded.categories, strict=True):
-            rows.add(
-                "confusion",
-                Interval(float(count), np.nan, np.nan),
-                numbers,
-                rater_a=raters[0],
-                rater_b=raters[1],
-                subset=coded.subset,
-                at=from_to(a, b),
-            )
+    (a, b), units = raters, out.count(both)
+    for first, row in zip(coded.categories, table, strict=True):
+        for second, count in zip(coded.categories, row, strict=True):
+            out.add_value("confusion", float(count), units, a=a, b=b, at=from_to(first, second))

@@ -13,30 +13,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = [
-    "agreement_weights",
-    "alpha",
-    "balanced_accuracy",
-    "bias_index",
-    "brennan_prediger",
-    "chance_corrected",
-    "cohen_kappa",
-    "constant_raters",
-    "gwet_ac",
-    "gwet_expected",
-    "marginals",
-    "observed_agreement",
-    "ordinal_positions",
-    "prevalence_index",
-    "scott_expected",
-    "scott_pi",
-    "specific_agreement",
-    "uniform_expected",
-]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array, Mask
 
 _NO_VARIATION = 1e-12
 """Room for rounding: expected (dis)agreement this close to its bound means no variation."""
@@ -180,7 +158,7 @@ def bias_index(tables: Array) -> Array:
     return index
 
 
-def constant_raters(tables: Array) -> npt.NDArray[np.bool_]:
+def constant_raters(tables: Array) -> Mask:
     """Whether at least one of the two raters used a single category throughout, shape (...)."""
     rows, columns = ((tables.sum(axis) > 0).sum(-1) == 1 for axis in (-1, -2))
     return np.asarray(rows | columns)

@@ -7,28 +7,25 @@ human beside that of the others, so that nobody is compared with their own label
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import dawid_skene as lc
-from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.agreement.counts import is_tied, label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     deciding_kappa,
     pair_statistics,
     pair_tables,
 )
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Code, Note, Remark
-from evenhand.analysis.results import ResultRows, from_to, join_notes
-
-__all__ = ["DAWID_SKENE", "MAJORITY", "add_consensus_rows", "majority_codes"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.results import ResultRows, from_to
+from evenhand.analysis.types import Codes
+from evenhand.analysis.writer import Writer
 
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
 TOO_FEW_RATERS: Code = "too_few_raters"
@@ -43,15 +40,6 @@ class _Consensus:
     reason: Code | None = None
 
 
-def majority_codes(counts: Array) -> Codes:
-    """The category that most chose, (units,), from label counts (units, q); -1 for none or a tie.
-
-    >>> majority_codes(np.array([[2, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])).tolist()
-    [0, -1, -1, 2]
-    """
-    return np.where(_tied(counts) | (counts.sum(axis=1) == 0), -1, counts.argmax(axis=1))
-
-
 def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
     """`consensus_agreement` and `consensus_kappa` of graders and, leave-one-out, of humans.
 
@@ -62,7 +50,8 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     humans = coded.members("human")
     if len(humans) < 2:
         return
-    _add_ties_row(rows, coded, resamples)
+    out = Writer.of(rows, coded, resamples)
+    _add_ties_row(out, coded)
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
@@ -73,14 +62,14 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
             if members not in known:
                 known[members] = consensus_of(coded, members, resamples)
         references = {rater: known[members] for rater, members in voters.items()}
-        _add_agreement_rows(rows, coded, resamples, method, references)
+        _add_agreement_rows(out, coded, method, references)
     if coded.q > 1:
-        _add_fit_rows(rows, coded, resamples, humans, listed)
+        _add_fit_rows(out, coded, humans, listed)
 
 
 def _majority(coded: Coded, members: tuple[int, ...], resamples: Resamples) -> _Consensus:
     counts = label_counts(coded, members)
-    tied, _ = resamples.count(coded.clusters, _tied(counts))
+    tied, _ = resamples.count(coded.clusters, is_tied(counts))
     units = "1 unit" if tied == 1 else f"{tied} units"
     return _Consensus(majority_codes(counts), f"{units} tied and left out" if tied else "")
 
@@ -109,11 +98,7 @@ def _trouble(found: lc.DawidSkene) -> str:
 
 
 def _add_agreement_rows(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    method: str,
-    references: dict[int, _Consensus],
+    out: Writer, coded: Coded, method: str, references: dict[int, _Consensus]
 ) -> None:
     kappa = deciding_kappa(coded)
     panel = pair_statistics(coded)
@@ -121,87 +106,55 @@ def _add_agreement_rows(
     beside = np.column_stack([references[rater].codes for rater in judged]).astype(np.int8)
     both = replace(coded, codes=np.hstack([coded.codes[:, judged], beside]))
     pairs = [(k, len(judged) + k) for k in range(len(judged))]
-    tables = pair_tables(both, pairs, resamples)
+    tables = pair_tables(both, pairs, out.resamples)
     constant = c.constant_raters(tables[0])
     kind = "unweighted kappa" if kappa == "cohen_kappa" else "quadratic kappa"
-    for statistic, name in (
-        ("consensus_agreement", "observed_agreement"),
-        ("consensus_kappa", kappa),
+    for statistic, name, about in (
+        ("consensus_agreement", "observed_agreement", ""),
+        ("consensus_kappa", kappa, kind),
     ):
         values = panel[name](tables)
         for k, rater in enumerate(judged):
             consensus = references[rater]
             shared = both.labelled[:, k] & (consensus.codes >= 0)
-            numbers = resamples.count(coded.clusters, shared)
             reason: Code = "no_variation" if shared.any() else "no_pairable_units"
-            is_kappa = statistic == "consensus_kappa"
-            flagged = is_kappa and constant[k] and not np.isnan(values[0, k])
-            rows.add(
+            flagged = about and constant[k] and not np.isnan(values[0, k])
+            out.add(
                 statistic,
-                resamples.interval(values[:, k], numbers[1], reason=consensus.reason or reason),
-                numbers,
-                rater_a="humans",
-                rater_b=coded.raters[rater],
-                subset=coded.subset,
+                values[:, k],
+                shared,
+                reason=consensus.reason or reason,
+                a="humans",
+                b=coded.raters[rater],
                 at=method,
                 note=join_notes(
                     Remark("constant_rater") if flagged else "",
-                    kind if is_kappa else "",
+                    about,
                     "against the other humans" if coded.kinds[rater] == "human" else "",
                     consensus.note,
                 ),
             )
 
 
-def _add_ties_row(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
+def _add_ties_row(out: Writer, coded: Coded) -> None:
     counts = label_counts(coded, coded.members("human"))
     several = counts.sum(axis=1) >= 2
-    features = np.column_stack([several & _tied(counts), several])
-    sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
-    numbers = resamples.count(coded.clusters, several)
-    share = np.divide(sums[:, 0], sums[:, 1], out=np.full(len(sums), np.nan), where=sums[:, 1] > 0)
-    rows.add(
-        "consensus_ties",
-        resamples.interval(share, numbers[1], reason="no_pairable_units"),
-        numbers,
-        rater_a="humans",
-        subset=coded.subset,
-        at=MAJORITY,
-    )
+    values, none = out.share(is_tied(counts), several), Remark("no_pairable_units")
+    out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
 
 
-def _add_fit_rows(
-    rows: ResultRows, coded: Coded, resamples: Resamples, humans: tuple[int, ...], listed: bool
-) -> None:
+def _add_fit_rows(out: Writer, coded: Coded, humans: tuple[int, ...], listed: bool) -> None:
     """The fit's own numbers, without intervals."""
     active = tuple(human for human in humans if coded.labelled[:, human].any())
-    found = _fitted(coded, active, resamples)
+    found = _fitted(coded, active, out.resamples)
     if found is None:
         return
-    note = _trouble(found)
-    numbers = resamples.count(coded.clusters, coded.labelled_by_any(active))
-
-    def add(statistic: str, value: float, rater: str, at: str, n: tuple[int, int]) -> None:
-        reason = Remark("no_labels") if np.isnan(value) else ""
-        rows.add(
-            statistic,
-            Interval.point(float(value), reason),
-            n,
-            rater_a=rater,
-            subset=coded.subset,
-            at=at,
-            note=note,
-        )
-
+    add = partial(out.add_value, reason="no_labels", note=_trouble(found))
+    units = out.count(coded.labelled_by_any(active))
     for category, share in zip(coded.categories, found.prevalence, strict=True):
-        add("dawid_skene_prevalence", share, "humans", category, numbers)
+        add("dawid_skene_prevalence", share, units, a="humans", at=category)
     for human, confusion in zip(active if listed else (), found.confusion, strict=False):
-        own = resamples.count(coded.clusters, coded.labelled[:, human])
-        for a, row in zip(coded.categories, confusion, strict=True):
-            for b, share in zip(coded.categories, row, strict=True):
-                add("dawid_skene_confusion", share, coded.raters[human], from_to(a, b), own)
-
-
-def _tied(counts: Array) -> npt.NDArray[np.bool_]:
-    most = counts.max(axis=1, keepdims=True)
-    return np.asarray(((counts == most).sum(axis=1) > 1) & (most[:, 0] > 0))
+        own, who = out.count(coded.labelled[:, human]), coded.raters[human]
+        for first, row in zip(coded.categories, confusion, strict=True):
+            for second, share in zip(coded.categories, row, strict=True):
+                add("dawid_skene_confusion", share, own, a=who, at=from_to(first, second))

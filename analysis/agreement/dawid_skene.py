@@ -9,13 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["MIN_RATERS", "DawidSkene", "counts_of_codes", "fit"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
-Counts = npt.NDArray[np.integer]
+from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 
 MIN_RATERS = 3
 """With two raters the model has more unknowns than their table has cells: no unique answer."""
@@ -41,7 +36,7 @@ class DawidSkene:
     converged: bool
 
     @property
-    def codes(self) -> npt.NDArray[np.intp]:
+    def codes(self) -> Codes:
         """The most likely category (units,); -1 without labels or where two are equally likely."""
         ranked = np.sort(self.posterior, axis=1)
         clear = ranked[:, -1] - ranked[:, -2] > _TIE
@@ -49,12 +44,12 @@ class DawidSkene:
         return np.where(clear, best, -1)
 
 
-def counts_of_codes(codes: Codes, q: int) -> npt.NDArray[np.int8]:
+def counts_of_codes(codes: Integers, q: int) -> Labels:
     """Label counts (units, raters, q) of one label per rater: codes (units, raters), -1 missing."""
     return np.asarray(codes[:, :, None] == np.arange(q), dtype=np.int8)
 
 
-def fit(counts: Counts, *, frequency: npt.NDArray[np.integer] | None = None) -> DawidSkene:
+def fit(counts: Integers, *, frequency: Integers | None = None) -> DawidSkene:
     """Fit the model to label counts (units, raters, q): how often each rater said each category.
 
     `frequency` (units,) says how often a unit stands in the data. EM starts from each unit's shares
@@ -106,7 +101,7 @@ def _expect(
     confusion: Array,
     said: Array,
     weight: Array,
-    labelled: npt.NDArray[np.bool_],
+    labelled: Mask,
 ) -> tuple[Array, float]:
     """Posteriors of the units and the log-likelihood of the labels."""
     q = len(prevalence)
@@ -122,9 +117,7 @@ def _expect(
     return np.where(labelled[:, None], shares / total, 0.0), log_likelihood
 
 
-def _distinct(
-    counts: Counts, frequency: npt.NDArray[np.integer] | None
-) -> tuple[Counts, npt.NDArray[np.intp], Array]:
+def _distinct(counts: Integers, frequency: Integers | None) -> tuple[Integers, Codes, Array]:
     """Distinct units, which of them each unit is like, and how often each stands."""
     rows = np.ascontiguousarray(counts.reshape(len(counts), -1))
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()

@@ -1,39 +1,21 @@
-"""Agreement of two raters as replicates, and its mean over many pairs of raters."""
+"""Agreement of two raters, and its mean over many pairs of raters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remarks
-from evenhand.analysis.results import join_notes
+from evenhand.analysis.notes import Remark, Remarks, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.analysis.writer import Writer
 
-__all__ = [
-    "MAX_LISTED_RATERS",
-    "MEANS_OVER_PAIRS",
-    "MIN_SHARED_UNITS",
-    "KappaMeans",
-    "MeanOverPairs",
-    "PairStatistic",
-    "RunningMean",
-    "alpha_levels",
-    "data_table",
-    "deciding_kappa",
-    "eligible_pairs",
-    "mean_over_pairs",
-    "pair_statistics",
-    "pair_tables",
-    "shared_units",
-    "table_chunks",
-]
-
-Array = npt.NDArray[np.float64]
 PairStatistic = Callable[[Array], Array]
 Pairs = Sequence[tuple[int, int]]
 
@@ -87,7 +69,7 @@ def pair_tables(
     coded: Coded,
     pairs: Pairs,
     resamples: Resamples,
-    within: npt.NDArray[np.bool_] | None = None,
+    within: Mask | None = None,
 ) -> Array:
     """Contingency tables (rows, pairs, q, q) of the pairs' shared units in every resample.
 
@@ -115,9 +97,7 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
     return counts.reshape(coded.q, coded.q)
 
 
-def shared_units(
-    coded: Coded, resamples: Resamples, within: npt.NDArray[np.bool_] | None = None
-) -> npt.NDArray[np.int64]:
+def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None) -> Integers:
     """How many units each two raters share, (raters, raters)."""
     held = coded.labelled if within is None else coded.labelled & within[:, None]
     held = held.astype(np.float64)
@@ -125,7 +105,7 @@ def shared_units(
     return shared.astype(np.int64)
 
 
-def eligible_pairs(pairs: Pairs, shared: npt.NDArray[np.int64]) -> tuple[Pairs, str]:
+def eligible_pairs(pairs: Pairs, shared: Integers) -> tuple[Pairs, str]:
     """The pairs that share at least 30 units, else all that share any; and what to say of it."""
     enough = [pair for pair in pairs if shared[pair] >= MIN_SHARED_UNITS]
     if enough:
@@ -171,7 +151,7 @@ def mean_over_pairs(
     pairs: Pairs,
     resamples: Resamples,
     statistics: Mapping[str, PairStatistic],
-    within: npt.NDArray[np.bool_] | None = None,
+    within: Mask | None = None,
 ) -> dict[str, MeanOverPairs]:
     """The mean of each statistic over the pairs, in every resample."""
     means = {name: RunningMean(len(resamples)) for name in statistics}
@@ -223,9 +203,7 @@ class KappaMeans:
         self._statistics = {name: panel[name] for name in names if name in panel}
         self._known: dict[tuple[Pairs, bytes], dict[str, MeanOverPairs]] = {}
 
-    def over(
-        self, pairs: Pairs, within: npt.NDArray[np.bool_] | None = None
-    ) -> dict[str, MeanOverPairs]:
+    def over(self, pairs: Pairs, within: Mask | None = None) -> dict[str, MeanOverPairs]:
         """`mean_over_pairs` of the kappas, by name."""
         raters = sorted({rater for pair in pairs for rater in pair})
         pairable = self.coded.labelled[:, raters].sum(axis=1) >= 2
@@ -242,7 +220,7 @@ def table_chunks(
     coded: Coded,
     pairs: Pairs,
     resamples: Resamples,
-    within: npt.NDArray[np.bool_] | None = None,
+    within: Mask | None = None,
 ) -> Iterator[tuple[Pairs, Array]]:
     """`pair_tables` of some pairs at a time, so that memory stays bounded."""
     cells = coded.q**2 * max(len(resamples), resamples.n_types)
@@ -255,3 +233,68 @@ def table_chunks(
 def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
     """Alpha of two raters: every shared unit adds its two labels once in each order."""
     return lambda tables: c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)
+
+
+def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
+    """Every pair of raters that share units (unless there are too many raters to list).
+
+    `prefix` goes before the statistics' names, for labels that are not on single units.
+    """
+    raters = coded.raters
+    if len(raters) > MAX_LISTED_RATERS:
+        return
+    out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
+    pairs = [pair for pair in combinations(range(len(raters)), 2) if shared[pair] > 0]
+    statistics = _chosen(pair_statistics(coded), prefix)
+    for chunk, tables in table_chunks(coded, pairs, resamples):
+        constant = c.constant_raters(tables[0])
+        both = [out.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
+        for name, statistic in statistics.items():
+            values = statistic(tables)
+            flagged = constant & ("kappa" in name) & ~np.isnan(values[0])
+            for k, (a, b) in enumerate(chunk):
+                note = Remark("constant_rater") if flagged[k] else ""
+                out.add(prefix + name, values[:, k], both[k], a=raters[a], b=raters[b], note=note)
+
+
+def add_humans_rows(
+    rows: ResultRows,
+    coded: Coded,
+    resamples: Resamples,
+    prefix: str = "",
+    names: Sequence[str] = (),
+    kind: str = "model",
+) -> None:
+    """Each grader, or rater of another kind, against people in general: the mean over the humans.
+
+    Only the statistics in `names`, if any are given.
+    """
+    out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
+    humans = coded.members("human")
+    statistics = _chosen(pair_statistics(coded), prefix, names)
+    for grader in coded.members(kind):
+        pairs, about = eligible_pairs([(human, grader) for human in humans], shared)
+        if not pairs:
+            continue
+        people = [human for human, _ in pairs]
+        either = coded.labelled_by_any(people) & coded.labelled[:, grader]
+        units, used = out.count(either), set(coded.codes[either, grader].tolist())
+        for name, mean in mean_over_pairs(coded, pairs, resamples, statistics).items():
+            constant = Remark("constant_rater") if len(used) == 1 and "kappa" in name else ""
+            out.add(
+                prefix + name,
+                mean.values,
+                units,
+                undefined=mean.undefined,
+                a="humans",
+                b=coded.raters[grader],
+                note=join_notes(constant, mean.note, about),
+            )
+
+
+def _chosen(
+    statistics: dict[str, PairStatistic], prefix: str, names: Sequence[str] = ()
+) -> dict[str, PairStatistic]:
+    """With a prefix, only agreement and kappa: the two that speak of a study's overall verdicts."""
+    wanted = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
+    return {name: statistics[name] for name in wanted}

@@ -21,43 +21,20 @@ import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import dawid_skene as lc
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import coincidences
+from evenhand.analysis.agreement.counts import coincidences, majority_codes
 from evenhand.analysis.agreement.resampled import Agreement, Group, from_table, table_cells
 from evenhand.analysis.agreement.standard_errors import (
     fleiss_null_error,
     group_errors,
     kappa_errors,
 )
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Bootstrap
-from evenhand.analysis.labels.plain import (
-    category_values,
-    count_labels,
-    encode_labels,
-)
+from evenhand.analysis.bootstrap.patterns import count_labels
+from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
+from evenhand.analysis.labels.plain import category_values, encode_labels
 from evenhand.analysis.labels.scale import Level
+from evenhand.analysis.types import Array, Mask
 from evenhand.errors import InputError
 
-__all__ = [
-    "IntraRater",
-    "Majority",
-    "brennan_prediger",
-    "cohen_kappa",
-    "confusion_matrix",
-    "dawid_skene",
-    "fleiss_kappa",
-    "gwet_ac1",
-    "gwet_ac2",
-    "intra_rater",
-    "krippendorff_alpha",
-    "majority",
-    "observed_agreement",
-    "scott_pi",
-    "specific_agreement",
-]
-
-Array = npt.NDArray[np.float64]
 Categories = Sequence[Hashable]
 Clusters = Sequence[Hashable]
 Weights = Literal["identity", "linear", "quadratic"]
@@ -313,7 +290,7 @@ class Majority:
     """The majority's label for each unit (None where tied or without labels), and the ties."""
 
     labels: tuple[Hashable | None, ...]
-    tied: npt.NDArray[np.bool_]
+    tied: Mask
 
     @property
     def ties(self) -> float:

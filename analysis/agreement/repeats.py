@@ -11,22 +11,19 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from evenhand.analysis.agreement.pairs import deciding_kappa, mean_over_pairs, pair_statistics
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import look_up
-from evenhand.analysis.notes import Code
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.notes import Code, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Frequency
+from evenhand.analysis.writer import Writer
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["add_repeat_rows", "repeats_of"]
 
 _BETWEEN = "\x1f"
 """Between a unit's id and its order: no id holds it."""
@@ -47,8 +44,8 @@ def repeats_of(
         name = str(rater)
         reading = own["unit_id"] + _BETWEEN + own["order"]
         as_raters = own.assign(rater_id=own["draw"].astype(str), unit_id=reading, order="")
-        about = look_up(own["unit_id"].tolist(), units, cluster)
-        clusters = dict(zip(reading, about.cluster, strict=True))
+        known = UnitFacts(own["unit_id"].tolist(), units).clusters(cluster)
+        clusters = {name: known.values[at] for name, at in zip(reading, known.codes, strict=True)}
         own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
         found[name] = encode(combine_readings(as_raters, own_scale), own_scale, _table(clusters))
     return found
@@ -57,7 +54,7 @@ def repeats_of(
 def add_repeat_rows(
     rows: ResultRows,
     matrices: Mapping[str, LabelMatrix],
-    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+    resampled: Callable[[Frequency], Resamples],
 ) -> None:
     """`intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
 
@@ -73,28 +70,22 @@ def add_repeat_rows(
 
 
 def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) -> None:
+    out = Writer.of(rows, draws, resamples)
     panel, kappa = pair_statistics(draws), deciding_kappa(draws)
     pairs = list(combinations(range(len(draws.raters)), 2))
-    repeated = draws.labelled.sum(axis=1) >= 2
-    numbers = resamples.count(draws.clusters, repeated)
+    units = out.count(draws.labelled.sum(axis=1) >= 2)
+    why: Code = "no_variation" if units[0] else "no_pairable_units"
     wanted = {each: panel[each] for each in ("observed_agreement", kappa)}
     means = mean_over_pairs(draws, pairs, resamples, wanted)
-    unweighted = kappa == "cohen_kappa"
+    kind = "unweighted kappa" if kappa == "cohen_kappa" else "quadratic kappa"
     for statistic, of, note in (
         ("intra_rater_agreement", "observed_agreement", ""),
-        ("intra_rater_kappa", kappa, "unweighted kappa" if unweighted else "quadratic kappa"),
+        ("intra_rater_kappa", kappa, kind),
     ):
         mean = means[of]
         over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
-        reason: Code = "no_variation" if repeated.any() else "no_pairable_units"
-        rows.add(
-            statistic,
-            resamples.interval(mean.values, numbers[1], undefined=mean.undefined, reason=reason),
-            numbers,
-            rater_a=name,
-            subset=draws.subset,
-            note=join_notes(note, over),
-        )
+        about, lost = join_notes(note, over), mean.undefined
+        out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
 
 
 def _table(clusters: Mapping[str, str]) -> pd.DataFrame:

@@ -11,28 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.groups import agreeing_shares
+from evenhand.analysis.agreement.counts import agreeing_shares
 from evenhand.analysis.agreement.standard_errors import group_errors
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.patterns import count_patterns
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples
-from evenhand.analysis.labels.plain import (
-    cluster_codes,
-    count_labels,
-    encode_column,
-    encode_labels,
-    same_length,
-)
+from evenhand.analysis.bootstrap.patterns import count_labels, count_patterns
+from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
+from evenhand.analysis.labels.plain import cluster_codes, encode_column, encode_labels, same_length
 from evenhand.analysis.notes import Reason
+from evenhand.analysis.types import Array, Codes, Mask
 
-__all__ = ["Agreement", "Group", "from_table", "table_cells"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 Categories = Sequence[Hashable]
 Clusters = Sequence[Hashable]
 
@@ -135,7 +124,7 @@ class Group:
         return cls(counts, np.ones_like(of), of, how.draw(np.ones(int(of.max()) + 1)))
 
     @property
-    def several(self) -> npt.NDArray[np.bool_]:
+    def several(self) -> Mask:
         """The rows with two labels or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2)
 
@@ -162,7 +151,7 @@ class Group:
     def agreement(
         self,
         values: Array,
-        chosen: npt.NDArray[np.bool_] | None = None,
+        chosen: Mask | None = None,
         reason: Reason = "no_variation",
     ) -> Agreement:
         """Estimate and interval from replicates (resamples,), over the rows with several labels or

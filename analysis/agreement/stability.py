@@ -14,26 +14,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import group_panel, label_counts
-from evenhand.analysis.bootstrap.ratios import ratio
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
+from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["REWORDED", "STABILITY", "add_rewording_rows", "add_stability_rows", "reworded"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 
 STABILITY = "stability_fleiss_kappa"
 SPREAD = "stability_sd"
@@ -70,7 +66,7 @@ def add_stability_rows(
                         one,
                         codes=wide[subject == code],
                         clusters=clusters[subject == code],
-                        subset=_subset(f"subject={name}", coded),
+                        subset=coded.part(f"subject={name}"),
                     )
                     _add_rows(rows, own, labels.scale, resamples, reader, column.name)
 
@@ -107,7 +103,7 @@ def reworded(
 def add_rewording_rows(
     rows: ResultRows,
     matrices: dict[str, LabelMatrix],
-    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+    resampled: Callable[[Frequency], Resamples],
 ) -> None:
     """A rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
     for name, matrix in matrices.items():
@@ -121,7 +117,7 @@ def _readings(labels: LabelMatrix) -> list[Coded]:
     return [labels.on_categories(), *([labels.on_verdicts()] if labels.has_verdicts else [])]
 
 
-def _read_by(coded: Coded) -> list[tuple[str, npt.NDArray[np.int8]]]:
+def _read_by(coded: Coded) -> list[tuple[str, Labels]]:
     """The readers of the answers: people by their majority, and every grader."""
     found = []
     if humans := coded.members("human"):
@@ -133,10 +129,10 @@ def _read_by(coded: Coded) -> list[tuple[str, npt.NDArray[np.int8]]]:
 
 def _by_variant(
     labels: LabelMatrix,
-    codes: npt.NDArray[np.int8],
+    codes: Labels,
     column: UnitColumn,
     fixed: Sequence[UnitColumn],
-) -> tuple[npt.NDArray[np.int8], Codes, Codes]:
+) -> tuple[Labels, Codes, Codes]:
     """Labels (questions, variants) of one reader, with each question's cluster and subject.
 
     A question is a cluster's, to one subject, on one side, with the other columns fixed. Where
@@ -156,33 +152,16 @@ def _by_variant(
 def _add_rows(
     rows: ResultRows, coded: Coded, scale: Scale, resamples: Resamples, reader: str, at: str
 ) -> None:
-    everyone = range(len(coded.raters))
-    counts = label_counts(coded, everyone)
+    counts = label_counts(coded, range(len(coded.raters)))
     several = counts.sum(axis=1) >= 2
     if not several.any():
         return
-    numbers = resamples.count(coded.clusters, several)
-    counts = counts * several[:, None]
-    kappa = group_panel(counts, coded, resamples)["fleiss_kappa"]
+    out = Writer.of(rows, coded, resamples)
+    kappa = group_panel(counts * several[:, None], coded, resamples)["fleiss_kappa"]
     variants = int((coded.labelled & several[:, None]).any(axis=0).sum())
-    rows.add(
-        STABILITY,
-        resamples.interval(kappa, numbers[1]),
-        numbers,
-        rater_a=reader,
-        subset=coded.subset,
-        at=at,
-        note=f"across {variants} variants",
-    )
+    out.add(STABILITY, kappa, several, a=reader, at=at, note=f"across {variants} variants")
     if coded.is_binary or _has_order(scale):
-        rows.add(
-            SPREAD,
-            resamples.interval(_mean_spread(coded, scale, resamples), numbers[1]),
-            numbers,
-            rater_a=reader,
-            subset=coded.subset,
-            at=at,
-        )
+        out.add(SPREAD, out.share(*_spread(coded, scale)), several, a=reader, at=at)
 
 
 def _has_order(scale: Scale) -> bool:
@@ -190,8 +169,8 @@ def _has_order(scale: Scale) -> bool:
     return scale.level != "nominal" or bool(scale.unclear)
 
 
-def _mean_spread(coded: Coded, scale: Scale, resamples: Resamples) -> Array:
-    """Mean over questions of the standard deviation of the labels' values (n - 1 below)."""
+def _spread(coded: Coded, scale: Scale) -> tuple[Array, Mask]:
+    """The standard deviation (n - 1 below) of each question's values, and where there is one."""
     values = np.array([*coded.values, np.nan])
     if not coded.is_binary:
         values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
@@ -199,11 +178,4 @@ def _mean_spread(coded: Coded, scale: Scale, resamples: Resamples) -> Array:
     n = (~np.isnan(each)).sum(axis=1)
     mean = np.nansum(each, axis=1) / np.maximum(n, 1)
     squares = np.nansum((each - mean[:, None]) ** 2, axis=1)
-    spread = np.sqrt(squares / np.maximum(n - 1, 1))
-    features = np.column_stack([np.where(n >= 2, spread, 0.0), n >= 2])
-    sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
-    return ratio(*sums.T)
-
-
-def _subset(name: str, coded: Coded) -> str:
-    return name + BINARY if coded.is_binary else name
+    return np.sqrt(squares / np.maximum(n - 1, 1)), n >= 2

@@ -9,12 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["KappaErrors", "fleiss_null_error", "group_errors", "kappa_errors"]
-
-Array = npt.NDArray[np.float64]
-Times = npt.NDArray[np.integer]
+from evenhand.analysis.types import Array, Integers
 
 
 class KappaErrors(NamedTuple):
@@ -51,7 +47,7 @@ def kappa_errors(table: Array, weights: Array | None = None) -> KappaErrors:
     )
 
 
-def group_errors(counts: Array, times: Times, weights: Array) -> dict[str, float]:
+def group_errors(counts: Array, times: Integers, weights: Array) -> dict[str, float]:
     """Of `fleiss_kappa`, `gwet_ac`, `brennan_prediger` and `krippendorff_alpha` of many raters.
 
     `counts` (rows, q) say how many raters chose each category of a unit, `times` (rows,) how many
@@ -92,7 +88,7 @@ def group_errors(counts: Array, times: Times, weights: Array) -> dict[str, float
     return errors
 
 
-def _alpha_error(counts: Array, times: Times, weights: Array) -> float:
+def _alpha_error(counts: Array, times: Integers, weights: Array) -> float:
     n = times.sum()
     if n < 2:
         return np.nan
@@ -115,7 +111,7 @@ def _alpha_error(counts: Array, times: Times, weights: Array) -> float:
     return _error(each - estimate, times)
 
 
-def fleiss_null_error(counts: Array, times: Times) -> float:
+def fleiss_null_error(counts: Array, times: Integers) -> float:
     """Of Fleiss' kappa under no agreement, from counts (rows, q) of units and how many are like
     that, (rows,); NaN for unequal raters.
 
@@ -133,6 +129,6 @@ def fleiss_null_error(counts: Array, times: Times) -> float:
     return float(np.sqrt(2.0 * inner / (n * m * (m - 1.0))) / spread.sum())
 
 
-def _error(deviations: Array, times: Times) -> float:
+def _error(deviations: Array, times: Integers) -> float:
     n = times.sum()
     return float(np.sqrt(times @ deviations**2 / (n * (n - 1.0)))) if n > 1 else np.nan

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from evenhand.analysis.bias.audit import add_bias_rows
 from evenhand.analysis.bias.findings import BOUND, Finding, findings, flagged, screening_sentence
-from evenhand.analysis.labels.unit_facts import UnitFacts
 
 __all__ = [
     "BOUND",
     "Finding",
-    "UnitFacts",
     "add_bias_rows",
     "findings",
     "flagged",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import directed_calls, verdict_calls
@@ -18,15 +17,13 @@ from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.bias.slices import add_slice_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.labels.unit_facts import UnitFacts
-from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Frequency
 from evenhand.study.settings.analysis import BiasSettings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["add_bias_rows"]
 
 
 def add_bias_rows(
@@ -40,7 +37,7 @@ def add_bias_rows(
     settings: BiasSettings,
     slices: Sequence[UnitColumn],
     members: Mapping[str, frozenset[str]],
-    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+    resampled: Callable[[Frequency], Resamples],
 ) -> None:
     """Whom raters favour, and how each grader's calls shift with what should not matter.
 

@@ -12,17 +12,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.notes import Code, Note, Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["FEW_CLUSTERS", "PLANNED", "SCREENED", "AuditRows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.notes import Code, Note, Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array
 
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)

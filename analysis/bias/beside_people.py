@@ -18,17 +18,11 @@ any between. This is Spearman's (1904) correction for attenuation, taken at the 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Numbers, Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.notes import Code, Note, Remark
-
-__all__ = ["NOT_SCALED", "BesidePeople"]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Mask, Numbers
 
 MIN_TWICE = 30
 """From so many units with two people's labels sharpness can be told."""

@@ -10,15 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.labels.pair_rule import units_of_both_sides
-
-__all__ = ["Calls", "directed_calls", "favour_signs", "verdict_calls"]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Codes
 
 
 @dataclass(frozen=True)
@@ -32,10 +27,10 @@ class Calls:
     raters: tuple[str, ...]
     kinds: tuple[str, ...]
     values: Array
-    clusters: npt.NDArray[np.intp]
+    clusters: Codes
     subjects: tuple[str, ...]
-    subject: npt.NDArray[np.intp]
-    unit: npt.NDArray[np.intp]
+    subject: Codes
+    unit: Codes
     subset: str
 
     @property
@@ -89,7 +84,7 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
     return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
 
 
-def _calls(labels: LabelMatrix, values: Array, unit: npt.NDArray[np.intp], subset: str) -> Calls:
+def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Calls:
     return Calls(
         raters=labels.raters,
         kinds=labels.kinds,

@@ -11,8 +11,6 @@ from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 
-__all__ = ["FAMILIES", "add_family_rows", "family_of"]
-
 FAMILIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("claude",),
     "openai": ("gpt", "chatgpt", "o1", "o3", "o4", "davinci"),

@@ -15,18 +15,6 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of
 
-__all__ = [
-    "BOUND",
-    "Finding",
-    "Status",
-    "audited",
-    "audited_grader",
-    "findings",
-    "flagged",
-    "screening_sentence",
-    "status_of",
-]
-
 BOUND = 0.1
 """The shift, in share of calls, that is still let pass unless another bound is asked for."""
 LEVEL = 0.05

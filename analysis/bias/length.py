@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.labels.unit_facts import UnitFacts
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.notes import join_notes
-
-__all__ = ["LENGTH_COLUMNS", "PAIR_LENGTH_COLUMNS", "add_length_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array
 
 LENGTH_COLUMNS = ("response_words",)
 PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
@@ -33,7 +29,7 @@ def add_length_rows(
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
     ):
         doublings = _doublings(facts, columns)
-        if calls is None or doublings is None:
+        if calls is None or np.isnan(doublings).all():
             continue
         x = doublings[calls.unit][:, None]
         for grader in calls.graders:
@@ -52,10 +48,8 @@ def add_length_rows(
                 )
 
 
-def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array | None:
-    """log2 of the words, of the first column less the second where there are two."""
+def _doublings(facts: UnitFacts, columns: tuple[str, ...]) -> Array:
+    """log2 of the words, of the first column less the second where there are two; else NaN."""
     words = [facts.numbers(name) for name in columns]
-    logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words if each is not None]
-    if len(logs) < len(columns):
-        return None
+    logs = [np.log2(np.where(each > 0, each, np.nan)) for each in words]
     return np.asarray(logs[0] if len(logs) == 1 else logs[0] - logs[1])

@@ -7,22 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import favour_signs
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.results import join_notes
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.types import Frequency, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["add_order_rows", "both_orders_of"]
 
 _ORDERS = ("ab", "ba")
 
@@ -52,7 +49,7 @@ def both_orders_of(
 def add_order_rows(
     audit: AuditRows,
     matrices: Mapping[str, LabelMatrix],
-    resampled: Callable[[npt.NDArray[np.int64]], Resamples],
+    resampled: Callable[[Frequency], Resamples],
 ) -> None:
     """`bias_order_flips` of every grader that read both orders; where options favour a side,
     `bias_order_first` and `bias_order` too.
@@ -71,9 +68,7 @@ def add_order_rows(
             audit.take(own)
 
 
-def _add_grader(
-    audit: AuditRows, grader: str, matrix: LabelMatrix, both: npt.NDArray[np.bool_]
-) -> None:
+def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) -> None:
     codes, clusters = matrix.codes[both], matrix.clusters[both]
     counts = audit.resamples.count(matrix.clusters, both)
     flipped = codes[:, 0] != codes[:, 1]

@@ -12,9 +12,7 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.results import join_notes
-
-__all__ = ["add_rater_group_rows"]
+from evenhand.analysis.notes import join_notes
 
 
 def add_rater_group_rows(

@@ -6,22 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
-from evenhand.analysis.labels.unit_facts import UnitFacts
-from evenhand.analysis.people.slices import MAX_VALUES
-from evenhand.analysis.results import ResultRows, from_to, join_notes
+from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.results import ResultRows, from_to
+from evenhand.analysis.types import Array
+from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
-
-__all__ = ["add_direction_rows", "add_side_rows"]
-
-Array = npt.NDArray[np.float64]
 
 SHOWN_BY = ("partisan",)
 """Units columns by whose values directions are shown apart."""
@@ -180,13 +176,36 @@ def _by_side(calls: Calls) -> tuple[Array, Array]:
     return out[0], out[1]
 
 
+def orientation(facts: UnitFacts, settings: BiasSettings) -> Array:
+    """1 where side a counts as the first of `settings.sides`, -1 where side b does, 0 where it is
+    not known, (units,). Raises InputError where leanings are set and no unit of the whole table has
+    one.
+    """
+    if not settings.leanings:
+        return np.ones(len(facts.ids))
+    table = facts.table
+    if table is None or not {*GROUP_COLUMNS} <= {*table.columns}:
+        raise InputError(
+            f"leanings need the units columns {' and '.join(GROUP_COLUMNS)}; add them or take the "
+            "leanings out"
+        )
+    of_a, of_b = (table[name].map(settings.sign_of) for name in GROUP_COLUMNS)
+    told = of_a.where(of_a == -of_b, 0)
+    if not told.any():
+        raise InputError(
+            "no unit has a group of each leaning on its two sides; the leanings must name values "
+            f"of {' and '.join(GROUP_COLUMNS)}"
+        )
+    return np.asarray(told.loc[facts.ids], dtype=float)
+
+
 def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
     """Everything, and the values of the columns that directions are shown by."""
-    sign = facts.orientation(settings)[calls.unit]
+    sign = orientation(facts, settings)[calls.unit]
     yield _Part(calls.subset, *settings.sides, sign)
     for name in SHOWN_BY:
         column = facts.column(name)
-        if column is not None and 1 < len(column.values) <= MAX_VALUES:
+        if 1 < len(column.values) <= MAX_VALUES:
             codes = column.codes[calls.unit]
             for code, value in enumerate(column.values):
                 subset = calls.part(f"{name}={value}")
@@ -196,7 +215,7 @@ def _parts(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_
 def _subjects(calls: Calls, facts: UnitFacts, settings: BiasSettings) -> Iterator[_Part]:
     if len(calls.subjects) > MAX_VALUES:
         return
-    sign = facts.orientation(settings)[calls.unit]
+    sign = orientation(facts, settings)[calls.unit]
     for code, subject in enumerate(calls.subjects):
         subset = calls.part(f"subject={subject}")
         yield _Part(subset, *settings.sides, np.where(calls.subject == code, sign, 0.0))
@@ -207,8 +226,8 @@ def _groups(calls: Calls, facts: UnitFacts, resamples: Resamples) -> Iterator[_P
 
     Of two groups that only ever stand against each other the first by name is enough.
     """
-    a, b = (facts.cells(name) for name in GROUP_COLUMNS)
-    if a is None or b is None:
+    a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
+    if not a.any() or not b.any():
         return
     a, b = a[calls.unit], b[calls.unit]
     done: set[tuple[str, ...]] = set()

@@ -11,8 +11,6 @@ from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.labels.units import UnitColumn
 
-__all__ = ["add_slice_bias_rows"]
-
 
 def add_slice_bias_rows(
     audit: AuditRows, calls: Calls | None, columns: Sequence[UnitColumn]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["fold_shares", "folds"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from evenhand.analysis.types import Array, Codes, Frequency
 
 _FOLDS = 10
 
@@ -30,7 +26,7 @@ def folds(clusters: Codes) -> Codes:
     return fold[own.reshape(-1)]
 
 
-def fold_shares(clusters: Codes, frequency: npt.NDArray[np.int64]) -> Array:
+def fold_shares(clusters: Codes, frequency: Frequency) -> Array:
     """The share of each unit's copies that lie in each fold, (units, folds).
 
     `frequency` says how often each cluster stands in the data. Where like units have been folded

@@ -13,23 +13,10 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.notes import Code, Note, Reason, Remark, Remarks, join_notes, text_of
+from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import IntervalMethod
-
-__all__ = [
-    "INTERVAL_METHODS",
-    "LEVEL",
-    "Interval",
-    "IntervalMethod",
-    "acceleration",
-    "bca_bounds",
-    "interval",
-    "percentile_bounds",
-]
-
-Array = npt.NDArray[np.float64]
 
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["count_patterns", "distinct_rows"]
+from evenhand.analysis.types import Array, Codes, Integers
 
-Codes = npt.NDArray[np.integer[Any] | np.bool_]
-Positions = npt.NDArray[np.intp]
+Small = npt.NDArray[np.integer[Any] | np.bool_]
 
 _COUNTABLE = 4_000_000
 _LARGEST_KEY = 2**62
 
 
-def distinct_rows(columns: Sequence[Codes]) -> tuple[Positions, Positions]:
+def distinct_rows(columns: Sequence[Small]) -> tuple[Codes, Codes]:
     """The position of one row (patterns,) of each distinct kind in columns (rows,), and how many
     such rows there are. Codes are small whole numbers from -1 up.
 
@@ -48,7 +47,12 @@ def distinct_rows(columns: Sequence[Codes]) -> tuple[Positions, Positions]:
     return at[used], counts[used]
 
 
-def count_patterns(codes: Codes, q: int) -> tuple[npt.NDArray[np.float64], Positions]:
+def count_labels(codes: Integers, q: int) -> Array:
+    """How many raters chose each category, (units, q), from codes (units, raters), -1 missing."""
+    return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
+
+
+def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     """Distinct counts of the categories (patterns, q) over units, and how often each occurs.
 
     `codes` (units, raters) are 0 to q - 1, -1 missing. Statistics of a group of raters take no
@@ -60,9 +64,9 @@ def count_patterns(codes: Codes, q: int) -> tuple[npt.NDArray[np.float64], Posit
     """
     base = codes.shape[1] + 1
     if base**q >= _LARGEST_KEY:
-        counts = np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1)
-        kept, times = distinct_rows(list(counts.T))
-        return counts[kept].astype(float), times
+        counts = count_labels(codes, q)
+        kept, times = distinct_rows(list(counts.T.astype(np.intp)))
+        return counts[kept], times
     # The key is the counts' digits to the base, so a rater's label adds one at its digit.
     digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
     key = np.zeros(len(codes), dtype=np.intp)

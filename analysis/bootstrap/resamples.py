@@ -21,19 +21,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.intervals import (
-    INTERVAL_METHODS,
-    Interval,
-    IntervalMethod,
-    interval,
-)
+from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
 from evenhand.analysis.notes import Reason
+from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers
 from evenhand.errors import InputError
+from evenhand.study.settings.analysis import IntervalMethod
 
-__all__ = ["Bootstrap", "Interval", "IntervalMethod", "Numbers", "Resamples", "interval"]
-
-Array = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 T = TypeVar("T")
 
@@ -77,7 +70,7 @@ class Resamples:
         if method not in INTERVAL_METHODS:
             known = ", ".join(INTERVAL_METHODS)
             raise InputError(f"the interval method is {method!r}; it must be one of {known}")
-        self.frequency: npt.NDArray[np.int64] = np.asarray(frequency, dtype=np.int64)
+        self.frequency: Frequency = np.asarray(frequency, dtype=np.int64)
         self.resamples = resamples
         starts = range(0, resamples, _BLOCK)
         self._sizes = [min(_BLOCK, resamples - start) for start in starts]
@@ -106,7 +99,7 @@ class Resamples:
         for block in range(len(self._sizes)):
             yield self._block(block)
 
-    def only(self, clusters: npt.NDArray[np.intp]) -> Resamples:
+    def only(self, clusters: Codes) -> Resamples:
         """The same resamples with some of the clusters: a slice costs its own share of time."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
@@ -153,25 +146,31 @@ class Resamples:
         Replicates without the rows of the jackknife, from `blocks`, have a percentile
         interval: what is tuned on the data jumps, and has no influence to measure.
         """
-        plain, left_out = values[: 1 + self.resamples], values[1 + self.resamples :]
+        left_out = values[1 + self.resamples :]
         return interval(
-            plain,
+            self.plain(values),
             n_clusters,
             undefined=undefined,
             reason=reason,
             left_out=left_out if len(left_out) else None,
         )
 
-    def cluster_sums(self, clusters: npt.NDArray[np.intp], units: Numbers) -> Array:
+    def sums(self, clusters: Codes, *features: Numbers) -> Array:
+        """Features of units (units,) or (units, k) summed in every resample: (rows, columns)."""
+        return self.totals(self.cluster_sums(clusters, np.column_stack(features)))
+
+    def plain(self, values: Array) -> Array:
+        """Replicates (rows, ...) without the rows of the jackknife."""
+        return values[: 1 + self.resamples]
+
+    def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
         """Features of units (units, k) summed over their clusters: (clusters, k)."""
         out = np.empty((self.n_types, units.shape[1]))
         for column in range(units.shape[1]):
             out[:, column] = np.bincount(clusters, weights=units[:, column], minlength=self.n_types)
         return out
 
-    def count(
-        self, clusters: npt.NDArray[np.intp], chosen: npt.NDArray[np.bool_]
-    ) -> tuple[int, int]:
+    def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """(units, clusters) in the data among the chosen units."""
         inside = clusters[chosen]
         present = np.bincount(inside, minlength=self.n_types)
@@ -243,6 +242,15 @@ class Bootstrap:
         return Resamples(frequency, self.resamples, np.random.default_rng(self.seed), self.method)
 
 
+def ratio(part: Array, whole: Array) -> Array:
+    """part / whole, NaN where whole is 0 but for rounding; shapes broadcast.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
+    [0.25, nan]
+    """
+    return np.asarray(part / np.where(np.abs(whole) > 1e-12, whole, np.nan))
+
+
 def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
     """weights @ sums, turning the weights into floating point in pieces that stay in cache."""
     out = np.zeros((len(weights), sums.shape[1]), dtype=sums.dtype)
@@ -253,7 +261,7 @@ def _product(weights: Counts, sums: npt.NDArray[np.floating[Any]]) -> npt.NDArra
     return out
 
 
-def _jackknife_groups(frequency: npt.NDArray[np.int64], seed: np.random.SeedSequence) -> Any:
+def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any:
     """Which clusters each row of the jackknife leaves out, a sparse matrix (rows, clusters)."""
     from scipy.sparse import csr_array
 

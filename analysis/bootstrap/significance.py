@@ -5,54 +5,48 @@ Each gives what statsmodels gives; the tests hold them against it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Homogeneity",
-    "benjamini_hochberg",
-    "benjamini_yekutieli",
-    "bootstrap_p",
-    "holm",
-    "mcnemar_exact",
-    "mcnemar_mid_p",
-    "stuart_maxwell",
-]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array
 
 
 def holm(p: npt.ArrayLike) -> Array:
-    """Holm's adjusted p values (1979).
+    """Holm's adjusted p values (1979). NaN is no test: it stays NaN and costs the others nothing.
 
-    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
-    [0.03, 0.06, 0.06]
+    >>> holm([0.01, 0.04, np.nan, 0.03]).round(3).tolist()
+    [0.03, 0.06, nan, 0.06]
     """
-    given = np.asarray(p, dtype=float)
-    order = np.argsort(given, kind="stable")
-    steps = given[order] * np.arange(len(given), 0, -1)
-    adjusted = np.empty(len(given))
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
+    return _adjusted(p, lambda each: np.maximum.accumulate(each * np.arange(len(each), 0, -1)))
 
 
 def benjamini_hochberg(p: npt.ArrayLike) -> Array:
     """Benjamini & Hochberg's adjusted p values (1995), which bound the false discovery rate.
 
-    The three smallest of the 15 p values of their section 4.1:
+    NaN is no test, as in `holm`. The three smallest of the 15 p values of their section 4.1:
 
     >>> p = [.0001, .0004, .0019, .0095, .0201, .0278, .0298, .0344, .0459, .324, .4262, .5719]
     >>> benjamini_hochberg([*p, .6528, .759, 1])[:3].round(4).tolist()
     [0.0015, 0.003, 0.0095]
     """
+
+    def steps(each: Array) -> Array:
+        by_rank = each * len(each) / np.arange(1, len(each) + 1)
+        return np.minimum.accumulate(by_rank[::-1])[::-1]
+
+    return _adjusted(p, steps)
+
+
+def _adjusted(p: npt.ArrayLike, steps: Callable[[Array], Array]) -> Array:
+    """p values after `steps` on those that are known, in ascending order; 1 at most."""
     given = np.asarray(p, dtype=float)
-    m = len(given)
-    order = np.argsort(given, kind="stable")
-    steps = given[order] * m / np.arange(1, m + 1)
-    adjusted = np.empty(m)
-    adjusted[order] = np.minimum(np.minimum.accumulate(steps[::-1])[::-1], 1.0)
+    known = np.flatnonzero(~np.isnan(given))
+    order = known[np.argsort(given[known], kind="stable")]
+    adjusted = np.full(len(given), np.nan)
+    adjusted[order] = np.minimum(steps(given[order]), 1.0)
     return adjusted
 
 
@@ -63,7 +57,7 @@ def benjamini_yekutieli(p: npt.ArrayLike) -> Array:
     [0.055, 0.073, 0.073]
     """
     given = np.asarray(p, dtype=float)
-    penalty = float((1.0 / np.arange(1, len(given) + 1)).sum())
+    penalty = float((1.0 / np.arange(1, np.sum(~np.isnan(given)) + 1)).sum())
     return np.minimum(benjamini_hochberg(given * penalty), 1.0)
 
 
@@ -103,6 +97,18 @@ def bootstrap_p(values: Array) -> float:
         return np.nan
     strayed = np.abs(drawn - values[0]) >= abs(values[0]) - 1e-12
     return float((1 + strayed.sum()) / (1 + len(drawn)))
+
+
+def screened(replicates: Sequence[Array]) -> list[str]:
+    """What to say of differences that are screened together: each one's p, before and after
+    Benjamini & Hochberg's correction; "" where it has none. `replicates` as in `bootstrap_p`.
+    """
+    p = np.array([bootstrap_p(values) for values in replicates])
+    tests = int(np.sum(~np.isnan(p)))
+    return [
+        "" if np.isnan(raw) else f"bootstrap p {raw:.4g}; Benjamini-Hochberg p {own:.4g} of {tests}"
+        for raw, own in zip(p, benjamini_hochberg(p), strict=True)
+    ]
 
 
 class Homogeneity(NamedTuple):

@@ -15,16 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.errors import InputError
 from evenhand.study.tables.ratings import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Readings", "combine_readings", "methods_apart"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 
 
 _NO_LABEL = "no_label"
@@ -46,7 +42,7 @@ class Readings:
     kinds: tuple[str, ...]
     unit: Codes
     rater: Codes
-    code: npt.NDArray[np.int8]
+    code: Labels
     positive: Array
     confidence: Array
     reason: npt.NDArray[np.object_]
@@ -198,9 +194,7 @@ def _positive(ratings: pd.DataFrame, probabilities: Array, scale: Scale) -> Arra
     return given
 
 
-def _majority(
-    labels: Codes, group: Codes, n_groups: int, q: int
-) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _majority(labels: Codes, group: Codes, n_groups: int, q: int) -> tuple[Codes, Mask]:
     """The most frequent label of each group, -1 where there is none or it is tied; and the ties."""
     labelled = labels >= 0
     counts = np.bincount(group[labelled] * q + labels[labelled], minlength=n_groups * q)
@@ -236,7 +230,7 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
 
 
 def _code_from_probabilities(
-    code: Codes, each: Array, positive: Array, repeated: npt.NDArray[np.bool_], scale: Scale
+    code: Codes, each: Array, positive: Array, repeated: Mask, scale: Scale
 ) -> Codes:
     """Where rows were averaged, or no label stands, the most probable category is the label."""
     known = ~np.isnan(each.sum(axis=1))
@@ -265,7 +259,7 @@ def _first_reason(
     return out
 
 
-def _any(flags: npt.NDArray[np.bool_], group: Codes, n_groups: int) -> npt.NDArray[np.bool_]:
+def _any(flags: Mask, group: Codes, n_groups: int) -> Mask:
     return np.bincount(group[flags], minlength=n_groups) > 0
 
 

@@ -1,8 +1,11 @@
-"""Ratings given under different wordings of a rubric are different measurements: never pooled."""
+"""Which ratings count: of one version of a rubric, without the raters that are excluded.
+
+Ratings given under different wordings of a rubric are different measurements: never pooled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -10,7 +13,8 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["one_version"]
+ALL_RATERS = "raters=all"
+"""The subset whose rows count the excluded raters too."""
 
 
 def one_version(
@@ -38,3 +42,23 @@ def one_version(
         for version, count in others.items()
     ]
     return ratings[counted], notes
+
+
+def without_excluded(
+    ratings: pd.DataFrame, rubric: str, excluded: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """One rubric's ratings without those of excluded raters, and a note that says who and why.
+
+    `excluded` gives each rater's reason.
+    """
+    left_out = ratings["rater_id"].isin(list(excluded))
+    if not left_out.any():
+        return ratings, []
+    names = sorted(set(ratings.loc[left_out, "rater_id"]))
+    of = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
+    who = "; ".join(f"{name}: {excluded[name]}" for name in names)
+    note = (
+        f"{rubric or 'the rubric'}: {len(names)} of {of} people excluded, with "
+        f"{int(left_out.sum())} ratings ({who}); rows of the subset {ALL_RATERS!r} count them too"
+    )
+    return ratings[~left_out], [note]

@@ -12,19 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.scale import Level, Scale
-from evenhand.analysis.labels.units import UnitColumn, look_up
+from evenhand.analysis.labels.units import UnitColumn, UnitFacts
+from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AFFIRMATIVE", "BINARY", "COLLAPSED", "UNCLEAR", "Coded", "LabelMatrix", "encode"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 
 BINARY = "|binary"
 """What `subset` ends in on the binary verdict."""
@@ -45,7 +41,7 @@ class Coded:
 
     raters: tuple[str, ...]
     kinds: tuple[str, ...]
-    codes: npt.NDArray[np.int8]
+    codes: Labels
     clusters: Codes
     categories: tuple[str, ...]
     values: tuple[float, ...]
@@ -62,12 +58,16 @@ class Coded:
         """Whether this is the binary verdict."""
         return self.subset.endswith(BINARY)
 
+    def part(self, name: str) -> str:
+        """What rows on a part of the units are called."""
+        return name + BINARY if self.is_binary else name
+
     @property
-    def labelled(self) -> npt.NDArray[np.bool_]:
+    def labelled(self) -> Mask:
         """Who has a label where, (units, raters)."""
         return self.codes >= 0
 
-    def labelled_by_any(self, raters: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def labelled_by_any(self, raters: Sequence[int]) -> Mask:
         """Which units at least one of the raters labelled, (units,)."""
         return np.asarray(self.labelled[:, list(raters)].any(axis=1))
 
@@ -91,10 +91,10 @@ class LabelMatrix:
     scale: Scale
     raters: tuple[str, ...]
     kinds: tuple[str, ...]
-    codes: npt.NDArray[np.int8]
+    codes: Labels
     positive: Array
     confidence: Array
-    asked: npt.NDArray[np.bool_]
+    asked: Mask
     reasons: tuple[Counter[str], ...]
     clusters: Codes
     n_clusters: int
@@ -107,7 +107,7 @@ class LabelMatrix:
     draws: tuple[int, ...] = ()
 
     @property
-    def verdicts(self) -> npt.NDArray[np.int8]:
+    def verdicts(self) -> Labels:
         """Binary verdicts (units, raters): 1 affirmative, 0 not, -1 missing."""
         affirmative = np.zeros(len(self.scale.categories) + 1, dtype=np.int8)
         affirmative[list(self.scale.affirmative_codes)] = 1
@@ -119,7 +119,7 @@ class LabelMatrix:
         )
 
     @property
-    def scored(self) -> npt.NDArray[np.bool_]:
+    def scored(self) -> Mask:
         """Where a rater gave a usable label or probability, (units, raters)."""
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
@@ -182,7 +182,7 @@ class LabelMatrix:
 
     def _coded(
         self,
-        codes: npt.NDArray[np.int8],
+        codes: Labels,
         categories: tuple[str, ...],
         values: tuple[float, ...],
         level: Level,
@@ -192,7 +192,7 @@ class LabelMatrix:
             self.raters, self.kinds, codes, self.clusters, categories, values, level, subset
         )
 
-    def folded(self) -> tuple[LabelMatrix, npt.NDArray[np.int64]]:
+    def folded(self) -> tuple[LabelMatrix, Frequency]:
         """Identical units kept once, with their frequency, where every unit is its own cluster and
         no rater gives probabilities (those hardly repeat).
 
@@ -256,10 +256,9 @@ def encode(
     for row in np.flatnonzero(readings.reason != ""):
         reasons[at[1][row]][readings.reason[row]] += 1
 
-    about = look_up(readings.units, units, cluster, slices)
-    clusters, subject, pair, side = (
-        UnitColumn.of("", cells) for cells in (about.cluster, about.subject, about.pair, about.side)
-    )
+    facts = UnitFacts(readings.units, units)
+    clusters = facts.clusters(cluster)
+    subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     return LabelMatrix(
         scale=scale,
         raters=tuple(readings.raters[each] for each in order),
@@ -275,7 +274,7 @@ def encode(
         subject=subject.codes,
         pair=pair.codes,
         side=side.codes,
-        slices=tuple(UnitColumn.of(name, cells) for name, cells in about.slices.items()),
+        slices=facts.slices(slices),
         methods=tuple(readings.methods[each] for each in order),
         draws=tuple(readings.draws[each] for each in order),
     )

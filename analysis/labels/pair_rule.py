@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.labels.matrix import LabelMatrix
-
-__all__ = ["pair_verdicts", "units_of_both_sides"]
+from evenhand.analysis.types import Codes
 
 
 def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
@@ -42,7 +40,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
 
 def units_of_both_sides(
     labels: LabelMatrix,
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+) -> tuple[Codes, Codes]:
     """Rows of side a and of side b, for every pair and subject that has both."""
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     sided = (labels.side >= 0) & (labels.pair >= 0)

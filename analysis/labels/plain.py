@@ -10,23 +10,11 @@ import numpy.typing as npt
 
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level
+from evenhand.analysis.types import Codes, Labels
 from evenhand.errors import InputError
 
-__all__ = [
-    "category_values",
-    "cluster_codes",
-    "coded_raters",
-    "count_labels",
-    "encode_column",
-    "encode_labels",
-    "same_length",
-]
 
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int8]
-
-
-def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Codes:
+def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Labels:
     """Codes (units, raters) of labels (units, raters), -1 where missing.
 
     `labels` is anything that numpy makes a table of: nested lists, an array, a DataFrame; one
@@ -59,7 +47,7 @@ def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Codes:
 
 
 def coded_raters(
-    humans: Codes, graders: Codes, categories: Sequence[Hashable], level: Level
+    humans: Labels, graders: Labels, categories: Sequence[Hashable], level: Level
 ) -> Coded:
     """Humans' and graders' codes (units, raters) as the statistics take them, unit by unit."""
     codes = np.hstack([humans, graders])
@@ -85,11 +73,6 @@ def category_values(categories: Sequence[Hashable], level: Level) -> tuple[float
                 f"the interval level needs categories that are numbers, not {list(categories)}"
             ) from None
         return tuple(float(rank) for rank in range(1, len(categories) + 1))
-
-
-def count_labels(codes: Codes, q: int) -> Array:
-    """How many raters chose each category, (units, q)."""
-    return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 
 def _are_codes(table: npt.NDArray[Any], categories: Sequence[Hashable]) -> bool:
@@ -118,7 +101,7 @@ def _table(labels: Any) -> npt.NDArray[Any]:
     return table
 
 
-def encode_column(labels: Any, categories: Sequence[Hashable]) -> Codes:
+def encode_column(labels: Any, categories: Sequence[Hashable]) -> Labels:
     """Codes (units,) of one rater's labels."""
     codes = encode_labels(labels, categories)
     if codes.shape[1] != 1:
@@ -135,7 +118,7 @@ def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
         )
 
 
-def cluster_codes(clusters: Sequence[Hashable] | None, n: int) -> npt.NDArray[np.intp]:
+def cluster_codes(clusters: Sequence[Hashable] | None, n: int) -> Codes:
     """Which cluster each of n units is in, (units,); without `clusters` each is its own."""
     import pandas as pd
 

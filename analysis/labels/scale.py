@@ -11,8 +11,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
 
-__all__ = ["Level", "Scale"]
-
 Level = Literal["nominal", "ordinal", "interval"]
 
 MAX_CATEGORIES = 100

@@ -1,30 +1,22 @@
-"""What the units table says of the rated units: clusters, subjects, sides and slices."""
+"""What the units table says of the rated units: clusters, subjects, slices, groups, lengths."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from evenhand.analysis.types import Array, Codes
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AboutUnits", "UnitColumn", "look_up"]
-
-
-class AboutUnits(NamedTuple):
-    """A cell for each rated unit, "" where it is not known; `slices` are columns by name."""
-
-    cluster: Sequence[str]
-    subject: Sequence[str]
-    pair: Sequence[str]
-    side: Sequence[str]
-    slices: Mapping[str, Sequence[str]]
+MAX_VALUES = 50
+"""A column with more values than this does not divide a sample: it names its units."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class UnitColumn:
 
     name: str
     values: tuple[str, ...]
-    codes: npt.NDArray[np.intp]
+    codes: Codes
 
     @classmethod
     def of(cls, name: str, cells: Sequence[str]) -> UnitColumn:
@@ -44,58 +36,89 @@ class UnitColumn:
         return cls(name, tuple(values), codes)
 
 
-def look_up(
-    unit_ids: Sequence[str],
-    units: pd.DataFrame | None,
-    cluster: str = "pair",
-    slices: Sequence[str] = (),
-) -> AboutUnits:
-    """What `units` says of the units with these ids.
+class UnitFacts:
+    """The rated units, in the order of their ids, as a `units` table has them (or none).
 
-    `cluster` is "pair" (the column `cluster_id`), "unit" (each its own) or the name of a column,
-    `slices` are names of columns. Without a table, or without `cluster_id`, every unit is its own
-    cluster. Raises InputError where a unit is not in the table, a column is not there, or a cluster
-    is empty.
+    What asks for a column raises InputError where a unit is not in the table.
+
+    >>> import pandas as pd
+    >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "response_words": ["12", ""]})
+    >>> UnitFacts(["u2", "u1"], units).numbers("response_words")
+    array([nan, 12.])
     """
-    for column in [cluster] if cluster not in ("pair", "unit") else []:
-        _check_column(column, units, "cluster by")
-    for column in slices:
-        _check_column(column, units, "slice by")
-    nothing = [""] * len(unit_ids)
-    if units is None:
-        return AboutUnits(unit_ids, nothing, nothing, nothing, {})
-    table = units.drop_duplicates("unit_id").set_index("unit_id")
-    missing = [unit for unit in unit_ids if unit not in table.index]
-    if missing:
+
+    def __init__(self, unit_ids: Sequence[str], units: pd.DataFrame | None) -> None:
+        self.ids, self.table = list(unit_ids), None
+        if units is not None:
+            self.table = units.drop_duplicates("unit_id").set_index("unit_id")
+
+    def cells(self, name: str) -> list[str]:
+        """A column as text, "" where a cell is empty or there is no such column."""
+        if self._rated is None or name not in self._rated:
+            return [""] * len(self.ids)
+        column = self._rated[name]
+        return list(column.astype(str).where(column.notna(), ""))
+
+    @cached_property
+    def _rated(self) -> pd.DataFrame | None:
+        """The rated units' rows. Raises InputError where one has none."""
+        if self.table is None:
+            return None
+        missing = [unit for unit in self.ids if unit not in self.table.index]
+        if missing:
+            raise InputError(
+                f"the units table has no row for unit {missing[0]!r}, which is rated "
+                f"({len(missing)} such units); add it or leave the units table out"
+            )
+        return self.table.loc[self.ids]
+
+    def column(self, name: str) -> UnitColumn:
+        """A column as codes, without values where there is no such column."""
+        return UnitColumn.of(name, self.cells(name))
+
+    def numbers(self, name: str) -> Array:
+        """A column as numbers, NaN where a cell holds none."""
+        import pandas as pd
+
+        return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
+
+    def slices(self, names: Sequence[str]) -> tuple[UnitColumn, ...]:
+        """Columns to slice by. Raises InputError where one is not there."""
+        return tuple(self._asked_for(name, "slice by") for name in names)
+
+    def clusters(self, by: str = "pair") -> UnitColumn:
+        """Each unit's cluster: by "pair" (the column `cluster_id`), "unit" (its own), or a column.
+
+        Without a table, or without `cluster_id`, every unit is its own cluster. Raises InputError
+        where the column is not there, or a cluster is empty.
+        """
+        name = "cluster_id" if by == "pair" else by
+        has_pairs = self.table is not None and "cluster_id" in self.table
+        if by == "unit" or (by == "pair" and not has_pairs):
+            return UnitColumn.of("unit_id", self.ids)
+        found = self._asked_for(name, "cluster by")
+        if (found.codes < 0).any():
+            empty = self.ids[int(found.codes.argmin())]
+            raise InputError(
+                f"units: {name} of unit {empty!r} is empty; every unit needs a cluster"
+            )
+        return found
+
+    def _asked_for(self, name: str, purpose: str) -> UnitColumn:
+        if self.table is None:
+            raise InputError(
+                f"the column {name!r} to {purpose} needs a units table; give one or leave it out"
+            )
+        if name not in self.table:
+            known = ", ".join(str(column) for column in self.table)
+            raise InputError(f"units has no column {name!r} to {purpose}; it has {known}")
+        return self.column(name)
+
+
+def check_values(column: str, values: Sequence[str]) -> None:
+    """Refuse a column that has too many values to slice by."""
+    if len(values) > MAX_VALUES:
         raise InputError(
-            f"the units table has no row for unit {missing[0]!r}, which is rated "
-            f"({len(missing)} such units); add it or leave the units table out"
+            f"the column {column!r} has {len(values)} values, and at most {MAX_VALUES} can be "
+            "sliced by; group them into fewer, or slice by another column"
         )
-    rated = table.loc[list(unit_ids)]
-
-    def cells(name: str) -> list[str]:
-        return rated[name].astype(str).tolist() if name in rated else nothing
-
-    column = "cluster_id" if cluster == "pair" else cluster
-    alone = cluster == "unit" or column not in rated
-    clusters = list(unit_ids) if alone else cells(column)
-    if "" in clusters:
-        empty = unit_ids[clusters.index("")]
-        raise InputError(f"units: {column} of unit {empty!r} is empty; every unit needs a cluster")
-    return AboutUnits(
-        cluster=clusters,
-        subject=cells("subject"),
-        pair=cells("cluster_id"),
-        side=cells("side"),
-        slices={name: cells(name) for name in slices},
-    )
-
-
-def _check_column(column: str, units: pd.DataFrame | None, purpose: str) -> None:
-    if units is None:
-        raise InputError(
-            f"the column {column!r} to {purpose} needs a units table; give one or leave it out"
-        )
-    if column not in units or column == "unit_id":
-        known = ", ".join(str(name) for name in units if name != "unit_id")
-        raise InputError(f"units has no column {column!r} to {purpose}; it has {known}")

@@ -10,19 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.patterns import count_labels
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_yekutieli
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Code, Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["EPSILON", "AltTest", "add_alt_test_rows", "alt_test_codes"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.integer]
+from evenhand.analysis.notes import Code, Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.analysis.writer import Writer
 
 EPSILON = 0.2
 """The cost-benefit handicap that the authors advise where the humans are experts."""
@@ -42,11 +39,11 @@ class AltTest:
     """
 
     annotators: tuple[int, ...]
-    n: npt.NDArray[np.int64]
+    n: Integers
     advantage: Array
     p: Array
-    rejected: npt.NDArray[np.bool_]
-    zero_variance: npt.NDArray[np.bool_]
+    rejected: Mask
+    zero_variance: Mask
     epsilon: float
 
     @property
@@ -73,7 +70,7 @@ class _Comparisons:
     (human's win less grader's) and `squared`, its square.
     """
 
-    held: npt.NDArray[np.bool_]
+    held: Mask
     wins: Array
     difference: Array
     squared: Array
@@ -90,13 +87,13 @@ class _Comparisons:
 
 
 def alt_test_codes(
-    humans: Codes,
+    humans: Integers,
     grader: Array,
     values: Array | None = None,
     *,
     epsilon: float = EPSILON,
     min_units: int = MIN_SHARED_UNITS,
-    frequency: npt.NDArray[np.integer] | None = None,
+    frequency: Integers | None = None,
 ) -> AltTest:
     """The test on encoded labels; `analysis.alt_test` takes labels as they are.
 
@@ -131,37 +128,35 @@ def add_alt_test_rows(
     graders |= {name: np.tile(share, (len(humans), 1)) for name, share in baselines.items()}
     values = None if coded.level == "nominal" else np.asarray(coded.values)
     frequency = resamples.frequency[coded.clusters].astype(float)
+    out = Writer.of(rows, coded, resamples)
     for name, labels in graders.items():
         compared = _compare(humans, labels, values)
         found = _tested(compared, frequency, epsilon, MIN_SHARED_UNITS)
         compared = compared.of(found.annotators)
-        numbers = resamples.count(coded.clusters, np.asarray(compared.held.any(axis=1)))
+        units, n = out.count(np.asarray(compared.held.any(axis=1))), len(found.annotators)
         flat = int(found.zero_variance.sum())
-        common = join_notes(
-            Remark("zero_variance", (flat, len(found.annotators))) if flat else "",
+        about = join_notes(
+            Remark("zero_variance", (flat, n)) if flat else "",
             f"epsilon {epsilon:g}",
-            _annotators(len(found.annotators), len(members)),
+            f"{n} of {len(members)} humans with {MIN_SHARED_UNITS} units",
         )
-        rate = found.winning_rate
-        rows.add(
+        out.add_value(
             "alt_test_winning_rate",
-            Interval.point(rate, Remark(NO_ELIGIBLE) if np.isnan(rate) else ""),
-            numbers,
-            rater_a="humans",
-            rater_b=name,
-            subset=coded.subset,
-            note=join_notes(common, "" if np.isnan(rate) else _outcome(found)),
+            found.winning_rate,
+            units,
+            reason=NO_ELIGIBLE,
+            a="humans",
+            b=name,
+            note=join_notes(about, _outcome(found)),
         )
-        rows.add(
+        out.add(
             "alt_test_advantage",
-            resamples.interval(
-                _advantages(compared, coded, resamples), numbers[1], reason=NO_ELIGIBLE
-            ),
-            numbers,
-            rater_a="humans",
-            rater_b=name,
-            subset=coded.subset,
-            note=common,
+            _advantages(compared, out),
+            units,
+            reason=NO_ELIGIBLE,
+            a="humans",
+            b=name,
+            note=about,
         )
 
 
@@ -187,10 +182,10 @@ def _tested(found: _Comparisons, count: Array, epsilon: float, min_units: int) -
     )
 
 
-def _compare(humans: Codes, grader: Array, values: Array | None) -> _Comparisons:
+def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparisons:
     """Set the grader beside each human, both scored against the other humans."""
     q = grader.shape[1]
-    counts = np.stack([(humans == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
+    counts = count_labels(humans, q)
     own = np.maximum(humans, 0)
     usable = (counts.sum(axis=1) >= 2) & (grader.sum(axis=1) > 0)
     held = (humans >= 0) & usable[:, None]
@@ -210,13 +205,11 @@ def _compare(humans: Codes, grader: Array, values: Array | None) -> _Comparisons
     return _Comparisons(held, wins, difference, squared)
 
 
-def _advantages(compared: _Comparisons, coded: Coded, resamples: Resamples) -> Array:
+def _advantages(compared: _Comparisons, out: Writer) -> Array:
     """The mean over annotators of how often the grader wins, (rows,)."""
     if compared.held.shape[1] == 0:
-        return np.full(len(resamples), np.nan)
-    features = np.hstack([compared.wins, compared.held])
-    sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
-    won, held = np.split(sums, 2, axis=1)
+        return np.full(len(out.resamples), np.nan)
+    won, held = np.split(out.sums(compared.wins, compared.held), 2, axis=1)
     shares: Array = np.divide(won, held, out=np.full(won.shape, np.nan), where=held > 0)
     return np.asarray(shares.mean(axis=1))
 
@@ -231,10 +224,8 @@ def _one_sided_p(mean: Array, variance: Array, n: Array) -> Array:
     return np.asarray(np.where(varies, stdtr(n - 1.0, t), certain))
 
 
-def _annotators(eligible: int, humans: int) -> str:
-    return f"{eligible} of {humans} humans with {MIN_SHARED_UNITS} units"
-
-
 def _outcome(found: AltTest) -> str:
+    if not found.annotators:
+        return ""
     word = "passes" if found.passed else "does not pass"
     return f"{word} (at {PASSING_RATE:g}; no verdict); t tests take units as independent"

@@ -11,32 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
-from evenhand.analysis.agreement.pair_rows import add_humans_rows
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
     PairStatistic,
     RunningMean,
+    add_humans_rows,
     deciding_kappa,
     pair_statistics,
 )
 from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Code, Note
+from evenhand.analysis.notes import Code, Note, join_notes
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.people.ensembles import ENSEMBLE, Ensemble, with_ensembles
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["AVERAGE", "BEST", "DIFFERENCE", "TOGETHER", "add_ensemble_rows"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Integers, Labels
+from evenhand.analysis.writer import About, Writer
 
 AVERAGE, BEST, TOGETHER = "average_single", "best_single", "ensemble"
 DIFFERENCE = f"{TOGETHER}-{BEST}"
@@ -70,38 +65,29 @@ def add_ensemble_rows(
     add_humans_rows(rows, extended, resamples, names=names, kind=ENSEMBLE)
     add_ceiling_rows(rows, kappas, kind=ENSEMBLE)
     for ensemble in found:
-        _add_beside_members(rows, extended, resamples, ensemble)
+        _add_beside_members(Writer.of(rows, extended, resamples), extended, ensemble)
 
 
-def _add_beside_members(
-    rows: ResultRows, coded: Coded, resamples: Resamples, ensemble: Ensemble
-) -> None:
+def _add_beside_members(out: Writer, coded: Coded, ensemble: Ensemble) -> None:
     people = majority_codes(label_counts(coded, coded.members("human")))
-    everyone = coded.labelled[:, list(ensemble.members)].all(axis=1)
-    judged = np.flatnonzero(everyone & (ensemble.codes >= 0) & (people >= 0))
-    compared = _Compared(coded, resamples, ensemble, judged, people[judged])
-    numbers = resamples.count(coded.clusters[judged], np.ones(len(judged), dtype=np.bool_))
+    everyone = coded.labelled[:, list(ensemble.members)].all(axis=1) & (people >= 0)
+    together = everyone & (ensemble.codes >= 0)
+    judged = np.flatnonzero(together)
+    compared = _Compared(coded, out.resamples, ensemble, judged, people[judged])
     choice, chosen = compared.best_on_other_folds()
-    tied, _ = resamples.count(coded.clusters, ensemble.tied & everyone & (people >= 0))
+    tied, _ = out.count(ensemble.tied & everyone)
     about = join_notes(
         f"{len(ensemble.members)} graders", f"{tied} tied units left out" if tied else ""
     )
     notes: dict[str, Note] = {AVERAGE: about, BEST: chosen, TOGETHER: about, DIFFERENCE: "held out"}
-    reason: Code = "no_variation" if numbers[0] else "no_pairable_units"
+    units = out.count(together)
+    why: Code = "no_variation" if units[0] else "no_pairable_units"
     for statistic, values in compared.statistics(choice).items():
-        single, best, together = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
-        shown = {AVERAGE: single, BEST: best, TOGETHER: together, DIFFERENCE: together - best}
-        for at, replicates in shown.items():
-            rows.add(
-                statistic,
-                resamples.interval(replicates, numbers[1], reason=reason),
-                numbers,
-                rater_a="humans",
-                rater_b=ensemble.name,
-                subset=coded.subset,
-                at=at,
-                note=notes[at],
-            )
+        single, best, own = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
+        shown = {AVERAGE: single, BEST: best, TOGETHER: own, DIFFERENCE: own - best}
+        for at, each in shown.items():
+            of = About(a="humans", b=ensemble.name, at=at, note=notes[at])
+            out.add(statistic, each, units, reason=why, **of)
 
 
 @dataclass(frozen=True)
@@ -166,7 +152,7 @@ class _Compared:
 
     def _measured(
         self,
-        reference: npt.NDArray[np.integer],
+        reference: Integers,
         choice: Array,
         functions: Mapping[str, PairStatistic],
     ) -> dict[str, Array]:
@@ -181,16 +167,14 @@ class _Compared:
                 found[name][:, chunk.start : chunk.stop] = function(tables)
         return found
 
-    def _tables(
-        self, reference: npt.NDArray[np.integer], choice: Array, voters: Sequence[int]
-    ) -> Array:
+    def _tables(self, reference: Integers, choice: Array, voters: Sequence[int]) -> Array:
         """Tables (rows, voters, q, q) of the reference with some of the members + 2; the choice of
         the best is held fixed in the resamples."""
         q, n_types, members = self.coded.q, self.resamples.n_types, self.ensemble.members
         known = reference >= 0
         clusters = self.coded.clusters[self.judged][known]
 
-        def counted(codes: npt.NDArray[np.int8], weights: Array | None = None) -> Array:
+        def counted(codes: Labels, weights: Array | None = None) -> Array:
             cell = (clusters * q + reference[known]) * q + codes[self.judged][known]
             counts = np.bincount(cell, weights, minlength=n_types * q * q)
             return counts.astype(float).reshape(n_types, q * q)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.groups import category_shares, label_counts
+from evenhand.analysis.agreement.counts import category_shares, label_counts
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
@@ -22,25 +21,13 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     shared_units,
 )
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = [
-    "BASELINES",
-    "CEILING",
-    "TOO_FEW_HUMANS",
-    "TOO_FEW_UNITS",
-    "add_baseline_ceiling_rows",
-    "add_baseline_rows",
-    "add_ceiling_rows",
-    "baselines",
-    "with_and_among_humans",
-]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Mask
+from evenhand.analysis.writer import Writer
 
 CEILING = "human_ceiling_difference"
 BASELINES = ("baseline:constant", "baseline:random")
@@ -55,27 +42,27 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
     themselves, both on the units that the grader labelled and in the same resamples; means over
     pairs of raters that share at least 30 of those units.
     """
-    coded, resamples = kappas.coded, kappas.resamples
+    coded = kappas.coded
+    out = Writer.of(rows, coded, kappas.resamples)
     for grader in coded.members(kind):
         within = coded.labelled[:, grader]
-        mean = _with_humans(kappas, grader)
-        people = _among_humans(kappas, within)
-        _add_difference(rows, coded, resamples, coded.raters[grader], within, mean, people)
+        mean, people = _with_humans(kappas, grader), _among_humans(kappas, within)
+        _add_difference(out, coded, coded.raters[grader], within, mean, people)
 
 
 def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     """`human_ceiling_difference` of the baselines, on all units."""
     coded, resamples = kappas.coded, kappas.resamples
-    kind = deciding_kappa(coded)
+    out = Writer.of(rows, coded, resamples)
+    kappa = pair_statistics(coded)[deciding_kappa(coded)]
     everywhere = np.ones(len(coded.codes), dtype=bool)
     steady = _steady_humans(coded, resamples)
     for name, share in baselines(coded, resamples).items():
         mean = None
         if steady:
-            tables = _baseline_tables(coded, resamples, steady, share)
-            mean = _plain_mean(pair_statistics(coded)[kind](tables))
+            mean = _plain_mean(kappa(_baseline_tables(coded, resamples, steady, share)))
         people = _among_humans(kappas, everywhere)
-        _add_difference(rows, coded, resamples, name, everywhere, mean, people)
+        _add_difference(out, coded, name, everywhere, mean, people)
 
 
 def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
@@ -84,28 +71,21 @@ def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     A baseline's labels do not depend on the unit, so that its table with a human is the product of
     the human's counts and the baseline's shares: expected values, with no random labels drawn.
     """
+    out = Writer.of(rows, coded, resamples)
     humans = _steady_humans(coded, resamples) or coded.members("human")
-    numbers = resamples.count(coded.clusters, coded.labelled_by_any(humans))
+    units = out.count(coded.labelled_by_any(humans))
+    over = "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans"
     names = dict.fromkeys(["observed_agreement", "cohen_kappa", deciding_kappa(coded)])
     panel = pair_statistics(coded)
     for name, share in baselines(coded, resamples).items():
         tables = _baseline_tables(coded, resamples, humans, share)
+        about = join_notes(_description(coded, share), over)
         for statistic in names:
             mean = _plain_mean(panel[statistic](tables))
             constant = name == BASELINES[0] and "kappa" in statistic
-            rows.add(
-                statistic,
-                resamples.interval(mean.values, numbers[1], undefined=mean.undefined),
-                numbers,
-                rater_a="humans",
-                rater_b=name,
-                subset=coded.subset,
-                note=join_notes(
-                    Remark("constant_rater") if constant else "",
-                    _description(coded, share),
-                    "1 human" if len(humans) == 1 else f"mean over {len(humans)} humans",
-                ),
-            )
+            note = join_notes(Remark("constant_rater") if constant else "", about)
+            lost = mean.undefined
+            out.add(statistic, mean.values, units, a="humans", b=name, note=note, undefined=lost)
 
 
 def with_and_among_humans(
@@ -156,7 +136,7 @@ def _baseline_tables(
     """Expected tables (rows, humans, q, q) of each human with the baseline."""
     chosen = (coded.codes[:, list(humans), None] == np.arange(coded.q)).astype(float)
     units = chosen.reshape(len(chosen), -1)
-    totals = resamples.totals(resamples.cluster_sums(coded.clusters, units))
+    totals = resamples.sums(coded.clusters, units)
     tables: Array = totals.reshape(-1, len(humans), coded.q)[..., None] * share
     return tables
 
@@ -168,9 +148,8 @@ def _steady_humans(coded: Coded, resamples: Resamples) -> tuple[int, ...]:
 
 
 def _add_difference(
-    rows: ResultRows,
+    out: Writer,
     coded: Coded,
-    resamples: Resamples,
     grader: str,
     within: Mask,
     mean: MeanOverPairs | None,
@@ -179,31 +158,18 @@ def _add_difference(
     humans = coded.members("human")
     if not humans:
         return
-    numbers = resamples.count(coded.clusters, within & coded.labelled_by_any(humans))
+    units = out.count(within & coded.labelled_by_any(humans))
     if mean is None or people is None:
-        few = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
-        found = Interval.undefined(few)
-        note = ""
-    else:
-        found = resamples.interval(
-            mean.values - people.values,
-            numbers[1],
-            undefined=max(mean.undefined, people.undefined),
-        )
-        kind = "unweighted" if coded.level == "nominal" else "quadratic"
-        note = (
-            f"{kind} kappa: with humans {mean.values[0]:.4g}, {mean.over}; "
-            f"between humans {people.values[0]:.4g}, {people.over}"
-        )
-    rows.add(
-        CEILING,
-        found,
-        numbers,
-        rater_a="humans",
-        rater_b=grader,
-        subset=coded.subset,
-        note=note,
+        few = Interval.undefined(TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS)
+        out.add_interval(CEILING, few, units, a="humans", b=grader)
+        return
+    kind = "unweighted" if coded.level == "nominal" else "quadratic"
+    note = (
+        f"{kind} kappa: with humans {mean.values[0]:.4g}, {mean.over}; "
+        f"between humans {people.values[0]:.4g}, {people.over}"
     )
+    apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
+    out.add(CEILING, apart, units, a="humans", b=grader, note=note, undefined=lost)
 
 
 def _plain_mean(values: Array) -> MeanOverPairs:

@@ -7,27 +7,21 @@ coarser categories first, as there, and the reference is the majority of people.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from functools import partial
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import add_group_rows, label_counts
-from evenhand.analysis.agreement.pair_rows import add_humans_rows
-from evenhand.analysis.agreement.pairs import KappaMeans
-from evenhand.analysis.bootstrap.ratios import ratio
+import numpy as np
+
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.agreement.groups import add_group_rows
+from evenhand.analysis.agreement.pairs import KappaMeans, add_humans_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import COLLAPSED, UNCLEAR, Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import UNCLEAR, LabelMatrix
 from evenhand.analysis.people.ceiling import add_ceiling_rows
 from evenhand.analysis.results import ResultRows
-
-__all__ = ["CLEAR_AGREEMENT", "SORTED_AGREEMENT", "add_clarity_rows"]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.writer import Writer
 
 CLEAR_AGREEMENT = "clear_agreement"
 SORTED_AGREEMENT = "sorted_agreement"
-_SUBSET = "all" + COLLAPSED
 
 
 def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
@@ -49,66 +43,19 @@ def add_clarity_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     add_humans_rows(rows, coded, resamples)
     add_ceiling_rows(rows, kappas)
 
-    as_sorted = labels.on_sorted()
+    out, as_sorted = Writer.of(rows, coded, resamples), labels.on_sorted()
+    add = partial(out.add, a="humans", reason="no_pairable_units")
     majority = majority_codes(label_counts(as_sorted, labels.humans))
     clear, unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
-    _add_share(rows, coded, resamples, "clear_share", (clear, clear | unclear), "")
+    told = clear | unclear
+    add("clear_share", out.share(clear, told), told)
     for grader in labels.models:
-        name = labels.raters[grader]
-        said = as_sorted.codes[:, grader]
-        for statistic, units in ((CLEAR_AGREEMENT, clear), (SORTED_AGREEMENT, clear | unclear)):
+        name, said = labels.raters[grader], as_sorted.codes[:, grader]
+        for statistic, units in ((CLEAR_AGREEMENT, clear), (SORTED_AGREEMENT, told)):
             among = units & (said >= 0)
-            _add_share(rows, coded, resamples, statistic, (said == majority, among), name)
-        _add_confidence(rows, labels, coded, resamples, grader, clear, unclear)
-
-
-def _add_share(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    statistic: str,
-    part_and_whole: tuple[Mask, Mask],
-    grader: str,
-) -> None:
-    part, whole = part_and_whole
-    sums = resamples.totals(
-        resamples.cluster_sums(coded.clusters, np.column_stack([part & whole, whole]))
-    )
-    numbers = resamples.count(coded.clusters, whole)
-    rows.add(
-        statistic,
-        resamples.interval(ratio(*sums.T), numbers[1], reason="no_pairable_units"),
-        numbers,
-        rater_a="humans",
-        rater_b=grader,
-        subset=_SUBSET,
-    )
-
-
-def _add_confidence(
-    rows: ResultRows,
-    labels: LabelMatrix,
-    coded: Coded,
-    resamples: Resamples,
-    grader: int,
-    clear: Mask,
-    unclear: Mask,
-) -> None:
-    confidence = labels.confidence[:, grader]
-    known = ~np.isnan(confidence)
-    if not known.any():
-        return
-    for at, units in (("clear", clear), (UNCLEAR, unclear)):
-        among = known & units
-        features = np.column_stack([np.where(among, confidence, 0.0), among])
-        sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
-        numbers = resamples.count(coded.clusters, among)
-        rows.add(
-            "mean_confidence",
-            resamples.interval(ratio(*sums.T), numbers[1], reason="no_pairable_units"),
-            numbers,
-            rater_a="humans",
-            rater_b=labels.raters[grader],
-            subset=_SUBSET,
-            at=at,
-        )
+            add(statistic, out.share(said == majority, among), among, b=name)
+        sure = labels.confidence[:, grader]
+        known = ~np.isnan(sure)
+        for at, units in (("clear", clear), (UNCLEAR, unclear)) if known.any() else ():
+            among = known & units
+            add("mean_confidence", out.share(np.nan_to_num(sure), among), among, b=name, at=at)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
@@ -17,7 +15,6 @@ from evenhand.analysis.agreement.pairs import (
     deciding_kappa,
     shared_units,
 )
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
 from evenhand.analysis.bootstrap.significance import (
     holm,
     mcnemar_exact,
@@ -25,10 +22,10 @@ from evenhand.analysis.bootstrap.significance import (
     stuart_maxwell,
 )
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["add_grader_comparison_rows", "add_leniency_rows"]
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Codes
+from evenhand.analysis.writer import About, Writer
 
 _UNITS_ALONE = "takes units as independent"
 
@@ -42,6 +39,7 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     coded, resamples = kappas.coded, kappas.resamples
     if len(coded.raters) > MAX_LISTED_RATERS:
         return
+    out = Writer.of(rows, coded, resamples)
     majority = majority_codes(label_counts(coded, coded.members("human")))
     for first, second in combinations(coded.members("model"), 2):
         within = coded.labelled[:, first] & coded.labelled[:, second]
@@ -49,54 +47,33 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         humans = [h for h in coded.members("human") if shared[h, first] >= MIN_SHARED_UNITS]
         if not humans:
             continue
-        by_grader = [
+        one, other = (
             kappas.over([(human, grader) for human in humans], within)[deciding_kappa(coded)]
             for grader in (first, second)
-        ]
-        numbers = resamples.count(coded.clusters, within & coded.labelled_by_any(humans))
-        rows.add(
-            "kappa_difference",
-            resamples.interval(
-                by_grader[0].values - by_grader[1].values,
-                numbers[1],
-                undefined=max(mean.undefined for mean in by_grader),
-            ),
-            numbers,
-            rater_a=coded.raters[first],
-            rater_b=coded.raters[second],
-            subset=coded.subset,
         )
-        _add_mcnemar_row(rows, coded, resamples, (first, second), majority)
+        units = within & coded.labelled_by_any(humans)
+        apart, lost = one.values - other.values, max(one.undefined, other.undefined)
+        names = About(a=coded.raters[first], b=coded.raters[second])
+        out.add("kappa_difference", apart, units, undefined=lost, **names)
+        _add_mcnemar_row(out, coded, [first, second], majority)
 
 
-def _add_mcnemar_row(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    graders: tuple[int, int],
-    majority: npt.NDArray[np.intp],
-) -> None:
+def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Codes) -> None:
     """`mcnemar_p`, exact: are the two graders equally often of the humans' majority's mind?
 
     Units without a majority (ties) take no part.
     """
-    judged = (coded.labelled[:, list(graders)].all(axis=1)) & (majority >= 0)
-    frequency = resamples.frequency[coded.clusters[judged]]
-    right = coded.codes[judged][:, list(graders)] == majority[judged, None]
+    judged = coded.labelled[:, graders].all(axis=1) & (majority >= 0)
+    frequency = out.resamples.frequency[coded.clusters[judged]]
+    right = coded.codes[judged][:, graders] == majority[judged, None]
     alone = [int(frequency[right[:, a] & ~right[:, 1 - a]].sum()) for a in (0, 1)]
-    rows.add(
-        "mcnemar_p",
-        Interval(mcnemar_exact(*alone), np.nan, np.nan),
-        resamples.count(coded.clusters, judged),
-        rater_a=coded.raters[graders[0]],
-        rater_b=coded.raters[graders[1]],
-        subset=coded.subset,
-        note=join_notes(
-            f"with the humans' majority only the first {alone[0]}, only the second {alone[1]}",
-            f"mid-p {mcnemar_mid_p(*alone):.4g}",
-            _UNITS_ALONE,
-        ),
+    a, b = (coded.raters[grader] for grader in graders)
+    note = join_notes(
+        f"with the humans' majority only the first {alone[0]}, only the second {alone[1]}",
+        f"mid-p {mcnemar_mid_p(*alone):.4g}",
+        _UNITS_ALONE,
     )
+    out.add_value("mcnemar_p", mcnemar_exact(*alone), judged, a=a, b=b, note=note)
 
 
 def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
@@ -114,16 +91,9 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
             table = data_table(coded, human, grader, resamples)
             if table.any():
                 found.append((human, grader, stuart_maxwell(table).p))
-    adjusted = iter(holm([p for *_, p in found if not np.isnan(p)]))
-    for human, grader, p in found:
-        undefined = np.isnan(p)
+    out = Writer.of(rows, coded, resamples)
+    for (human, grader, p), adjusted in zip(found, holm([p for *_, p in found]), strict=True):
         both = coded.labelled[:, human] & coded.labelled[:, grader]
-        rows.add(
-            "stuart_maxwell_p",
-            Interval.point(p, Remark("not_testable") if undefined else ""),
-            resamples.count(coded.clusters, both),
-            rater_a=coded.raters[human],
-            rater_b=coded.raters[grader],
-            subset=coded.subset,
-            note="" if undefined else join_notes(f"Holm p {next(adjusted):.4g}", _UNITS_ALONE),
-        )
+        note = "" if np.isnan(p) else join_notes(f"Holm p {adjusted:.4g}", _UNITS_ALONE)
+        names = About(a=coded.raters[human], b=coded.raters[grader], note=note)
+        out.add_value("stuart_maxwell_p", p, both, reason="not_testable", **names)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, RunningMean
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
-from evenhand.analysis.notes import Note, Remark
-from evenhand.analysis.results import ResultRows, join_notes
-
-__all__ = ["COVERAGE", "UNSCORED_AS_DISAGREEMENT", "add_coverage_rows", "add_unscored_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.writer import Writer
 
 COVERAGE = "coverage"
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
@@ -27,21 +22,11 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
 
     `rater_a` is empty and `rater_b` the rater; the note counts the reasons of the unscored ones.
     """
-    scored = labels.scored
+    out, scored = Writer(rows, resamples, labels.clusters), labels.scored
     for rater, name in enumerate(labels.raters):
         asked = labels.asked[:, rater]
-        features = np.column_stack([asked & scored[:, rater], asked])
-        sums = resamples.totals(resamples.cluster_sums(labels.clusters, features))
-        numbers = resamples.count(labels.clusters, asked)
-        rows.add(
-            COVERAGE,
-            resamples.interval(ratio(*sums.T), numbers[1]),
-            numbers,
-            rater_a="",
-            rater_b=name,
-            subset="all",
-            note=_listed(labels.reasons[rater]),
-        )
+        values = out.share(scored[:, rater], asked)
+        out.add(COVERAGE, values, asked, b=name, note=_listed(labels.reasons[rater]))
 
 
 def add_unscored_rows(
@@ -51,7 +36,7 @@ def add_unscored_rows(
 
     The mean over humans of agreements / units that the human labelled and the grader was asked.
     """
-    humans = list(coded.members("human"))
+    out, humans = Writer.of(rows, coded, resamples), list(coded.members("human"))
     for grader in coded.members("model"):
         put = coded.labelled[:, humans] & labels.asked[:, [grader]]
         shared = put.T @ resamples.frequency[coded.clusters]
@@ -60,18 +45,16 @@ def add_unscored_rows(
             continue
         put = put[:, people]
         agreed = put & (coded.codes[:, humans][:, people] == coded.codes[:, [grader]])
-        sums = resamples.totals(resamples.cluster_sums(coded.clusters, np.hstack([agreed, put])))
-        mean = RunningMean(len(sums))
-        mean.add(ratio(*sums.reshape(len(sums), 2, -1).swapaxes(0, 1)))
-        numbers = resamples.count(coded.clusters, np.asarray(put.any(axis=1)))
+        mean = RunningMean(len(resamples))
+        mean.add(ratio(*np.split(out.sums(agreed, put), 2, axis=1)))
         found = mean.result()
-        rows.add(
+        out.add(
             UNSCORED_AS_DISAGREEMENT,
-            resamples.interval(found.values, numbers[1], undefined=found.undefined),
-            numbers,
-            rater_a="humans",
-            rater_b=coded.raters[grader],
-            subset=coded.subset,
+            found.values,
+            np.asarray(put.any(axis=1)),
+            undefined=found.undefined,
+            a="humans",
+            b=coded.raters[grader],
             note=join_notes(found.note, _listed(labels.reasons[grader])),
         )
 

@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.results import ResultRows
-
-__all__ = ["MOST_LISTED", "GraderDisagreement", "add_disagreement_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array, Labels
 
 MOST_LISTED = 5
 """So many units for each rubric and grader."""
@@ -103,7 +99,7 @@ def _distances(labels: LabelMatrix) -> Array:
     return np.asarray(np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12))
 
 
-def _mean_among(distance: Array, codes: npt.NDArray[np.int8], held: Array) -> Array:
+def _mean_among(distance: Array, codes: Labels, held: Array) -> Array:
     """People's mean distance from each other on each unit; 0 where there is one person."""
     total, pairs = np.zeros(len(codes)), np.zeros(len(codes))
     for first in range(codes.shape[1]):

@@ -12,23 +12,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.types import Labels, Mask
 from evenhand.errors import InputError
-
-__all__ = [
-    "ENSEMBLE",
-    "MAJORITY",
-    "MEAN_PROBABILITY",
-    "Ensemble",
-    "check_ensembles",
-    "ensemble_title",
-    "is_ensemble",
-    "with_ensembles",
-]
 
 ENSEMBLE = "ensemble"
 """The kind of rater that an ensemble is, and what its name begins with."""
@@ -42,8 +30,8 @@ class Ensemble:
 
     name: str
     members: tuple[int, ...]
-    codes: npt.NDArray[np.int8]
-    tied: npt.NDArray[np.bool_]
+    codes: Labels
+    tied: Mask
 
 
 def is_ensemble(rater: str) -> bool:

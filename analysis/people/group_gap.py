@@ -10,26 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
-from evenhand.analysis.bootstrap.intervals import LEVEL
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
-from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p
-from evenhand.analysis.labels.matrix import BINARY, Coded
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
+from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.significance import screened
+from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code, Remark
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
-
-__all__ = ["GAP", "add_group_performance_rows"]
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.writer import About, Writer
 
 GAP = "group_gap"
 BALANCED = "group_balanced_accuracy"
@@ -50,137 +45,79 @@ def add_group_performance_rows(
     humans = coded.members("human")
     if not humans:
         return
+    out = Writer.of(rows, coded, resamples)
     reference = majority_codes(label_counts(coded, humans))
     for grader in coded.members("model"):
         for column in columns:
-            groups = _groups(coded, resamples, column, reference, grader)
+            groups = _groups(out, coded, column, reference, grader)
             for group in groups:
-                _add_group(rows, coded, resamples, group)
+                _add_group(group, coded)
             if len(groups) > 1:
-                _add_differences(rows, coded, resamples, groups)
-                _add_gap(rows, coded, resamples, column, groups)
+                _add_differences(out, groups)
+                _add_gap(out, column.name, groups)
 
 
 @dataclass(frozen=True)
 class _Group:
     """One group under one grader: tables (rows, q, q) in it and in the rest, and its units."""
 
+    out: Writer
     grader: str
-    subset: str
     value: str
     tables: Array
     rest: Array
     units: Mask
-    numbers: tuple[int, int]
 
 
 def _groups(
-    coded: Coded,
-    resamples: Resamples,
-    column: UnitColumn,
-    reference: npt.NDArray[np.intp],
-    grader: int,
+    out: Writer, coded: Coded, column: UnitColumn, reference: Codes, grader: int
 ) -> list[_Group]:
-    said = coded.codes[:, grader]
+    said, q = coded.codes[:, grader], coded.q
     both = (reference >= 0) & (said >= 0) & (column.codes >= 0)
-    q = coded.q
     cells = np.zeros((len(said), q * q))
     cells[np.flatnonzero(both), (reference * q + said)[both]] = 1.0
-    every = _totals(cells, coded, resamples)
+    every = out.sums(cells).reshape(-1, q, q)
     found = []
     for code, value in enumerate(column.values):
         inside = both & (column.codes == code)
-        if not inside.any():
-            continue
-        tables = _totals(cells * inside[:, None], coded, resamples)
-        found.append(
-            _Group(
-                coded.raters[grader],
-                f"{column.name}={value}" + (BINARY if coded.is_binary else ""),
-                value,
-                tables,
-                every - tables,
-                inside,
-                resamples.count(coded.clusters, inside),
-            )
-        )
+        if inside.any():
+            tables = out.sums(cells * inside[:, None]).reshape(-1, q, q)
+            own = out.on(coded.part(f"{column.name}={value}"))
+            rest = every - tables
+            found.append(_Group(own, coded.raters[grader], value, tables, rest, inside))
     return found
 
 
-def _totals(cells: Array, coded: Coded, resamples: Resamples) -> Array:
-    sums = resamples.totals(resamples.cluster_sums(coded.clusters, cells))
-    return sums.reshape(-1, coded.q, coded.q)
-
-
-def _add_group(rows: ResultRows, coded: Coded, resamples: Resamples, group: _Group) -> None:
-    few = f"fewer than {FEW_UNITS} units" if group.numbers[0] < FEW_UNITS else ""
-
-    def add(statistic: str, values: Array, at: str, reason: Code) -> None:
-        rows.add(
-            statistic,
-            resamples.interval(values, group.numbers[1], reason=reason),
-            group.numbers,
-            rater_a="humans",
-            rater_b=group.grader,
-            subset=group.subset,
-            at=at,
-            note=few,
-        )
-
-    add(BALANCED, c.balanced_accuracy(group.tables), "", "no_pairable_units")
-    add("group_kappa", c.cohen_kappa(group.tables), "", "no_variation")
+def _add_group(group: _Group, coded: Coded) -> None:
+    out, units = group.out, group.out.count(group.units)
+    few = f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""
+    add = partial(out.add, units=units, a="humans", b=group.grader, note=few)
+    add(BALANCED, c.balanced_accuracy(group.tables), reason="no_pairable_units")
+    add("group_kappa", c.cohen_kappa(group.tables))
     wanted, said = group.tables.sum(-1), group.tables.sum(-2)
     right = np.diagonal(group.tables, axis1=-2, axis2=-1)
     for code, category in enumerate(coded.categories[:1] if coded.is_binary else coded.categories):
         for statistic, of in (("group_precision", said), ("group_recall", wanted)):
             share = ratio(right[:, code], of[:, code])
-            add(statistic, share, category, "category_not_used")
+            add(statistic, share, at=category, reason="category_not_used")
 
 
-def _add_differences(
-    rows: ResultRows, coded: Coded, resamples: Resamples, groups: Sequence[_Group]
-) -> None:
+def _add_differences(out: Writer, groups: Sequence[_Group]) -> None:
     values = [c.balanced_accuracy(each.tables) - c.balanced_accuracy(each.rest) for each in groups]
-    raw = np.array([bootstrap_p(each[: 1 + resamples.resamples]) for each in values])
-    tested = ~np.isnan(raw)
-    adjusted = np.full(len(raw), np.nan)
-    adjusted[tested] = benjamini_hochberg(raw[tested])
-    for group, each, p, corrected in zip(groups, values, raw, adjusted, strict=True):
-        note = ""
-        if not np.isnan(p):
-            note = f"bootstrap p {p:.4g}; Benjamini-Hochberg p {corrected:.4g} of {tested.sum()}"
-        rows.add(
-            "group_difference",
-            resamples.interval(each, group.numbers[1], reason="no_pairable_units"),
-            group.numbers,
-            rater_a="humans",
-            rater_b=group.grader,
-            subset=group.subset,
-            note=note,
-        )
+    notes = screened([out.resamples.plain(each) for each in values])
+    for group, each, note in zip(groups, values, notes, strict=True):
+        about = About(a="humans", b=group.grader, note=note)
+        group.out.add("group_difference", each, group.units, reason="no_pairable_units", **about)
 
 
-def _add_gap(
-    rows: ResultRows,
-    coded: Coded,
-    resamples: Resamples,
-    column: UnitColumn,
-    groups: Sequence[_Group],
-) -> None:
+def _add_gap(out: Writer, column: str, groups: Sequence[_Group]) -> None:
     values = np.stack([c.balanced_accuracy(each.tables) for each in groups], axis=1)
-    values = values[: 1 + resamples.resamples]
-    inside = np.logical_or.reduce([each.units for each in groups])
-    worst, best = int(np.nanargmin(values[0])), int(np.nanargmax(values[0]))
-    rows.add(
-        GAP,
-        _gap_interval(values),
-        resamples.count(coded.clusters, inside),
-        rater_a="humans",
-        rater_b=groups[0].grader,
-        subset=coded.subset,
-        at=column.name,
-        note=f"worst {groups[worst].value}, best {groups[best].value}",
-    )
+    values = out.resamples.plain(values)
+    units = np.logical_or.reduce([each.units for each in groups])
+    worst, best = groups[int(np.nanargmin(values[0]))], groups[int(np.nanargmax(values[0]))]
+    note = f"worst {worst.value}, best {best.value}"
+    about = About(a="humans", b=worst.grader, at=column, note=note)
+    out.add_interval(GAP, _gap_interval(values), units, **about)
 
 
 def _gap_interval(values: Array) -> Interval:

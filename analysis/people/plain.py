@@ -28,8 +28,6 @@ from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.errors import InputError
 
-__all__ = ["CeilingDifference", "alt_test", "human_ceiling"]
-
 Categories = Sequence[Hashable]
 
 

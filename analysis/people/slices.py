@@ -7,40 +7,32 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.groups import add_group_rows
-from evenhand.analysis.agreement.pair_rows import add_humans_rows
-from evenhand.analysis.agreement.pairs import KappaMeans, alpha_levels, deciding_kappa
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
-from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p
-from evenhand.analysis.labels.matrix import BINARY, Coded
-from evenhand.analysis.labels.units import UnitColumn
-from evenhand.analysis.notes import Code
+from evenhand.analysis.agreement.pairs import (
+    KappaMeans,
+    add_humans_rows,
+    alpha_levels,
+    deciding_kappa,
+)
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.significance import screened
+from evenhand.analysis.labels.counted import ALL_RATERS
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.labels.units import UnitColumn, check_values
+from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array
+from evenhand.analysis.writer import About, Writer
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "MAX_VALUES",
-    "add_main_rows",
-    "add_rater_slice_rows",
-    "add_slice_rows",
-    "check_values",
-    "members_of",
-]
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
-MAX_VALUES = 50
-"""A column with more values than this does not divide a sample: it names its units."""
 FEW_UNITS = 30
-NO_LABELS_TO_COMPARE: Code = "no_pairable_units"
 
 
 def add_main_rows(
@@ -54,25 +46,18 @@ def add_main_rows(
     kappa = deciding_kappa(coded)
     metric = "ordinal" if "ordinal" in alpha_levels(coded) else "nominal"
     main = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    found = ResultRows(rows.rubric)
+    found, out = ResultRows(rows.rubric), Writer.of(rows, coded, resamples)
     kappas = KappaMeans(coded, resamples, [kappa])
     add_group_rows(found, kappas, ["humans"])
     add_humans_rows(found, coded, resamples, names=main[:2])
     add_ceiling_rows(found, kappas)
     for row in found.rows.values():
-        if row["statistic"] not in main:
-            continue
-        few = f"fewer than {FEW_UNITS} units" if row["n_units"] < FEW_UNITS else ""
-        rows.add(
-            row["statistic"],
-            Interval(row["estimate"], row["low"], row["high"], row["remarks"]),
-            (row["n_units"], row["n_clusters"]),
-            rater_a=row["rater_a"],
-            rater_b=row["rater_b"],
-            subset=row["subset"],
-            at=at,
-            note=join_notes(few, note),
-        )
+        if row["statistic"] in main:
+            known = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
+            units = row["n_units"], row["n_clusters"]
+            about = join_notes(_few(units), note)
+            of = About(a=row["rater_a"], b=row["rater_b"], at=at, note=about)
+            out.add_interval(row["statistic"], known, units, **of)
 
 
 def add_slice_rows(
@@ -83,20 +68,25 @@ def add_slice_rows(
     That is the share of pairs of labels, a person's and the grader's on one unit, that agree: in
     the slice less in the rest, in the same resamples. All of a reading's are screened together.
     """
+    out = Writer.of(rows, coded, resamples)
     differences: list[_Difference] = []
     for column in columns:
         for code, value in enumerate(column.values):
             chosen = column.codes == code
             if not chosen.any():
                 continue
-            subset = _subset(f"{column.name}={value}", coded)
+            subset = coded.part(f"{column.name}={value}")
             kept, clusters = np.unique(coded.clusters[chosen], return_inverse=True)
             part = replace(
                 coded, codes=coded.codes[chosen], clusters=clusters.reshape(-1), subset=subset
             )
             add_main_rows(rows, part, resamples.only(kept))
-        differences += _differences(column, coded, resamples)
-    _add_differences(rows, differences, resamples)
+        differences += _differences(out, column, coded)
+    notes = screened([resamples.plain(each.values) for each in differences])
+    for each, note in zip(differences, notes, strict=True):
+        of = About(a="humans", b=each.grader, note=join_notes(_few(each.inside), note))
+        why: Code = "no_pairable_units"
+        out.on(each.subset).add("slice_difference", each.values, each.inside, reason=why, **of)
 
 
 def members_of(
@@ -134,15 +124,6 @@ def members_of(
     return found
 
 
-def check_values(column: str, values: Sequence[str]) -> None:
-    """Refuse a column that has too many values to slice by."""
-    if len(values) > MAX_VALUES:
-        raise InputError(
-            f"the column {column!r} has {len(values)} values, and at most {MAX_VALUES} can be "
-            "sliced by; group them into fewer, or slice by another column"
-        )
-
-
 def add_rater_slice_rows(
     rows: ResultRows, coded: Coded, resamples: Resamples, raters: Mapping[str, frozenset[str]]
 ) -> None:
@@ -154,8 +135,15 @@ def add_rater_slice_rows(
         )
         humans = kinds.count("human")
         if humans:
-            part = replace(coded, kinds=kinds, subset=_subset(name, coded))
+            part = replace(coded, kinds=kinds, subset=coded.part(name))
             add_main_rows(rows, part, resamples, note="1 human" if humans == 1 else "")
+
+
+def add_all_raters_rows(rows: ResultRows, everyone: LabelMatrix, resamples: Resamples) -> None:
+    """The main figures with the excluded raters among the people: subset `raters=all`."""
+    add_main_rows(rows, everyone.on_categories(ALL_RATERS), resamples)
+    if everyone.has_verdicts:
+        add_main_rows(rows, everyone.on_verdicts(ALL_RATERS), resamples)
 
 
 @dataclass(frozen=True)
@@ -168,7 +156,7 @@ class _Difference:
     inside: tuple[int, int]
 
 
-def _differences(column: UnitColumn, coded: Coded, resamples: Resamples) -> Iterator[_Difference]:
+def _differences(out: Writer, column: UnitColumn, coded: Coded) -> Iterator[_Difference]:
     humans = list(coded.members("human"))
     inside = column.codes[:, None] == np.arange(len(column.values))
     known = column.codes >= 0
@@ -177,44 +165,15 @@ def _differences(column: UnitColumn, coded: Coded, resamples: Resamples) -> Iter
         agreed = both & (coded.codes[:, humans] == coded.codes[:, [grader]])
         pairs = np.where(known, both.sum(axis=1), 0)
         hits = np.where(known, agreed.sum(axis=1), 0)
-        features = np.hstack([inside * hits[:, None], inside * pairs[:, None]])
-        sums = resamples.totals(resamples.cluster_sums(coded.clusters, features))
+        sums = out.sums(inside * hits[:, None], inside * pairs[:, None])
         hit, pair = np.split(sums, 2, axis=1)
         rest = ratio(hit.sum(axis=1, keepdims=True) - hit, pair.sum(axis=1, keepdims=True) - pair)
         values = ratio(hit, pair) - rest
         for code, value in enumerate(column.values):
-            yield _Difference(
-                coded.raters[grader],
-                _subset(f"{column.name}={value}", coded),
-                values[:, code],
-                resamples.count(coded.clusters, inside[:, code] & (pairs > 0)),
-            )
+            subset = coded.part(f"{column.name}={value}")
+            units = out.count(inside[:, code] & (pairs > 0))
+            yield _Difference(coded.raters[grader], subset, values[:, code], units)
 
 
-def _add_differences(
-    rows: ResultRows, differences: Sequence[_Difference], resamples: Resamples
-) -> None:
-    raw = np.array([bootstrap_p(each.values[: 1 + resamples.resamples]) for each in differences])
-    tested = ~np.isnan(raw)
-    adjusted = np.full(len(raw), np.nan)
-    adjusted[tested] = benjamini_hochberg(raw[tested])
-    for difference, p, corrected in zip(differences, raw, adjusted, strict=True):
-        note = ""
-        if not np.isnan(p):
-            note = f"bootstrap p {p:.4g}; Benjamini-Hochberg p {corrected:.4g} of {tested.sum()}"
-        few = difference.inside[0] < FEW_UNITS
-        rows.add(
-            "slice_difference",
-            resamples.interval(
-                difference.values, difference.inside[1], reason=NO_LABELS_TO_COMPARE
-            ),
-            difference.inside,
-            rater_a="humans",
-            rater_b=difference.grader,
-            subset=difference.subset,
-            note=join_notes(f"fewer than {FEW_UNITS} units" if few else "", note),
-        )
-
-
-def _subset(name: str, coded: Coded) -> str:
-    return name + BINARY if coded.is_binary else name
+def _few(units: tuple[int, int]) -> str:
+    return f"fewer than {FEW_UNITS} units" if units[0] < FEW_UNITS else ""

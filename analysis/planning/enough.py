@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["more_clusters"]
-
 
 def more_clusters(n_clusters: int, low: float, high: float, half_width: float) -> int | None:
     """How many clusters more bring a 95% interval of today's width down to +-`half_width`.

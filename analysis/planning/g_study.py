@@ -14,18 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.types import Codes, Labels
 from evenhand.errors import InputError
-
-__all__ = [
-    "Dependability",
-    "VarianceComponents",
-    "complete_block",
-    "components_of",
-    "d_study",
-    "g_study",
-]
-
-Array = npt.NDArray[np.float64]
 
 MIN_UNITS = 10
 _MAX_RATERS = 12
@@ -129,7 +119,7 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     return g_study(values[codes[units][:, list(raters)]])
 
 
-def complete_block(codes: npt.NDArray[np.int8]) -> tuple[tuple[int, ...], npt.NDArray[np.intp]]:
+def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
     """The raters and units of the largest complete part of labels (units, raters), -1 missing.
 
     Largest in comparisons: units times (raters - 1). Nothing where no two raters share enough

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from evenhand.analysis.results import ResultRow
 
-__all__ = ["Bound", "clusters_for_width", "clusters_to_decide"]
-
 REALISTIC = 20
 """Beyond so many times the present sample, "label more" is no advice."""
 

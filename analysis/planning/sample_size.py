@@ -13,16 +13,6 @@ import numpy as np
 
 from evenhand.errors import InputError
 
-__all__ = [
-    "KappaTest",
-    "ac1_half_width",
-    "cantor",
-    "donner_eliasziw",
-    "kappa_half_width",
-    "rate_half_width",
-    "two_rater_table",
-]
-
 _Z = 1.959963984540054
 
 

@@ -11,24 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.planning.sample_size import ac1_half_width, kappa_half_width, rate_half_width
-
-__all__ = [
-    "STATISTICS",
-    "Scenario",
-    "design_effect",
-    "half_width",
-    "kappa_half_width",
-    "pass_chance",
-    "study_precision",
-    "units_needed",
-    "units_to_pass",
-]
-
-Array = npt.NDArray[np.float64]
-Verdicts = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Mask
 
 _Z = 1.959963984540054
 _TYPICAL_AGREEMENT = 0.85
@@ -61,7 +46,7 @@ class Scenario:
         """How often a rater errs: two who err so, independently, agree with `agreement`."""
         return (1 - math.sqrt(max(2 * self.agreement - 1, 0.0))) / 2
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, int], raters: int) -> Verdicts:
+    def draw(self, rng: np.random.Generator, shape: tuple[int, int], raters: int) -> Mask:
         """Verdicts (raters, studies, units)."""
         error = self.error
         # Errors pull the raters' share of affirmatives towards a half: undo that for the truth.
@@ -230,7 +215,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     return float(high - low) / 2
 
 
-def _best_cut(probability: Array, reference: Verdicts) -> float:
+def _best_cut(probability: Array, reference: Mask) -> float:
     """The probability from which verdicts agree with the reference best, by kappa."""
     order = np.argsort(-probability)
     n, positives = len(order), int(reference.sum())
@@ -244,7 +229,7 @@ def _best_cut(probability: Array, reference: Verdicts) -> float:
     return float(probability[order][int(np.argmax(kappa))])
 
 
-def _kappa(a: Verdicts, b: Verdicts) -> Array:
+def _kappa(a: Mask, b: Mask) -> Array:
     """Cohen's kappa per row of two boolean arrays (studies, units)."""
     observed = (a == b).mean(axis=1)
     p, q = a.mean(axis=1), b.mean(axis=1)

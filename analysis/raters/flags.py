@@ -7,8 +7,6 @@ from typing import Any
 
 from evenhand.study.settings.quality import QualitySettings
 
-__all__ = ["SHORTEST_RUN", "reasons"]
-
 SHORTEST_RUN = 8
 """A shorter run of one label says nothing, however rare it is."""
 

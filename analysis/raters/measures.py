@@ -12,24 +12,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.counted import one_version
 from evenhand.analysis.labels.matrix import encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitColumn, look_up
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Beside", "People", "drift_of", "longest_run", "people_on", "usual_longest_run"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -43,11 +37,11 @@ class People:
 
     scale: Scale
     raters: tuple[str, ...]
-    codes: npt.NDArray[np.int8]
+    codes: Labels
     turn: Array
     seconds: Array
     clusters: Codes
-    counted: npt.NDArray[np.bool_]
+    counted: Mask
 
     @cached_property
     def labels(self) -> Array:
@@ -153,7 +147,7 @@ def usual_longest_run(beside: Beside, rng: np.random.Generator, sequences: int =
     return float(np.quantile(_longest_runs((drawn > limits).sum(axis=2)), 0.99))
 
 
-def _longest_runs(sequences: Codes) -> npt.NDArray[np.int64]:
+def _longest_runs(sequences: Codes) -> Integers:
     """The longest run of every row of (sequences, n)."""
     running = np.ones(len(sequences), dtype=np.int64)
     longest = running.copy()
@@ -174,8 +168,7 @@ def people_on(
     """The people of every rubric that has labels. `ratings` is a validated table."""
     human = ratings[ratings["rater_kind"] == "human"]
     rated = human["unit_id"].drop_duplicates().tolist()
-    of_unit = dict(zip(rated, look_up(rated, units, cluster).cluster, strict=True))
-    index = {name: at for at, name in enumerate(UnitColumn.of("", list(of_unit.values())).values)}
+    cluster_of = dict(zip(rated, UnitFacts(rated, units).clusters(cluster).codes, strict=True))
     for name, scale in scales.items():
         accepted = None if rubric_hashes is None else rubric_hashes.get(name)
         own, _ = one_version(human[human["rubric"] == name], name, accepted)
@@ -198,6 +191,6 @@ def people_on(
             codes=matrix.codes,
             turn=turns,
             seconds=seconds,
-            clusters=np.array([index[of_unit[unit]] for unit in readings.units], dtype=np.intp),
+            clusters=np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp),
             counted=np.array([rater not in excluded for rater in matrix.raters]),
         )

@@ -12,22 +12,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
-from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Note, Remark
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["IDLE_SECONDS", "PARTS", "add_rater_rows", "median_interval", "ratio_of_times"]
-
-Array = npt.NDArray[np.float64]
 
 IDLE_SECONDS = 900.0
 """A label that took longer had a pause in it: its time is left out, and counted."""
@@ -42,7 +38,7 @@ class _Session:
     """A rater's labels in the order given: their rows of the matrix, and seconds (or NaN)."""
 
     rater: int
-    rows: npt.NDArray[np.intp]
+    rows: Codes
     seconds: Array
     idle: int
     ordered: bool
@@ -98,7 +94,7 @@ def _add(
     rows: ResultRows,
     labels: LabelMatrix,
     rater: int,
-    units: npt.NDArray[np.intp],
+    units: Codes,
     found: dict[str, Interval],
     note: Note = "",
     at: str = "",
@@ -175,10 +171,10 @@ class _Agreement:
 
     alike: Array
     met: Array
-    clusters: npt.NDArray[np.intp]
+    clusters: Codes
 
     @classmethod
-    def of(cls, labels: LabelMatrix, rater: int, units: npt.NDArray[np.intp]) -> _Agreement:
+    def of(cls, labels: LabelMatrix, rater: int, units: Codes) -> _Agreement:
         others = [human for human in labels.humans if human != rater]
         own = labels.codes[units, rater][:, None]
         theirs = labels.codes[units][:, others]
@@ -190,17 +186,17 @@ class _Agreement:
             labels.clusters[units],
         )
 
-    def share(self, part: npt.NDArray[np.intp]) -> Interval:
+    def share(self, part: Codes) -> Interval:
         """The share alike in a part of the session."""
         found = self._interval([(part, 1.0)])
         low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
         return Interval(found.estimate, low, high, found.remarks)
 
-    def change(self, first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> Interval:
+    def change(self, first: Codes, second: Codes) -> Interval:
         """The share alike in the second part less that in the first."""
         return self._interval([(second, 1.0), (first, -1.0)])
 
-    def _interval(self, parts: list[tuple[npt.NDArray[np.intp], float]]) -> Interval:
+    def _interval(self, parts: list[tuple[Codes, float]]) -> Interval:
         """A signed sum of ratio estimates; its variance by linearisation, between clusters
         (Cochran 1977, section 6.3; Kish & Frankel 1974)."""
         estimate, residual = 0.0, np.zeros(len(self.met))

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -23,6 +22,7 @@ from evenhand.analysis.raters.measures import (
     people_on,
     usual_longest_run,
 )
+from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import SEED
 from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -30,9 +30,6 @@ from evenhand.study.tables.ratings import validate_ratings
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["QUALITY_COLUMNS", "rater_quality"]
-
-Array = npt.NDArray[np.float64]
 
 USUAL = QualitySettings()
 

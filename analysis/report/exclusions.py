@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from evenhand.analysis.labels.counted import ALL_RATERS
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.exclusions import ALL_RATERS
 from evenhand.analysis.report.blocks import Block, Paragraph
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for

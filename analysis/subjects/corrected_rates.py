@@ -16,21 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
-from evenhand.analysis.notes import Note, Reason, Remark
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.notes import Note, Reason, Remark, join_notes
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
 from evenhand.analysis.subjects.order import add_order_rows
-
-__all__ = ["add_corrected_rate_rows", "people_verdicts"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Codes, Mask
 
 NOT_INFORMATIVE = Remark("grader_not_informative")
 """Rogan-Gladen divides by sensitivity + specificity - 1, which may be 0 for all that is known."""

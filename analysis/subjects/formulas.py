@@ -20,13 +20,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.ratios import ratio
-
-__all__ = ["RateSums", "clipped", "invert", "rate_features"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.bootstrap.resamples import ratio
+from evenhand.analysis.types import Array
 
 
 class RateSums(NamedTuple):

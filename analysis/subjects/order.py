@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRow, ResultRows, from_to
 from evenhand.analysis.subjects.scores import kendall, mid_ranks
-
-__all__ = ["add_order_rows"]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Array
 
 _SUBSET = "all" + BINARY
 

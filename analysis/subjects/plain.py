@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows
@@ -21,11 +20,8 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.notes import Code
 from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
+from evenhand.analysis.types import Array, Codes
 from evenhand.errors import InputError
-
-__all__ = ["PredictionPowered", "RoganGladen", "ppi_plus_plus", "rogan_gladen"]
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +182,7 @@ def _resampled(
     return resamples.interval(replicates, len(sums))
 
 
-def _small_codes(column: Array) -> npt.NDArray[np.intp]:
+def _small_codes(column: Array) -> Codes:
     return np.unique(column, return_inverse=True)[1].reshape(-1)
 
 

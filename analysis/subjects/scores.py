@@ -7,15 +7,14 @@ from functools import lru_cache
 from itertools import combinations, permutations
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.notes import join_notes
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Labels, Mask
 
-__all__ = ["add_overall_rows", "exact_p", "kendall", "mid_ranks", "pearson", "spearman"]
-
-Array = npt.NDArray[np.float64]
 Correlation = Callable[[Array, Array], Array]
 
 MIN_SUBJECTS = 3
@@ -100,7 +99,7 @@ def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
 
 
 @lru_cache(maxsize=4)
-def _orders(n: int) -> npt.NDArray[np.int8]:
+def _orders(n: int) -> Labels:
     return np.array(list(permutations(range(n))), dtype=np.int8)
 
 
@@ -167,8 +166,8 @@ def _add_subject_scores(
 
 
 def _subject_means(
-    verdicts: LabelMatrix, resamples: Resamples, held: npt.NDArray[np.bool_], *scores: Array
-) -> tuple[tuple[Array, ...], npt.NDArray[np.intp]]:
+    verdicts: LabelMatrix, resamples: Resamples, held: Mask, *scores: Array
+) -> tuple[tuple[Array, ...], Codes]:
     """Mean scores (rows, subjects) over the held units, and which subjects those are."""
     held = held & (verdicts.subject >= 0)
     subjects = np.unique(verdicts.subject[held])

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
 from evenhand.analysis.thresholds.sweep import (
@@ -28,11 +28,7 @@ from evenhand.analysis.thresholds.sweep import (
     sweep,
     threshold_interval,
 )
-
-__all__ = ["Advice", "Calibration", "Kind", "advise", "calibrate", "draws_needed"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from evenhand.analysis.types import Array, Codes, Labels
 
 MIN_CLUSTERS = 30
 TOO_WIDE = 0.5
@@ -77,7 +73,7 @@ class Calibration:
 
 def calibrate(
     positive: Array,
-    reference: npt.NDArray[np.int8],
+    reference: Labels,
     clusters: Codes,
     resamples: Resamples,
     n_clusters: int,

@@ -14,30 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.agreement.consensus import majority_codes
-from evenhand.analysis.agreement.groups import label_counts
+from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.bootstrap.ratios import ratio
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.study.settings.analysis import AnalysisSettings
 
-__all__ = [
-    "AGREEMENT",
-    "CHOSEN",
-    "COVERAGE",
-    "HELD_OUT",
-    "add_confidence_rows",
-    "candidate_cuts",
-    "smallest_cut",
-]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.floating[Any] | np.integer[Any]]
-Mask = npt.NDArray[np.bool_]
 
 COVERAGE, AGREEMENT, CHOSEN = "confidence_coverage", "confidence_agreement", "confidence_cut"
 HELD_OUT = "_held_out"

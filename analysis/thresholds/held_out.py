@@ -7,22 +7,16 @@ best on the other nine. Agreement of those verdicts is what tuning is worth else
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.thresholds.sweep import OBJECTIVES, Candidates, Outcomes, best_of
-
-__all__ = ["held_out_verdicts", "verdict_outcomes"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
-Flags = npt.NDArray[np.bool_]
+from evenhand.analysis.types import Array, Codes, Labels, Mask
 
 
 def held_out_verdicts(
-    positive: Array, reference: npt.NDArray[np.int8], clusters: Codes, default: float
-) -> dict[str, Flags]:
+    positive: Array, reference: Labels, clusters: Codes, default: float
+) -> dict[str, Mask]:
     """Verdicts (units,) by objective, each with the threshold tuned on the other folds.
 
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
@@ -44,7 +38,7 @@ def held_out_verdicts(
 
 
 def verdict_outcomes(
-    verdict: Flags, affirmed: Flags, clusters: Codes, resamples: Resamples
+    verdict: Mask, affirmed: Mask, clusters: Codes, resamples: Resamples
 ) -> Outcomes:
     """Of verdicts (units,) against a reference (units,), in every resample (rows,)."""
     cells = np.column_stack([verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed])

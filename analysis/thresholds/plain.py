@@ -18,8 +18,6 @@ from evenhand.analysis.thresholds.probabilities import calibration_error, recali
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
 from evenhand.errors import InputError
 
-__all__ = ["ProbabilityScores", "TunedThreshold", "score_probabilities", "tune_threshold"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold(Interval):

@@ -13,21 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
-from evenhand.analysis.notes import Note
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.notes import Note, join_notes
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.thresholds.rows import (
     Reference,
     main_reference,
     probability_graders,
     references_of,
 )
-
-__all__ = ["BINS", "add_probability_rows", "bin_of", "calibration_error", "recalibrated"]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
+from evenhand.analysis.types import Array, Codes
 
 BINS = 10
 _SUBSET = "all" + BINARY

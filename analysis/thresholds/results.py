@@ -27,8 +27,6 @@ from evenhand.study.tables.ratings import validate_ratings
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["threshold_results"]
-
 USUAL = AnalysisSettings()
 
 

@@ -6,30 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.agreement.pairs import KappaMeans
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
-from evenhand.analysis.notes import Code, Note, Remark, Remarks
+from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
-from evenhand.analysis.results import ResultRows, join_notes
+from evenhand.analysis.results import ResultRows
 from evenhand.analysis.thresholds.advice import Calibration, calibrate, draws_needed
 from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
-
-__all__ = [
-    "AT_THRESHOLD",
-    "CEILING_HELD_OUT",
-    "Reference",
-    "add_threshold_rows",
-    "human_majority",
-    "main_reference",
-    "probability_graders",
-    "references_of",
-]
-
-Array = npt.NDArray[np.float64]
+from evenhand.analysis.types import Labels
 
 AT_THRESHOLD = {
     "kappa": "cohen_kappa_at_threshold",
@@ -50,7 +38,7 @@ class Reference:
     """What a grader's threshold is tuned to: verdicts (units,), 1, 0 or -1, and a remark."""
 
     name: str
-    verdicts: npt.NDArray[np.int8]
+    verdicts: Labels
     note: Note = ""
 
 

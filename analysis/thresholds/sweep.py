@@ -15,27 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
-
-__all__ = [
-    "OBJECTIVES",
-    "Candidates",
-    "Curve",
-    "Outcomes",
-    "Sweep",
-    "best_of",
-    "sweep",
-    "threshold_interval",
-]
-
-Array = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.intp]
-Weights = npt.NDArray[np.integer[Any]]
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 
 CURVE_POINTS = 41
 """Thresholds at which the whole course of an objective is kept, spread over those that occur."""
@@ -161,7 +146,7 @@ class Candidates:
     def of(
         cls,
         positive: Array,
-        affirmed: npt.NDArray[np.bool_],
+        affirmed: Mask,
         clusters: Codes,
         default: float,
     ) -> Candidates:
@@ -179,7 +164,7 @@ class Candidates:
             ),
         )
 
-    def outcomes(self, weights: Weights) -> Outcomes:
+    def outcomes(self, weights: Integers) -> Outcomes:
         """Of each threshold in each resample, (rows, thresholds).
 
         `weights` (rows, clusters) say how often each cluster counts.
@@ -213,7 +198,7 @@ def best_of(values: Array) -> Codes:
 
 def sweep(
     positive: Array,
-    reference: npt.NDArray[np.int8],
+    reference: Labels,
     clusters: Codes,
     resamples: Resamples,
     default: float,
@@ -277,7 +262,7 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     return replace(plain, low=low, high=high)
 
 
-def _at_least(counts: Weights, below: Codes) -> tuple[Array, Array]:
+def _at_least(counts: Integers, below: Codes) -> tuple[Array, Array]:
     """Of sorted units (rows, units), each counted so often: how many do not lie below each
     threshold (rows, thresholds), and how many there are (rows, 1)."""
     running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32)

@@ -13,8 +13,6 @@ from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
 from evenhand.study.settings.analysis import DecisionSettings
 
-__all__ = ["CEILING_HELD_OUT", "Case", "case_of"]
-
 CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 TUNED_FOR = "kappa"

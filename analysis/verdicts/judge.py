@@ -25,8 +25,6 @@ from evenhand.analysis.verdicts.case import Case, case_of
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 
-__all__ = ["Verdict", "judge_graders"]
-
 
 class Verdict(TypedDict):
     """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.

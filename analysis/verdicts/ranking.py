@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
@@ -20,8 +20,6 @@ from evenhand.analysis.verdicts.words import JUDGEMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["PRICE", "Candidate", "add_price_rows", "rank_graders"]
 
 PRICE = "price_per_1000_units"
 """US dollars."""

@@ -10,22 +10,6 @@ from typing import Literal, get_args
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.case import Case
 
-__all__ = [
-    "JUDGEMENTS",
-    "TITLES",
-    "Judgement",
-    "Title",
-    "advice",
-    "at_threshold",
-    "cannot_tell",
-    "difference",
-    "do_not_use",
-    "kappa",
-    "may_stand_in",
-    "not_known",
-    "only_with_correction",
-]
-
 Judgement = Literal[
     "may_stand_in",
     "may_stand_in_at_threshold",

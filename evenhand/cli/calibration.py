@@ -42,11 +42,8 @@ def _calibrate(arguments: argparse.Namespace) -> None:
         _check_threshold(arguments)
     with open_study(arguments.dir) as study:
         with working("tuning"):
-            rows = [
-                row
-                for row in study_thresholds(study, arguments.rubric, arguments.reference)
-                if arguments.grader in (None, row["rater_b"])
-            ]
+            found = study_thresholds(study, arguments.rubric, arguments.reference)
+        rows = [row for row in found if arguments.grader in (None, row["rater_b"])]
         if not rows:
             whose = f" of {arguments.grader}" if arguments.grader else ""
             raise InputError(f"there are no probabilities{whose} to tune a threshold of")

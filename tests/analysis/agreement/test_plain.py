@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand.analysis as a
-from evenhand.analysis.agreement.groups import group_panel, label_counts
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import pair_statistics, pair_tables
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Level

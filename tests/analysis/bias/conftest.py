@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale
-from evenhand.analysis.bias import UnitFacts, add_bias_rows
+from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import encode
+from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.study.settings.analysis import BiasSettings
 from evenhand.study.tables.ratings import validate_ratings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.analysis.bias import Finding, findings, flagged, screening_sentence
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.results import ResultRows
 
 

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import analyse
-from evenhand.analysis.agreement.groups import group_panel, label_counts
+from evenhand.analysis.agreement.counts import label_counts
+from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_statistics, pair_tables
-from evenhand.analysis.bootstrap.resamples import Resamples, interval
+from evenhand.analysis.bootstrap.intervals import interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.scale import Scale
 
 SCALE = Scale("", ("1", "2", "3", "4"), "ordinal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.analysis import Analysis
-from evenhand.analysis.bootstrap.resamples import Interval
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, Table

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks import calibration as benchmark
-from evenhand.analysis.bootstrap.resamples import Interval, Resamples
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.thresholds.advice import advise, calibrate, draws_needed
 
 

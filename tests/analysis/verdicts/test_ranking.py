@@ -67,7 +67,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:
     """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
-    from evenhand.analysis.bootstrap.resamples import Interval
+    from evenhand.analysis.bootstrap.intervals import Interval
     from evenhand.analysis.labels.combine import combine_readings
     from evenhand.analysis.labels.matrix import encode
     from evenhand.analysis.verdicts.judge import judge_graders

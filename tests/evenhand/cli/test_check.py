@@ -249,7 +249,7 @@ def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataF
 
 
 def test_a_wrong_estimate_never_reaches_a_report() -> None:
-    from evenhand.analysis.bootstrap.resamples import Interval
+    from evenhand.analysis.bootstrap.intervals import Interval
     from evenhand.analysis.labels.matrix import Coded
     from evenhand.analysis.results import ResultRows
     from evenhand.analysis.verification import verify_estimates

@@ -331,7 +331,7 @@ def test_only_the_flags_named_end_a_part(crowded: Path, tmp_path: Path) -> None:
 
 def _dealt(study: Study) -> list[tuple[str, str]]:
     design = SessionDesign(study)
-    return [place.key for screen in design.screens("r1", design.places.keys()) for place in screen]
+    return [each.key for screen in design.screens("r1", design.questions.keys()) for each in screen]
 
 
 def _asks(study: Study) -> dict[str, Any]:
@@ -386,19 +386,19 @@ ELSEWHERE = {
     ),
     "session.idle_minutes": ("study/session/test_crowd.py", "test_times_leave_idle_time_out"),
     "consent.text": (
-        "study/session/test_steps.py",
+        "study/session/test_sessions.py",
         "test_who_agreed_to_another_text_is_asked_again",
     ),
     **{
         f"training.{key}": (
-            "study/session/test_steps.py",
+            "study/session/test_sessions.py",
             "test_the_pass_mark_must_be_reached_in_one_of_the_attempts",
         )
         for key in ("pass_mark", "attempts")
     },
     **{
         f"comprehension.{key}": (
-            "study/session/test_steps.py",
+            "study/session/test_sessions.py",
             "test_comprehension_has_two_chances",
         )
         for key in ("question", "options", "answer")
@@ -408,7 +408,7 @@ ELSEWHERE = {
         "test_from_prolifics_link_to_the_completion_code",
     ),
     "background.questions": (
-        "study/session/test_steps.py",
+        "study/session/test_sessions.py",
         "test_background_answers_are_a_table_of_raters",
     ),
     "attention.file": (

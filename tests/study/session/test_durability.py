@@ -84,7 +84,7 @@ def test_what_was_done_is_there_after_a_kill(make_session) -> None:
         "live(sys.argv[1])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    killed = subprocess.run([sys.executable, "-P", "-c", dies, str(folder)], cwd=ROOT, check=False)
+    killed = subprocess.run([sys.executable, "-c", dies, str(folder)], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
     with open_study(folder) as study:
         assert Sessions(study).next_step("ann").name == "labelling"

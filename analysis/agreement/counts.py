@@ -1,0 +1,58 @@
+"""How many raters chose each category of a unit, and what is read off that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.patterns import count_labels
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.types import Array, Codes, Mask
+
+
+def label_counts(coded: Coded, members: Sequence[int]) -> Array:
+    """How many of the raters chose each category, (units, q)."""
+    return count_labels(coded.codes[:, list(members)], coded.q)
+
+
+def majority_codes(counts: Array) -> Codes:
+    """The category that most chose, (units,), from label counts (units, q); -1 for none or a tie.
+
+    >>> majority_codes(np.array([[2, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]])).tolist()
+    [0, -1, -1, 2]
+    """
+    return np.where(is_tied(counts) | (counts.sum(axis=1) == 0), -1, counts.argmax(axis=1))
+
+
+def is_tied(counts: Array) -> Mask:
+    """Where two categories or more were chosen equally often, and no other more often, (units,)."""
+    most = counts.max(axis=1, keepdims=True)
+    return np.asarray(((counts == most).sum(axis=1) > 1) & (most[:, 0] > 0))
+
+
+def category_shares(counts: Array, coded: Coded, resamples: Resamples) -> Array:
+    """Shares of the categories (rows, q), every labelled unit counting once (Gwet 2014, ch. 5)."""
+    labels = counts.sum(axis=1, keepdims=True)
+    sums = resamples.sums(coded.clusters, labels > 0, counts / np.maximum(labels, 1.0))
+    return ratio(sums[:, 1:], sums[:, :1])
+
+
+def agreeing_shares(counts: Array, weights: Array) -> Array:
+    """Each unit's (weighted) share of agreeing ordered pairs of labels; 0 below two labels."""
+    labels = counts.sum(axis=1)
+    agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)
+    pairs = labels * (labels - 1.0)
+    return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(counts)), where=pairs > 0))
+
+
+def coincidences(counts: Array) -> Array:
+    """Each unit's ordered pairs of labels, weighted 1 / (labels - 1): (units, q, q)."""
+    q = counts.shape[1]
+    pairs = counts[:, :, None] * counts[:, None, :]
+    pairs[:, range(q), range(q)] -= counts
+    others = counts.sum(axis=1) - 1.0
+    weight = np.divide(1.0, others, out=np.zeros(len(counts)), where=others > 0)
+    weighted: Array = pairs * weight[:, None, None]
+    return weighted

@@ -1,0 +1,19 @@
+"""Arrays by what they hold. Their shapes stand where they are used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.intp]
+"""Positions, or codes of anything."""
+Labels = npt.NDArray[np.int8]
+"""Codes of categories or verdicts, -1 where there is none."""
+Integers = npt.NDArray[np.integer[Any]]
+Frequency = npt.NDArray[np.int64]
+"""How often each cluster stands in the data: 1, or more where like ones are folded into one."""
+Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]

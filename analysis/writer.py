@@ -1,0 +1,111 @@
+"""Rows about one reading of the labels: every statistic says what, of whom, on which units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.notes import Note, Reason
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Mask, Numbers
+
+Counts = tuple[int, int]
+"""(units, clusters) that a row speaks of."""
+
+
+class About(TypedDict, total=False):
+    """Of whom a row speaks (`a` and `b`), `at` what, and what there is to say beside it."""
+
+    a: str
+    b: str
+    at: str
+    note: Note
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes rows of one subset, with intervals from one set of resamples of `clusters` (units,).
+
+    Where `add` and the like ask for units these are a mask (units,), or how many units and
+    clusters there are, where many rows speak of the same ones.
+    """
+
+    rows: ResultRows
+    resamples: Resamples
+    clusters: Codes
+    subset: str = "all"
+
+    @classmethod
+    def of(cls, rows: ResultRows, coded: Coded, resamples: Resamples) -> Writer:
+        """For one reading of the labels."""
+        return cls(rows, resamples, coded.clusters, coded.subset)
+
+    def on(self, subset: str) -> Writer:
+        """The same for another subset."""
+        return replace(self, subset=subset)
+
+    def sums(self, *features: Numbers) -> Array:
+        """Features (units,) or (units, k), summed in every resample: (rows, columns)."""
+        return self.resamples.sums(self.clusters, *features)
+
+    def share(self, part: Numbers, whole: Mask) -> Array:
+        """The sum of `part` over the units of `whole`, per such unit, (rows,)."""
+        return ratio(*self.sums(np.where(whole, part, 0), whole).T)
+
+    def count(self, units: Mask) -> Counts:
+        """(units, clusters) in the data among some units (units,)."""
+        return self.resamples.count(self.clusters, units)
+
+    def add(
+        self,
+        statistic: str,
+        values: Array,
+        units: Mask | Counts,
+        *,
+        reason: Reason = "no_variation",
+        undefined: float | None = None,
+        **about: Unpack[About],
+    ) -> Interval:
+        """A row from replicates (rows,), and its interval; `reason` and `undefined` as there."""
+        counts = self._counts(units)
+        found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
+        self.add_interval(statistic, found, counts, **about)
+        return found
+
+    def add_value(
+        self,
+        statistic: str,
+        value: float,
+        units: Mask | Counts,
+        *,
+        reason: Reason | None = None,
+        **about: Unpack[About],
+    ) -> None:
+        """A row of one number without an interval; `reason` says why it is NaN, if it is."""
+        found = Interval.point(value)
+        if reason is not None and np.isnan(value):
+            found = Interval.undefined(reason)
+        self.add_interval(statistic, found, units, **about)
+
+    def add_interval(
+        self,
+        statistic: str,
+        found: Interval,
+        units: Mask | Counts,
+        *,
+        a: str = "",
+        b: str = "",
+        at: str = "",
+        note: Note = "",
+    ) -> None:
+        """A row of an interval that is known already."""
+        counts, key = self._counts(units), {"rater_a": a, "rater_b": b, "subset": self.subset}
+        self.rows.add(statistic, found, counts, **key, at=at, note=note)
+
+    def _counts(self, units: Mask | Counts) -> Counts:
+        return units if isinstance(units, tuple) else self.count(units)
