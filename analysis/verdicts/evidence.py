@@ -39,7 +39,7 @@ from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.ceiling import BASELINES, with_and_among_humans
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.thresholds.held_out import held_out_verdicts
-from evenhand.analysis.thresholds.rows import human_majority, probability_graders
+from evenhand.analysis.thresholds.references import human_majority, probability_graders
 from evenhand.analysis.types import Array, Frequency, Mask
 from evenhand.analysis.verdicts.looks import level_of_look
 from evenhand.analysis.verdicts.winner import winner_corrected
