@@ -64,7 +64,7 @@ Code = Literal[
     # At which level a verdict is taken, and beside what.
     "decided_at",
     "margin",
-    "no_error_left",
+    "no_level",
     "nothing_varies",
     "people",
     # All that is said to people only.
@@ -120,7 +120,7 @@ TEXTS: dict[Code, str] = {
     "unscored": "unscored: {}",
     "decided_at": "one-sided level {0:.3g}: look {1}; {2} comparisons at once",
     "margin": "margin {:.4g}",
-    "no_error_left": "no_error_left",
+    "no_level": "no level left for a bound",
     "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
     "people": "for people like these {}",
     "text": "{}",

@@ -179,9 +179,8 @@ def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     if labels.has_verdicts:
         # The last view is the binary verdict.
         _add_verdict_rows(rows, labels, shared, kappas)
-    add_deciding_rows(
-        rows, labels, frequency, settings.margin, request.decision, request.facts.look
-    )
+    look = request.facts.looks.get(labels.scale.name, 1)
+    add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look)
     return rows
 
 

@@ -77,6 +77,11 @@ class Bounds:
         """The level that they would have at the next look; 0 where no look is left."""
         return float(str(self._said("decided_at")[3]))
 
+    @property
+    def look(self) -> int:
+        """Which look at the verdict this is; 0 for none."""
+        return int(str(self._said("decided_at")[1]))
+
     def _said(self, code: Code) -> tuple[object, ...]:
         return next(each.detail for each in self.difference["remarks"] if each.code == code)
 

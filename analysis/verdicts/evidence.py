@@ -264,7 +264,7 @@ def _bounded(estimate: float, contributions: Array, alpha: float, silent: float)
     if math.isnan(estimate):
         return Interval.undefined("too_few_raters")
     if not alpha:
-        return Interval(estimate, math.nan, math.nan, (Remark("no_error_left"),))
+        return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
     if not np.ptp(contributions) > 0:
         unseen = (Remark("nothing_varies"),)
         return Interval(estimate, estimate - silent, estimate + silent, unseen)

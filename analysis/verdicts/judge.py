@@ -97,8 +97,10 @@ def _passes(case: Case, bounds: Bounds) -> bool:
 
 def _is_below(case: Case, bounds: Bounds) -> bool:
     """Whether the grader is clearly further below people than the margin."""
-    enough = bounds.rarer["estimate"] >= case.rule.min_rarer
-    return enough and case.deciding(bounds)["high"] < -bounds.margin
+    difference, rule = case.deciding(bounds), case.rule
+    enough = bounds.rarer["estimate"] >= rule.min_rarer
+    many = difference["n_clusters"] >= rule.min_clusters
+    return enough and many and difference["high"] < -bounds.margin
 
 
 def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
@@ -212,8 +214,8 @@ def _impossible(case: Case) -> str:
         return "the baselines are undefined, because people used one category only"
     if bounds is None:
         return "the comparison with people is undefined"
-    if says(bounds.difference["remarks"], "no_error_left"):
-        return "the looks that were declared for this study are used up"
+    if says(bounds.difference["remarks"], "no_level"):
+        return words.no_level(bounds.look)
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
             return "there is no interval (leaving out one cluster leaves nothing to compare)"

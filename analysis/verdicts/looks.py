@@ -19,13 +19,15 @@ FIRST = 0.8
 
 
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
-    """The one-sided level of a study's `look`, counted from 1; 0.0 where none is left.
+    """The one-sided level of a study's `look`, counted from 1; 0.0 where none is left, or for none.
 
     >>> [round(level_of_look(look), 5) for look in (1, 2, 3)]
     [0.02, 0.0025, 0.00125]
     >>> [level_of_look(look, declared=2) for look in (1, 2, 3)]
     [0.0125, 0.0125, 0.0]
     """
+    if not look:
+        return 0.0
     if declared:
         return alpha / declared if look <= declared else 0.0
     return alpha * (FIRST if look == 1 else (1.0 - FIRST) * 0.5 ** (look - 1))

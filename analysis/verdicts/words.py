@@ -79,6 +79,16 @@ def people_hardly_agree(people: ResultRow, least: float) -> str:
     )
 
 
+def no_level(look: int) -> str:
+    """No verdict is given at this look."""
+    if look:
+        return "the looks that were declared for this study are used up"
+    return (
+        "labels have come in since the last report, and every look at new labels spends part of "
+        "the error that is allowed: make a report when you want a verdict"
+    )
+
+
 def too_few_rarer(rarer: float, least: int, noun: str) -> str:
     """Nearly all labels are of one category."""
     return (

@@ -51,11 +51,13 @@ def analyse_study(
     verify: bool = True,
     why: bool = False,
     pool: Executor | None = None,
+    look: bool = True,
     **changes: Any,
 ) -> Analysed:
     """Analyse a study as study.toml says, in a `pool` of processes if there is one.
 
-    Raises InputError where nothing is labelled yet.
+    Each look at labels that nobody has looked at is counted; without a `look` there are no verdicts
+    on such labels. Raises InputError where nothing is labelled yet.
     """
     from evenhand.analysis import Scale, StudyFacts, analyse
     from evenhand.study.desk.oversight import oversight
@@ -86,6 +88,7 @@ def analyse_study(
             raters=raters_table(study),
             usage=usage,
             prices=_prices(usage),
+            looks=_looks(study, ratings, record=look),
         ),
         verify=verify,
         why=why,
@@ -160,6 +163,24 @@ def analyse_rows(
         },
         notes=remarks,
     )
+
+
+def _looks(study: Study, ratings: pd.DataFrame, *, record: bool) -> dict[str, int]:
+    """Which look at the verdict this is, by rubric.
+
+    With fewer pairs labelled by two people than a verdict needs none can be given, so looking at
+    them is free.
+    """
+    from evenhand.study.store.looks import labels_hash, look_numbers
+
+    pairs = study.units("all").set_index("unit_id")["cluster_id"]
+    present = {}
+    for name, own in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
+        people = own.groupby("unit_id")["rater_id"].nunique()
+        twice = pairs.reindex(people.index[people >= 2]).nunique()
+        if twice >= study.config.decision.min_clusters:
+            present[str(name)] = labels_hash(own)
+    return look_numbers(study.store, present, record=record)
 
 
 def _prices(usage: pd.DataFrame) -> dict[tuple[str, str], float]:

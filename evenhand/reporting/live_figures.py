@@ -23,7 +23,7 @@ def study_figures(folder: Path, out: Path) -> None:
     from evenhand.study.tables.ratings import write_table
 
     with open_study(folder) as study:
-        analysis, context = analyse_study(study, verify=False)
+        analysis, context = analyse_study(study, verify=False, look=False)
         quality = study_quality(study)
     write_report(analysis, context, out)
     write_table(quality, out / QUALITY_FILE)

@@ -35,6 +35,7 @@ __all__ = [
     "labels",
     "lead_events",
     "login_attempts",
+    "look_events",
     "meta",
     "metadata",
     "pairs",
@@ -285,3 +286,13 @@ lead_events = Table(
     Column("created_at", String, nullable=False),
 )
 """What the lead decided while people label, and which one-time links were used."""
+
+look_events = Table(
+    "look_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rubric", String, nullable=False),
+    Column("labels_hash", String, nullable=False),  # of people's labels as they were
+    Column("created_at", String, nullable=False),
+)
+"""Looks at the verdict: each at other labels spends part of the error that is allowed."""
