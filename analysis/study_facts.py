@@ -19,10 +19,9 @@ class StudyFacts:
     `rubric_hashes` names, by rubric, the versions whose ratings count. `excluded` names the people,
     with the reason, whose labels stay out. `raters` is a table of people with `rater_id` and what
     they said of themselves. `usage` says what graders did and cost (see `analysis.usage`), `prices`
-    what 1,000 units cost in US dollars, by (rubric, grader). `looks` counts, by rubric, the looks at
-    the verdict as labels came in, this one included (1 where not said); 0 is none, and then no
-    verdict is given. `source` is what messages call the
-    ratings.
+    what 1,000 units cost in US dollars, by (rubric, grader). `looks` counts, by rubric, looks at
+    the verdict as labels came in, with this one (1 where not said); at 0 no verdict is given.
+    `source` is what messages call the ratings.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None

@@ -104,6 +104,8 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     varying = contributions[:, contributions.std(axis=0) > 0]
     if varying.shape[1] < 2:
         return alpha
+    # In an order that does not depend on anybody's name, as the draws do on the order.
+    varying = varying[:, np.lexsort(varying)]
     values, vectors = np.linalg.eigh(np.corrcoef(varying, rowvar=False))
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
     drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))

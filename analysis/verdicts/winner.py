@@ -40,6 +40,8 @@ def winner_corrected(estimates: Array, covariance: Array, reach: float) -> tuple
 
     if too_likely(low) <= 0:
         return best, low
+    if too_likely(high) >= 0:
+        return best, value
     return best, float(brentq(too_likely, low, high))
 
 

@@ -366,7 +366,7 @@ def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
     written: Callable[..., Path],
 ) -> None:
     """A grader that labels as people do, with probabilities far too low for the threshold."""
-    ratings, units = tables(graders=("sure", "hard", "constant"), pairs=150)
+    ratings, units = tables(graders=("sure", "hard", "constant"), pairs=400)
     own = ratings["rater_id"] == "sure"
     ratings.loc[own, "p_positive"] = 0.1 + 0.2 * (ratings.loc[own, "label"] == "C")
     found = analyse(ratings, units, [SCALE], resamples=100)
