@@ -105,7 +105,7 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     if varying.shape[1] < 2:
         return alpha
     # In an order that does not depend on anybody's name, as the draws do on the order.
-    varying = varying[:, np.lexsort(varying)]
+    varying = varying[:, np.argsort(varying.std(axis=0))]
     values, vectors = np.linalg.eigh(np.corrcoef(varying, rowvar=False))
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
     drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
