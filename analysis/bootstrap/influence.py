@@ -20,7 +20,7 @@ from evenhand.analysis.types import Array
 
 ALPHA = 0.025
 """How often a one-sided bound may miss."""
-_DRAWS = 100_000
+_DRAWS = 400_000
 _SEED = 20231206
 
 
@@ -107,9 +107,9 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     # In an order that does not depend on anybody's name, as the draws do on the order.
     varying = varying[:, np.argsort(varying.std(axis=0))]
     values, vectors = np.linalg.eigh(np.corrcoef(varying, rowvar=False))
-    root = vectors * np.sqrt(np.clip(values, 0.0, None))
+    root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # no sign left to chance
     drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
-    highest = (drawn @ root.T).max(axis=1)
+    highest = (drawn @ root).max(axis=1)
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
     # Sampling error must not carry it beyond one bound's level, or below Bonferroni's.
     return float(min(alpha, max(level, alpha / varying.shape[1])))
