@@ -97,9 +97,8 @@ def enough(main: pd.DataFrame, half_width: float) -> list[str]:
     sentences = []
     people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
-        rubric, low, high = row["rubric"], row["low"], row["high"]
-        known = (high - low) / 2
-        more = clusters_for_width(row["n_clusters"], low, high, half_width, math.inf)
+        rubric, known = row["rubric"], (row["high"] - row["low"]) / 2
+        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
         if more is None:
             sentences.append(f"{rubric}: too few labels to say.")
         elif more == 0:
