@@ -9,8 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["library_versions", "simulate_and_write"]
-
 T = TypeVar("T")
 
 

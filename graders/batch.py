@@ -28,8 +28,6 @@ from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 
-__all__ = ["BatchRun"]
-
 _FAILED = TRANSIENT_REASONS[0]
 _LOOK_EVERY = 20.0
 """Seconds between looks at a batch."""

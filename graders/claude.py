@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
-__all__ = ["KEY_VARIABLE", "ClaudeGrader", "build_request", "parse_reply"]
-
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
 MAX_TOKENS = 16_000
 

@@ -31,16 +31,6 @@ from evenhand.rubrics import PromptText, Rubric
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = [
-    "KEY_VARIABLE",
-    "OpenAIGrader",
-    "Shape",
-    "build_request",
-    "first_shape",
-    "learn",
-    "parse_reply",
-]
-
 KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
 

@@ -11,8 +11,6 @@ from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 
-__all__ = ["BeforeSending", "Grader", "Identity", "Outcome", "Reply"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -30,8 +30,6 @@ from evenhand.study.lead.progress import data_version
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FiguresMaker", "LiveFigures", "latest_figures"]
-
 _log = logging.getLogger(__name__)
 
 _FAILED = "the figures could not be made; the app's log says why"

@@ -12,8 +12,6 @@ from evenhand.study.access.admission import LONGEST_HOURS, Invite, make_invites,
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
 
-__all__ = ["show_sessions"]
-
 _MOST_INVITES = 200
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-__all__ = ["USUAL_ADDRESS", "app_address"]
-
 USUAL_ADDRESS = "http://localhost:8501/"
 
 

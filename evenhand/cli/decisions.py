@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.results import TableRow
     from evenhand.analysis.verdicts.ranking import Candidate
 
-__all__ = ["VERBS"]
-
 _UNUSED_BY_SELECT = (
     "--epsilon",
     "--group",

@@ -12,8 +12,6 @@ from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
 
-__all__ = ["VERBS"]
-
 
 def _options(demo: Parser) -> None:
     demo.add_argument("dir", type=Path, nargs="?", metavar="DIR", help="where to (demo-study)")

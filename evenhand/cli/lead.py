@@ -17,8 +17,6 @@ from evenhand.cli.verbs import Parser, Verb, refuse
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["VERBS", "lead_link", "print_lead_link"]
-
 
 def _lead_options(lead: Parser) -> None:
     lead.add_study()
@@ -120,7 +118,7 @@ def _pause(arguments: argparse.Namespace) -> None:
 def _quality(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.quality import stop_flagged, study_quality
     from evenhand.study import open_study
-    from evenhand.study.tables.ratings import write_table
+    from evenhand.study.tables.formats import write_table
 
     with open_study(arguments.dir) as study:
         table = study_quality(study)
@@ -161,7 +159,7 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
-    from evenhand.study.tables.ratings import read_table, write_table
+    from evenhand.study.tables.formats import read_table, write_table
 
     if arguments.decisions and not arguments.by:
         raise InputError("say whose decisions these are: --by NAME")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.planning.g_study import VarianceComponents
     from evenhand.analysis.results import ResultRow
 
-__all__ = ["VERBS"]
-
 SIZES = (50, 100, 250, 500, 1000)
 """Pairs, where there is no pilot."""
 GROWTH = (1.0, 2.0, 4.0)

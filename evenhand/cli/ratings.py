@@ -12,8 +12,6 @@ from evenhand.cli.lead import print_lead_link
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
 
-__all__ = ["VERBS"]
-
 
 def _annotate_options(annotate: Parser) -> None:
     annotate.add_study()

@@ -8,8 +8,6 @@ from pathlib import Path
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 
-__all__ = ["VERBS"]
-
 
 def _options(rubric: Parser) -> None:
     add_verbs(rubric, ACTIONS, dest="action", required=True)

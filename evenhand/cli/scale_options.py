@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand.reporting.scales import ScaleOptions
 
-__all__ = ["SCALE_OPTIONS", "add_scale_options", "keys_in", "scale_options"]
-
 
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.session.sessions import Sessions
 
-__all__ = ["VERBS"]
-
 PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
 _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
 

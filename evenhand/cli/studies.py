@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from evenhand.study import Study
 
-__all__ = ["VERBS"]
-
 
 def _new_options(new: Parser) -> None:
     new.add_argument("dir", type=Path, metavar="DIR", help="the study's folder; must not exist yet")

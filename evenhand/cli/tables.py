@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from evenhand.study import Study
 
-__all__ = ["VERBS"]
-
 
 def _import_options(imports: Parser) -> None:
     imports.add_study()
@@ -36,7 +34,7 @@ def _export_options(export: Parser) -> None:
 
 def _import(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
-    from evenhand.study.tables.ratings import read_table
+    from evenhand.study.tables.formats import read_table
 
     with open_study(arguments.dir) as study:
         kind = arguments.kind
@@ -76,7 +74,7 @@ def _export(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.store.remarks import remarks_table
-    from evenhand.study.tables.ratings import write_table
+    from evenhand.study.tables.formats import write_table
 
     if not (arguments.out or arguments.units or arguments.remarks):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")

@@ -17,8 +17,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_STRATA", "draw_sample", "largest_remainder"]
-
 DEFAULT_STRATA = ("template_category", "main_category")
 
 Stratum = tuple[str, ...]

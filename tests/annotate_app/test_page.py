@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from evenhand.study import open_study
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
 
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 
 def checked(folder: Path, *arguments: str) -> pd.DataFrame:
