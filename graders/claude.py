@@ -83,7 +83,7 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
     try:
         message = _Message.model_validate(reply)
     except ValidationError:
-        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+        return Outcome.unreadable(reply)
     text = "".join(block.text for block in message.content if block.type == "text")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     if message.stop_reason == "refusal":
@@ -107,7 +107,7 @@ def read_text(reply: Mapping[str, Any]) -> Outcome:
     try:
         message = _Message.model_validate(reply)
     except ValidationError:
-        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+        return Outcome.unreadable(reply)
     text = "".join(block.text for block in message.content if block.type == "text")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     return Outcome(raw=text, evidence=evidence)
