@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from evenhand.errors import InputError
+
 USUAL_ADDRESS = "http://localhost:8501/"
 
 
@@ -15,8 +17,6 @@ def app_address(text: str) -> str:
     >>> app_address("https://label.example.org/study")
     'https://label.example.org/study/'
     """
-    from evenhand.errors import InputError
-
     try:
         parts = urlsplit(text)
     except ValueError:  # brackets that hold no IPv6 address

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.errors import InputError
+
 if TYPE_CHECKING:
     from evenhand.reporting.scales import ScaleOptions
 
@@ -56,8 +58,6 @@ def keys_in(text: str | None) -> tuple[str, ...] | None:
 
 
 def _threshold(text: str) -> tuple[str, float]:
-    from evenhand.errors import InputError
-
     grader, _, number = text.rpartition("=")
     try:
         return grader.strip(), float(number)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,7 @@ def _import_responses(study: Study, file: Path) -> None:
     empty = int((frame["response"].str.strip() == "").sum())
     console().print(
         f"{new} new responses of {frame['subject'].nunique()} subjects; "
-        f"{len(frame) - new} were there already; {empty} are empty."
+        f"{len(frame) - new} were already known; {empty} are empty."
     )
 
 
@@ -66,12 +67,11 @@ def _import_ratings(study: Study, file: Path) -> None:
     ratings, _ = read_ratings(file)
     new, known = import_ratings(study, ratings, file.name)
     console().print(
-        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were there already."
+        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were already known."
     )
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.store.remarks import remarks_table
     from evenhand.study.tables.formats import write_table

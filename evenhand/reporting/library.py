@@ -31,7 +31,9 @@ class Check:
 
     @property
     def results(self) -> pd.DataFrame:
-        """Every figure: a row for each statistic, raters and part of the sample (`docs`)."""
+        """Every figure: a row for each statistic, raters and part of the sample; each is defined in
+        docs/statistics.md.
+        """
         return self.analysis.results
 
     @property
@@ -77,7 +79,7 @@ class Check:
 def read(path: str | Path) -> pd.DataFrame:
     """A ratings file (CSV, JSONL or Parquet, by extension) as a table for `check`.
 
-    A row for each rating: the columns of `ratings` (docs: data dictionary), with "" and NaN where
+    A row for each rating: the columns of `ratings` (see data/README.md), with "" and NaN where
     the file has none, then all other columns of the file, as text. `item_id` becomes `unit_id`.
     Raises InputError, naming the row, where the file cannot be read or breaks a rule.
     """

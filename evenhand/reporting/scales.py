@@ -59,8 +59,8 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
     if again.any():
         at = int(again.argmax())
         raise InputError(
-            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} stands "
-            "further up already; keep one row for each unit"
+            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} has more "
+            "than one row; keep one for each unit"
         )
     unknown = ~beside["unit_id"].isin(units["unit_id"])
     if unknown.any():
