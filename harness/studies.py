@@ -14,6 +14,7 @@ from evenhand.study.settings.study_toml import change_config
 from harness.annotator import SUBJECT, prompt_text, response_text
 
 __all__ = [
+    "SHORTER",
     "MarkedStudy",
     "marked_study",
     "panel_study",
