@@ -66,7 +66,7 @@ def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
     }
 
 
-class _Block(BaseModel):
+class _ContentBlock(BaseModel):
     type: str
     text: str = ""
 
@@ -74,7 +74,7 @@ class _Block(BaseModel):
 class _Message(BaseModel):
     id: str = ""
     model: str = ""
-    content: list[_Block]
+    content: list[_ContentBlock]
     stop_reason: str | None = None
     stop_details: dict[str, Any] | None = None
     usage: dict[str, Any] = {}

@@ -140,7 +140,7 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
-class _Answer(BaseModel):
+class _Message(BaseModel):
     content: str | None = None
     refusal: str | None = None
 
@@ -150,7 +150,7 @@ class _Logprobs(BaseModel):
 
 
 class _Choice(BaseModel):
-    message: _Answer
+    message: _Message
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 

@@ -1,8 +1,8 @@
 """The study's figures while people label: the report and the table of raters, made apart.
 
-A process of its own, of lower priority, makes them (`evenhand.reporting.figures`). So no annotator
-waits while it counts, and the pages show the same rows as the report. What it made stays until
-something new has come in.
+A process of its own, of lower priority, makes them (`evenhand.reporting.live_figures`). So no
+annotator waits while it counts, and the pages show the same rows as the report. What it made stays
+until something new has come in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import streamlit as st
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
-from evenhand.reporting.figures import QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import QUALITY_FILE, study_figures
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version

@@ -68,7 +68,7 @@ def _adjudicate_options(adjudicate: Parser) -> None:
 def lead_link(folder: Path, url: str) -> str:
     """A link to the lead's pages of the app that stands at `url`."""
     from evenhand.study import open_study
-    from evenhand.study.access.lead import LINK_PARAMETER, new_link_token
+    from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
 
     address = app_address(url)
     with open_study(folder) as study:

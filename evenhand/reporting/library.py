@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.raters import Names, as_texts, kinds_of, long_rows, units_table
+from evenhand.reporting.dataframes import Names, as_texts, kinds_of, long_rows, units_as_texts
 from evenhand.reporting.scales import ScaleOptions
 
 if TYPE_CHECKING:
@@ -167,4 +167,4 @@ def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] 
         return None
     if isinstance(given, (str, Path)):
         return read_table(given), Path(given).name
-    return units_table(given), "units"
+    return units_as_texts(given), "units"

@@ -21,7 +21,7 @@ __all__ = ["DEFAULT_STRATA", "draw_sample", "largest_remainder"]
 
 DEFAULT_STRATA = ("template_category", "main_category")
 
-Cell = tuple[str, ...]
+Stratum = tuple[str, ...]
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
@@ -87,7 +87,7 @@ def _ranked(pair_ids: list[str], seed: int) -> list[str]:
     return [pair_ids[index] for index in order]
 
 
-def _cell_sizes(cells: list[Cell], size: int, taken: list[Cell]) -> dict[Cell, int]:
+def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:
     """How many pairs each joint cell gives: close to its share, with every margin as wanted.
 
     Margins that cannot be met (nested columns, or a sample that is being extended) are missed by as
@@ -136,7 +136,9 @@ def _cell_sizes(cells: list[Cell], size: int, taken: list[Cell]) -> dict[Cell, i
     return dict(zip(names, counts.tolist(), strict=True))
 
 
-def _margins(names: list[Cell], cells: list[Cell], size: int) -> list[tuple[int, list[int], int]]:
+def _margins(
+    names: list[Stratum], cells: list[Stratum], size: int
+) -> list[tuple[int, list[int], int]]:
     """For every value of every column: the column's number, its cells, and its wanted count."""
     margins = []
     for column in range(len(names[0])):

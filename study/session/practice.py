@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.rubrics import Block
+from evenhand.rubrics import TextBlock
 from evenhand.study.desk.answers import (
     Answer,
     Flag,
@@ -53,7 +53,7 @@ class Told:
 class Feedback:
     """What is told after a practice unit."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
     told: tuple[Told, ...]
     explanation: str
 
