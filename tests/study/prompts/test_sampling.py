@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InputError
@@ -73,6 +73,7 @@ SHARES, SEEDS = st.floats(0.05, 1.0), st.integers(0, 5)
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 7), min_size=9, max_size=9).filter(any), SHARES, SEEDS)
+@example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # its presolving ended in an error
 def test_the_size_holds_on_any_table(counts: list[int], share: float, seed: int) -> None:
     pairs = crossed(counts)
     size = max(1, round(share * len(pairs)))
