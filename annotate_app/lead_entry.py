@@ -27,8 +27,6 @@ from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
 
-__all__ = ["is_asked_for", "show_lead_entry"]
-
 _INSIDE = "in"
 """What stands in the address instead of the link's token, once that was used."""
 _COMPLAINT = "lead_complaint"

@@ -13,8 +13,6 @@ from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor, visitor
 
-__all__ = ["forget_login", "is_leaving", "keep_login", "known_login", "require"]
-
 _LOGIN = "lead_login"
 _LEAVING = "lead_leaving"
 

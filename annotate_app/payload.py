@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sheet, Task
 
-__all__ = ["Desk", "Look", "Setting", "View", "page_data", "read_look", "read_sent"]
-
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000
 _LONGEST_EXCERPT = 160

@@ -8,18 +8,6 @@ from dataclasses import dataclass
 
 from evenhand.rubrics.options import Option
 
-__all__ = [
-    "PROMPT_VERSION",
-    "TEXT_VARIABLES",
-    "PeopleText",
-    "PromptText",
-    "TextBlock",
-    "blocks",
-    "filled",
-    "placeholders",
-    "prompt_of",
-]
-
 PROMPT_VERSION = "1"
 """Part of a grade's key: raise it whenever the frame around the rubric's words changes."""
 

@@ -27,8 +27,6 @@ from evenhand.analysis.report.source import Source
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["SECTIONS", "sections_of"]
-
 SECTIONS = (
     verdict_cards.section,
     agreement.ceiling_section,

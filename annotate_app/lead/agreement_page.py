@@ -19,8 +19,6 @@ from evenhand.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["show_agreement"]
-
 _EVERY = "3s"
 _COLOUR = "#4a8fc7"  # seen on the light page and on the dark one
 _KAPPAS = ("cohen_kappa", "weighted_kappa_quadratic")

@@ -30,8 +30,6 @@ from evenhand.study.lead.progress import data_version
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FiguresMaker", "LiveFigures", "latest_figures"]
-
 _log = logging.getLogger(__name__)
 
 _FAILED = "the figures could not be made; the app's log says why"
@@ -48,13 +46,13 @@ def latest_figures(study: Study) -> LiveFigures | None:
     maker.wanted(version)
     found = maker.latest
     if found is None:
-        st.text("Counting; the figures stand here as soon as they are there.")
+        st.text("Computing the figures; they will appear here.")
         return None
     if found.complaint:
         show_complaint(found.complaint)
         return None
     current = found.version == version
-    st.text("With every label so far." if current else "New labels have come in; counting again.")
+    st.text("With every label so far." if current else "New labels have come in; computing again.")
     return found
 
 

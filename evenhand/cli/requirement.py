@@ -14,8 +14,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CheckedClause", "Clause", "check_clauses", "parse_requirement"]
-
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,

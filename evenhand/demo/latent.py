@@ -11,8 +11,6 @@ from evenhand.demo.bank import Leaning
 from evenhand.demo.pairs import PromptPair
 from evenhand.demo.seeds import pick
 
-__all__ = ["CHARACTERS", "Character", "PairTruth", "ResponseLevels", "draw_truth"]
-
 SideName = Literal["a", "b"]
 Weights = tuple[float, ...]
 

@@ -15,8 +15,6 @@ from evenhand.demo.bank import StancePair, Template, phrases, stance_pairs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PromptPair", "demo_pairs", "prompt_pairs"]
-
 
 @dataclass(frozen=True)
 class PromptPair:

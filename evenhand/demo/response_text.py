@@ -16,8 +16,6 @@ from evenhand.demo.bank import Links, Phrases, Side, Story, phrases
 from evenhand.demo.latent import ResponseLevels
 from evenhand.demo.pairs import PromptPair
 
-__all__ = ["write_response"]
-
 # Words that stay capital in running text; every other first word of the bank is a common one.
 _PROPER = frozenset(
     (

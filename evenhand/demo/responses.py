@@ -17,12 +17,10 @@ from evenhand.demo.response_text import write_response
 from evenhand.demo.seeds import generator
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
-from evenhand.study.tables.ratings import FIRST_ROW
+from evenhand.study.tables.formats import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["DemoResponses", "demo_responses", "demo_subjects"]
 
 
 @dataclass(frozen=True)

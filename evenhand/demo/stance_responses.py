@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["LEVELS", "STANCE_SUBJECTS", "StanceSubject", "demo_answers"]
-
 LEVELS = ("1", "2", "3", "4", "U")
 """The stance rubric's categories: from strongly disagree to strongly agree, and unclear."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from evenhand.reporting.scales import ScaleOptions
 
-__all__ = ["Names", "as_texts", "kinds_of", "long_rows", "units_as_texts"]
-
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
 MAX_NAMED = 10

@@ -17,8 +17,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_STRATA", "draw_sample", "largest_remainder"]
-
 DEFAULT_STRATA = ("template_category", "main_category")
 
 Stratum = tuple[str, ...]
@@ -123,14 +121,17 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
     upper = np.concatenate([available, np.full(width - cell, math.inf)])
     lower = np.concatenate([fixed, np.zeros(width - cell)])
     integral = np.concatenate([np.ones(cell), np.zeros(width - cell)])
-    solution = milp(
-        cost,
-        integrality=integral,
-        bounds=Bounds(lower, upper),
-        constraints=LinearConstraint(rows.tocsr(), right, right),
-        options={"time_limit": 20.0, "mip_rel_gap": 0.0},
-    )
-    if solution.x is None:
+    for presolve in (True, False):  # which now and then ends in a "solve error" of HiGHS's own
+        solution = milp(
+            cost,
+            integrality=integral,
+            bounds=Bounds(lower, upper),
+            constraints=LinearConstraint(rows.tocsr(), right, right),
+            options={"time_limit": 20.0, "mip_rel_gap": 0.0, "presolve": presolve},
+        )
+        if solution.x is not None:
+            break
+    else:
         raise RuntimeError(f"controlled rounding failed: {solution.message}")
     counts = np.rint(solution.x[:cell]).astype(int)
     return dict(zip(names, counts.tolist(), strict=True))

@@ -33,8 +33,6 @@ from evenhand.study.store.schema import practice_labels
 from evenhand.study.store.session_log import Event, events_of
 from evenhand.study.workspace import Study
 
-__all__ = ["Feedback", "PracticeDesk", "Told"]
-
 Answers = Mapping[tuple[str, str, int], str]
 """(unit id, rubric, attempt) -> the category chosen, "" where the question was skipped."""
 

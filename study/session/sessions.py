@@ -21,8 +21,6 @@ from evenhand.study.store.schema import attention_labels, background_answers, cl
 from evenhand.study.store.session_log import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.workspace import Study
 
-__all__ = ["CHANCES", "RELEASE_REASONS", "Sessions"]
-
 CHANCES = 2
 """So often the comprehension questions may be answered."""
 RELEASE_REASONS = ("returned", "timed_out", "rejected")

@@ -8,8 +8,6 @@ from pydantic import Field
 
 from evenhand.study.settings.sections import Section
 
-__all__ = ["QualityFlag", "QualitySettings"]
-
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 

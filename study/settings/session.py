@@ -11,17 +11,6 @@ from pydantic import Field, StringConstraints, model_validator
 
 from evenhand.study.settings.sections import Section
 
-__all__ = [
-    "AttentionSettings",
-    "BackgroundQuestion",
-    "BackgroundSettings",
-    "ComprehensionQuestion",
-    "ConsentSettings",
-    "ProlificSettings",
-    "SessionSettings",
-    "TrainingSettings",
-]
-
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 

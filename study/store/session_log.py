@@ -14,8 +14,6 @@ import sqlalchemy as sa
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import session_events
 
-__all__ = ["Event", "EventKind", "add_event", "events_of", "given_back"]
-
 EventKind = Literal[
     "entered",  # came in: {"way"}
     "welcome_read",  # {"text"}: hash of what was read
