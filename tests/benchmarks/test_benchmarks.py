@@ -16,12 +16,23 @@ from benchmarks import (
     calibration,
     corrected_rates,
     coverage,
+    decisions,
     grading,
     report,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-STARTED = {agreement, annotation, bias, calibration, corrected_rates, coverage, grading, report}
+STARTED = {
+    agreement,
+    annotation,
+    bias,
+    calibration,
+    corrected_rates,
+    coverage,
+    decisions,
+    grading,
+    report,
+}
 """Every one of them runs below, `annotation` in test_annotation.py."""
 
 
@@ -97,6 +108,20 @@ def test_the_calibration_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert page.count("no information |") == 5
     assert page.count("\n| ") == len(calibration.POPULATIONS) + 4
     assert "1 simulated studies a line" in page
+
+
+def test_the_decisions_benchmark_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "decisions.md"
+    decisions.main(["--runs", "1", "--resamples", "20", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert page.count("\n| 0.") == len(decisions.CELLS)
+    assert "1 simulated studies a cell (synthetic)" in page
+
+
+def test_graders_of_the_decisions_benchmark_lie_below_people_by_the_margin() -> None:
+    person, grader = decisions.qualities(0.1, decisions.MARGIN)
+    assert decisions.kappa(0.1, person, person) == pytest.approx(decisions.KAPPA)
+    assert decisions.kappa(0.1, person, grader) == pytest.approx(decisions.KAPPA - 0.1)
 
 
 def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:
