@@ -29,6 +29,7 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
+from evenhand.analysis.thresholds.in_force import add_in_force_rows
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 
@@ -81,6 +82,7 @@ def _add_verdict_rows(
 ) -> None:
     """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
     add_threshold_rows(rows, labels, shared, kappas)
+    add_in_force_rows(rows, labels, shared)
     add_probability_rows(rows, labels, shared)
     overall = labels
     if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:

@@ -88,10 +88,12 @@ def add_threshold_rows(
 ) -> None:
     """For every probability grader and reference: the tuned threshold and what it would bring.
 
-    With at = objective: `threshold`; `threshold_recommended`, whose first remark is tuned, default
-    or not_identifiable (see `analysis.thresholds.advice`); `threshold_held_out_gain`. With at =
-    threshold: the objective at the tuned and the default one, and its `_corrected` form, which
-    takes the optimism of tuning off; along the curve `threshold_curve_kappa` and `_agreement`.
+    The default that tuning is compared with is the rubric's threshold or the one that was declared,
+    never one that was tuned. With at = objective: `threshold`; `threshold_recommended`, whose first
+    remark is tuned, default or not_identifiable (see `analysis.thresholds.advice`);
+    `threshold_held_out_gain`. With at = threshold: the objective at the tuned and the default one,
+    and its `_corrected` form, which takes the optimism of tuning off; along the curve
+    `threshold_curve_kappa` and `_agreement`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
     objective), of verdicts made with thresholds from other clusters. `kappas` are those of the
     binary verdict.
@@ -127,7 +129,7 @@ class _Tuning:
                 self._row(numbers, "threshold", Interval.undefined(reason), objective)
             return
         clusters = labels.clusters[held]
-        default = labels.scale.threshold_for(labels.raters[self.grader])
+        default = labels.scale.untuned_threshold_for(labels.raters[self.grader])
         found = calibrate(positive, verdicts, clusters, resamples, numbers[1], default)
         for calibration in found.values():
             self._add_objective(numbers, calibration)
@@ -137,7 +139,7 @@ class _Tuning:
             wanted += [name] if name not in wanted else []
         for threshold, objectives in chosen.items():
             outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
-            note: Note = Remark("default_threshold")
+            note: Note = Remark(self._kind(default))
             if threshold != default:
                 note = "tuned on these units: optimistic"
             for name in objectives:
@@ -147,13 +149,15 @@ class _Tuning:
             self._add_curves(numbers, found)
 
     def _add_objective(self, numbers: tuple[int, int], found: Calibration) -> None:
-        tuned = found.threshold.estimate
-        beside = f"the default is {found.default:.3g}"
+        tuned, usual = found.threshold.estimate, "the default"
+        if self._kind(found.default) == "declared_threshold":
+            usual = "the declared one"
+        beside = f"{usual} is {found.default:.3g}"
         if tuned == found.default:
-            beside = "equals the default"
+            beside = f"equals {usual}"
         self._row(numbers, "threshold", found.threshold, found.objective, beside)
         if found.gain is not None:
-            wins = "the tuned threshold wins held out" if found.gain.low > 0 else "keep the default"
+            wins = "the tuned threshold wins held out" if found.gain.low > 0 else f"keep {usual}"
             self._row(numbers, "threshold_held_out_gain", found.gain, found.objective, wins)
         self._row(
             numbers,
@@ -169,6 +173,11 @@ class _Tuning:
             repr(tuned),
             f"tuned for {found.objective}, less its optimism of {found.optimism:.3g}",
         )
+
+    def _kind(self, default: float) -> Code:
+        """What the threshold is that tuning is compared with."""
+        own = default != self.labels.scale.threshold
+        return "declared_threshold" if own else "default_threshold"
 
     def _resolution(self, found: Calibration) -> Remarks:
         """What to say where a share of draws is too coarse for the tuned or default threshold."""
@@ -210,7 +219,7 @@ def _add_held_out_ceiling(
     if len(np.unique(reference.verdicts[held & (reference.verdicts >= 0)])) < 2:
         return
     name = labels.raters[grader]
-    default = labels.scale.threshold_for(name)
+    default = labels.scale.untuned_threshold_for(name)
     verdicts = held_out_verdicts(
         labels.positive[held, grader], reference.verdicts[held], labels.clusters[held], default
     )

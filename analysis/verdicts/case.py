@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand.analysis.bias import Finding, flagged
@@ -11,9 +12,12 @@ from evenhand.analysis.notes import says
 from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.thresholds.in_force import IN_FORCE
+from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.study.settings.analysis import DecisionSettings
 
-CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
+AT_THRESHOLD = "may_stand_in_at_threshold"
+RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 TUNED_FOR = "kappa"
 _BINARY_ALL = "all" + BINARY
@@ -21,7 +25,10 @@ _BINARY_ALL = "all" + BINARY
 
 @dataclass(frozen=True)
 class Case:
-    """The rows that a verdict rests on. `noun` is what a cluster is called."""
+    """The rows that a verdict rests on. `noun` is what a cluster is called.
+
+    `is_tuned` says that the deciding difference is of verdicts at a threshold that was tuned.
+    """
 
     rubric: str
     grader: str
@@ -35,7 +42,9 @@ class Case:
     baselines: tuple[ResultRow, ...]
     coverage: ResultRow | None
     held_out: ResultRow | None
+    held_out_kappa: ResultRow | None
     recommended: ResultRow | None
+    is_tuned: bool
     biases: tuple[Finding, ...]
     moving: ResultRow | None
 
@@ -63,13 +72,38 @@ class Case:
             self.binary,
             self.coverage,
             self.held_out,
+            self.held_out_kappa,
             self.recommended,
             *self.baselines,
             *(each.row for each in self.biases),
             self.moving,
         )
         keyed = [dict(row) for row in rows if row is not None]
-        return [[str(row[name]) for name in RESULTS_KEY] for row in keyed]
+        keys = [tuple(str(row[name]) for name in RESULTS_KEY) for row in keyed]
+        return [list(key) for key in dict.fromkeys(keys)]
+
+
+Key = tuple[str, ...]
+"""What a row is unique by, as `RESULTS_KEY`."""
+
+
+def deciding_keys(
+    judgement: str, evidence: Sequence[Sequence[str]]
+) -> tuple[Key | None, Key | None]:
+    """Of a verdict's evidence, the difference to people's kappa and the kappa that decided it.
+
+    Rows on the categories stand first; a verdict at a threshold rests on the last.
+    """
+
+    def key(*statistics: str) -> Key | None:
+        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
+        found = [each for each in own if each[1] in statistics]
+        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
+
+    return (
+        key(CEILING, CEILING_HELD_OUT),
+        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT),
+    )
 
 
 def case_of(
@@ -88,7 +122,8 @@ def case_of(
         level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-    held_out, recommended = _tuned(rows, grader, margin)
+    held_out, held_out_kappa, recommended = _tuned(rows, grader, margin)
+    in_force = rows.get(IN_FORCE, "", grader, _BINARY_ALL)
     return Case(
         rubric=labels.scale.name,
         grader=grader,
@@ -102,7 +137,9 @@ def case_of(
         baselines=tuple(row for row in baselines if row is not None),
         coverage=rows.get(COVERAGE, "", grader),
         held_out=held_out,
+        held_out_kappa=held_out_kappa,
         recommended=recommended,
+        is_tuned=in_force is not None and subset == _BINARY_ALL,
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
         moving=_moving(rows, grader, rule),
     )
@@ -110,22 +147,29 @@ def case_of(
 
 def _tuned(
     rows: ResultRows, grader: str, margin: float
-) -> tuple[ResultRow | None, ResultRow | None]:
-    """The ceiling difference with thresholds chosen on other units, and the threshold recommended:
-    where one is, and verdicts at it meet the rule and beat the baselines.
+) -> tuple[ResultRow | None, ResultRow | None, ResultRow | None]:
+    """The ceiling difference and the kappa of verdicts with thresholds chosen on other units, and
+    the threshold that they speak for: the tuned one in force, or else the one recommended; where
+    they meet the rule and beat the baselines.
     """
-    recommended = rows.get(RECOMMENDED, "humans", grader, _BINARY_ALL, TUNED_FOR)
-    held_out = rows.get(CEILING_HELD_OUT, "humans", grader, _BINARY_ALL, TUNED_FOR)
-    at_default = rows.get(CEILING, "humans", grader, _BINARY_ALL)
-    kappa = rows.get("cohen_kappa", "humans", grader, _BINARY_ALL)
-    if recommended is None or held_out is None or at_default is None or kappa is None:
-        return None, None
+    threshold = rows.get(IN_FORCE, "", grader, _BINARY_ALL)
+    difference, kappa = (
+        rows.get(name, "humans", grader, _BINARY_ALL) for name in (CEILING, "cohen_kappa")
+    )
+    if threshold is None:
+        threshold, difference, kappa = (
+            rows.get(name, "humans", grader, _BINARY_ALL, TUNED_FOR)
+            for name in (RECOMMENDED, CEILING_HELD_OUT, KAPPA_HELD_OUT)
+        )
+        if threshold is None or not says(threshold["remarks"], "tuned"):
+            return None, None, None
+    if difference is None or kappa is None:
+        return None, None, None
     baselines = [rows.get("cohen_kappa", "humans", name, _BINARY_ALL) for name in BASELINES]
     to_beat = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
-    people = kappa["estimate"] - at_default["estimate"]
-    passes = held_out["low"] > -margin and people + held_out["low"] > to_beat
-    tuned = says(recommended["remarks"], "tuned")
-    return (held_out, recommended) if tuned and passes else (None, None)
+    if difference["low"] > -margin and kappa["low"] > to_beat:
+        return difference, kappa, threshold
+    return None, None, None
 
 
 def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:

@@ -70,7 +70,7 @@ def _judge(case: Case) -> Verdict:
 def _decide(case: Case) -> tuple[Judgement, str, int]:
     reasons, more = _missing(case)
     against = _reasons_against(case)
-    if not reasons and not against and not case.has_faults:
+    if not (reasons or against or case.has_faults or case.is_tuned):
         return "may_stand_in", words.may_stand_in(case), 0
     if (at := _at_threshold(case)) and not case.has_faults:
         return "may_stand_in_at_threshold", words.at_threshold(case, at), 0
