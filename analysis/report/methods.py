@@ -22,10 +22,11 @@ _VERDICTS = (
     "its kappa with people lies above both baselines, it scored nearly all it was asked, no bias "
     "was found whose whole interval lies beyond the bound, and its label does not move with the "
     "rubric's wording; at another threshold, if its binary verdicts do so with thresholds chosen "
-    "on other units. A threshold that was tuned is never judged on the pairs it was tuned on: "
-    "there, verdicts are made with thresholds tuned on other pairs. Only with correction: it clearly falls short of this, but its labels clearly "
-    "carry a good part of what people's do. It should not be used if it clearly falls short and "
-    "they do not. Otherwise the sample cannot tell. The rule here: "
+    "on other units. A tuned threshold is never judged on the pairs it was tuned on: verdicts on "
+    "these are made with thresholds tuned on other pairs. Only with correction: it clearly falls "
+    "short of this, but its labels clearly carry a good part of what people's do. It should not be "
+    "used if it clearly falls short and they do not. Otherwise the sample cannot tell. The rule "
+    "here: "
 )
 _FILES = (
     "Every number here is a row of results.csv, which holds full precision; report.json holds the "

@@ -82,13 +82,14 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     rows = ResultRows("tone", {key_of(row): row for row in found.rows})
     matrix = encode(combine_readings(validate_ratings(ratings), TWO), TWO)
 
-    def judged(code: Code, low: float) -> dict:
+    def judged(code: Code, low: float, kappa: float = 0.55) -> dict:
         rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
         rows.rows = {k: v for k, v in rows.rows.items() if "held_out" not in k[1]}
         where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary", "at": "kappa"}
         tuned = Interval(0.12, 0.1, 0.2)
         rows.add("threshold_recommended", tuned, (400, 400), note=Remark(code), **where)
         rows.add("human_ceiling_difference_held_out", Interval(0.0, low, 0.05), (400, 400), **where)
+        rows.add("cohen_kappa_held_out", Interval(0.6, kappa, 0.65), (400, 400), **where)
         rule = DecisionSettings()
         return dict(judge_graders(rows, matrix, margin=0.1, rule=rule, cluster_noun="unit")[0])
 
@@ -97,6 +98,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     assert "at threshold 0.12" in passed["sentence"]
     assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
     assert judged("tuned", -0.15)["verdict"] != "may_stand_in_at_threshold"
+    assert judged("tuned", -0.05, kappa=0.0)["verdict"] != "may_stand_in_at_threshold"
 
 
 @pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])
