@@ -31,7 +31,7 @@ def _options(calibrate: Parser) -> None:
         "--write", action="store_true", help="put what is recommended in study.toml"
     )
     calibrate.add_argument(
-        "--threshold", type=float, metavar="T", help="with --write: this one, recommended or not"
+        "--threshold", type=float, metavar="T", help="with --write: this one, declared by hand"
     )
 
 
