@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,23 +111,6 @@ def run_cell(prevalence: float, runs: range, resamples: int, seed: int) -> dict[
     return tallies
 
 
-def run_all(runs: int, resamples: int, seed: int, processes: int) -> dict[Key, Tally]:
-    """Every cell, over processes; the result does not depend on how many."""
-    size = max(1, math.ceil(runs / 20))
-    tasks = [
-        (prevalence, range(start, min(start + size, runs)))
-        for prevalence in PREVALENCES
-        for start in range(0, runs, size)
-    ]
-    found: dict[Key, Tally] = {}
-    with ProcessPoolExecutor(processes) as pool:
-        parts = pool.map(run_cell, *zip(*tasks, strict=True), repeat(resamples), repeat(seed))
-        for part in parts:
-            for key, tally in part.items():
-                found.setdefault(key, Tally()).add(tally)
-    return found
-
-
 def error_rates(prevalence: float) -> tuple[float, float]:
     """The grader's sensitivity and specificity in the population, by quadrature."""
     at, weight = np.polynomial.hermite_e.hermegauss(200)
@@ -181,7 +162,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     simulate_and_write(
         arguments,
         __doc__,
-        run_all,
+        PREVALENCES,
+        run_cell,
         document,
         runs=4000,
         resamples=2000,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BINARY = "|binary"
 """What `subset` ends in on the binary verdict."""
+BINARY_ALL = "all" + BINARY
 COLLAPSED = "|collapsed"
 """What `subset` ends in on a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
@@ -142,6 +143,11 @@ class LabelMatrix:
     def models(self) -> tuple[int, ...]:
         """Columns of the model graders."""
         return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
+
+    @property
+    def views(self) -> list[Coded]:
+        """The readings of the labels: the categories, and the binary verdict where there is one."""
+        return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
 
     def on_categories(self, subset: str = "all") -> Coded:
         """The labels on the rubric's own categories."""

@@ -13,8 +13,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["ceiling_section", "pairs_section"]
-
 _PAIR_PANEL = (
     "observed_agreement",
     "cohen_kappa",

@@ -15,8 +15,6 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsInd
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["GROUPS", "READINGS", "Source", "rater_title", "reference_title"]
-
 READINGS = {ALL: "on the categories", ALL_BINARY: "on the binary verdict"}
 """What a subset is called in a caption."""
 GROUPS = {

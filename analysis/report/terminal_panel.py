@@ -15,8 +15,6 @@ from evenhand.analysis.report.table_draft import TableDraft
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["render_table_text"]
-
 TextTable = tuple[str, list[str], list[list[str]]]
 
 

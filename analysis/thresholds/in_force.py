@@ -13,23 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Origin, Tuning
 from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.results import ResultRows
 from evenhand.analysis.thresholds.held_out import held_out_thresholds
-from evenhand.analysis.thresholds.rows import human_majority, probability_graders
+from evenhand.analysis.thresholds.references import human_majority, probability_graders
 from evenhand.analysis.types import Labels, Mask
-
-__all__ = [
-    "IN_FORCE",
-    "ThresholdInForce",
-    "add_in_force_rows",
-    "clusters_labelled",
-    "judged_out_of_sample",
-    "thresholds_in_force",
-]
+from evenhand.analysis.writer import Writer
 
 IN_FORCE = "threshold_in_force"
 
@@ -102,22 +92,17 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
     return replace(labels, thresholds=thresholds)
 
 
-def add_in_force_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """`threshold_in_force` of every grader whose threshold was tuned: rater_b is the grader, and
-    the units are those that it was tuned on.
+def add_in_force_rows(out: Writer, labels: LabelMatrix) -> None:
+    """`threshold_in_force` of every grader whose threshold was tuned, on the units it was tuned on.
+
+    `out` writes rows on the binary verdict.
     """
     for grader, tuning in _tuned_graders(labels):
-        rows.add(
-            IN_FORCE,
-            Interval.point(labels.scale.threshold_for(labels.raters[grader])),
-            resamples.count(labels.clusters, _tuned_units(labels, grader, tuning)),
-            rater_a="",
-            rater_b=labels.raters[grader],
-            subset="all" + BINARY,
-            note=join_notes(
-                _tuned_on(tuning), "its verdicts on these: by thresholds tuned on others"
-            ),
-        )
+        name = labels.raters[grader]
+        seen = _tuned_units(labels, grader, tuning)
+        note = join_notes(_tuned_on(tuning), "its verdicts on these: by thresholds tuned on others")
+        at = Interval.point(labels.scale.threshold_for(name))
+        out.add_interval(IN_FORCE, at, seen, b=name, note=note)
 
 
 def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:

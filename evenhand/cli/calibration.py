@@ -11,10 +11,8 @@ from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
-    from evenhand.analysis.thresholds.results import ThresholdResults
+    from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.study import Study
-
-__all__ = ["VERBS"]
 
 OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
 

@@ -13,16 +13,8 @@ if TYPE_CHECKING:
     from evenhand.analysis import Scale
     from evenhand.analysis.labels.scale import Tuning
     from evenhand.analysis.results import ResultRow
-    from evenhand.analysis.thresholds.results import ThresholdResults
+    from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.study import Study
-
-__all__ = [
-    "recommended_thresholds",
-    "study_scales",
-    "study_thresholds",
-    "write_thresholds",
-    "write_tuned_thresholds",
-]
 
 Thresholds = dict[str, dict[str, float]]
 """By rubric and grader."""
@@ -68,7 +60,7 @@ def study_thresholds(
     `reference` is whom to match: "humans", or any rater. Raises InputError where there is no such
     rubric or reference.
     """
-    from evenhand.analysis.thresholds.results import threshold_results
+    from evenhand.analysis.thresholds.rows import threshold_results
     from evenhand.study.desk.oversight import oversight
 
     if rubric and rubric not in study.rubrics:

@@ -11,8 +11,6 @@ from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import threshold_events
 from evenhand.study.store.store import Store
 
-__all__ = ["TunedThreshold", "add_tuned_thresholds", "tuned_thresholds"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TunedThreshold:

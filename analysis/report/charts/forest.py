@@ -21,8 +21,6 @@ from evenhand.analysis.report.charts.style import (
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 
-__all__ = ["forest"]
-
 _PEOPLE = "people"
 
 
