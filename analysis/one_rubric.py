@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.categories import add_category_rows
@@ -51,7 +51,11 @@ from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
 from evenhand.analysis.subjects.scores import add_overall_rows
 from evenhand.analysis.thresholds.confidence import add_confidence_rows
-from evenhand.analysis.thresholds.in_force import ThresholdInForce, thresholds_in_force
+from evenhand.analysis.thresholds.in_force import (
+    ThresholdInForce,
+    judged_out_of_sample,
+    thresholds_in_force,
+)
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
@@ -113,7 +117,9 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
     readings = combine_readings(own, scale, request.facts.source)
-    labels = encode(readings, scale, request.units, request.settings.cluster, request.columns)
+    labels = judged_out_of_sample(
+        encode(readings, scale, request.units, request.settings.cluster, request.columns)
+    )
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(
             f"{title}: {len(labels.raters)} raters; "
@@ -122,9 +128,10 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
+    found.notes += [each.note for each in found.thresholds if each.note]
     found.rows = rows = _rubric_rows(labels, request)
     _add_bias(rows, labels, own, readings, request)
-    _add_with_other_clusters(rows, readings, scale, request)
+    _add_with_other_clusters(rows, readings, labels, request)
     if len(own) < len(ratings):
         _add_with_excluded(rows, ratings, scale, request)
     if (own["draw"] > 0).any():
@@ -222,15 +229,17 @@ def _add_bias(
 
 
 def _add_with_other_clusters(
-    rows: ResultRows, readings: Readings, scale: Scale, request: Request
+    rows: ResultRows, readings: Readings, labels: LabelMatrix, request: Request
 ) -> None:
     """The sensitivity line: the main figures with intervals from other clusters."""
     column = request.settings.sensitivity_cluster
     if not column:
         return
-    labels, frequency = encode(readings, scale, request.units, column).folded()
+    other = encode(readings, labels.scale, request.units, column)
+    # The same verdicts: folds of these clusters would make others.
+    folded, frequency = replace(other, thresholds=labels.thresholds).folded()
     shared = request.resampled(frequency)
-    for view in labels.views:
+    for view in folded.views:
         add_main_rows(rows, view, shared, at=f"cluster={column}")
 
 
@@ -239,7 +248,8 @@ def _add_with_excluded(
 ) -> None:
     """The main figures once more, with the raters that were excluded."""
     readings = combine_readings(ratings, scale, request.facts.source)
-    labels, frequency = encode(readings, scale, request.units, request.settings.cluster).folded()
+    labels = encode(readings, scale, request.units, request.settings.cluster)
+    labels, frequency = judged_out_of_sample(labels).folded()
     add_all_raters_rows(rows, labels, request.resampled(frequency))
 
 

@@ -83,10 +83,11 @@ class LabelMatrix:
 
     Raters stand humans first, then adjudicators, then models, each by name. `asked` says whom a
     unit was put to; `positive` (units, raters) are probabilities of the affirmative categories and
-    `confidence` (units, raters) those of the likeliest category, NaN where unknown; `subject`,
-    `pair` and `side` (units,) are codes, -1 where the units table does not say; `slices` are the
-    units columns that were asked for. `methods` and `draws` say how each rater's probabilities came
-    about (see `analysis.labels.combine.Readings`).
+    `confidence` (units, raters) those of the likeliest category, NaN where unknown; `thresholds`
+    (units, raters) turn the former into verdicts. `subject`, `pair` and `side` (units,) are codes,
+    -1 where the units table does not say; `slices` are the units columns that were asked for.
+    `methods` and `draws` say how each rater's probabilities came about (see
+    `analysis.labels.combine.Readings`).
     """
 
     scale: Scale
@@ -95,12 +96,14 @@ class LabelMatrix:
     codes: Labels
     positive: Array
     confidence: Array
+    thresholds: Array
     asked: Mask
     reasons: tuple[Counter[str], ...]
     clusters: Codes
     n_clusters: int
     subjects: tuple[str, ...]
     subject: Codes
+    pairs: tuple[str, ...]
     pair: Codes
     side: Codes
     slices: tuple[UnitColumn, ...] = ()
@@ -113,11 +116,8 @@ class LabelMatrix:
         affirmative = np.zeros(len(self.scale.categories) + 1, dtype=np.int8)
         affirmative[list(self.scale.affirmative_codes)] = 1
         affirmative[-1] = -1
-        thresholds = np.array([self.scale.threshold_for(rater) for rater in self.raters])
-        by_label = affirmative[self.codes]
-        return np.where(np.isnan(self.positive), by_label, self.positive >= thresholds).astype(
-            np.int8
-        )
+        by_label, by_probability = affirmative[self.codes], self.positive >= self.thresholds
+        return np.where(np.isnan(self.positive), by_label, by_probability).astype(np.int8)
 
     @property
     def scored(self) -> Mask:
@@ -221,6 +221,7 @@ class LabelMatrix:
             codes=self.codes[kept],
             positive=self.positive[kept],
             confidence=self.confidence[kept],
+            thresholds=self.thresholds[kept],
             asked=self.asked[kept],
             clusters=np.arange(len(kept)),
             n_clusters=len(kept),
@@ -265,19 +266,22 @@ def encode(
     facts = UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
+    raters = tuple(readings.raters[each] for each in order)
     return LabelMatrix(
         scale=scale,
-        raters=tuple(readings.raters[each] for each in order),
+        raters=raters,
         kinds=tuple(readings.kinds[each] for each in order),
         codes=codes,
         positive=positive,
         confidence=confidence,
+        thresholds=np.broadcast_to([scale.threshold_for(rater) for rater in raters], shape),
         asked=asked,
         reasons=tuple(reasons),
         clusters=clusters.codes,
         n_clusters=len(clusters.values),
         subjects=subject.values,
         subject=subject.codes,
+        pairs=pair.values,
         pair=pair.codes,
         side=side.codes,
         slices=facts.slices(slices),

@@ -30,6 +30,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
         codes=np.full((len(a), len(labels.raters)), -1, dtype=np.int8),
         positive=(single[a] + single[b]) / 2.0,
         confidence=np.full((len(a), len(labels.raters)), np.nan),
+        thresholds=labels.thresholds[a],
         asked=labels.asked[a] | labels.asked[b],
         clusters=labels.clusters[a],
         subject=labels.subject[a],

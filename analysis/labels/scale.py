@@ -12,8 +12,24 @@ if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
 
 Level = Literal["nominal", "ordinal", "interval"]
+Origin = Literal["default", "declared", "tuned"]
+"""Where a threshold comes from: the rubric, a hand, or labels."""
 
 MAX_CATEGORIES = 100
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a grader's threshold was tuned on: labels in these `clusters` (ids, as `cluster_id`).
+
+    It is the one with the best `objective` against the `reference` ("humans", or a rater), and
+    stands in place of the threshold `instead_of`, which was compared with it.
+    """
+
+    clusters: frozenset[str]
+    objective: str
+    reference: str
+    instead_of: float
 
 
 @dataclass(frozen=True)
@@ -22,10 +38,10 @@ class Scale:
 
     `categories` stand in their order; `affirmative` are those that count as a positive verdict
     (none: there is no binary verdict); `threshold` turns a probability into a verdict, `thresholds`
-    holds exceptions by grader; `unit` is "pair", "response", or "" where it is not known; `favours`
-    says which categories favour side "a" or "b" of a pair. `unclear` categories say that nothing
-    can be told, `collapse` are coarser categories of the others, and `variant_of` names the rubric
-    that this one words differently.
+    holds exceptions by grader, and `tunings` says which of these were tuned, and on what; `unit` is
+    "pair", "response", or "" where it is not known; `favours` says which categories favour side "a"
+    or "b" of a pair. `unclear` categories say that nothing can be told, `collapse` are coarser
+    categories of the others, and `variant_of` names the rubric that this one words differently.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
     (2,)
@@ -37,6 +53,7 @@ class Scale:
     affirmative: frozenset[str] = frozenset()
     threshold: float = 0.5
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    tunings: Mapping[str, Tuning] = field(default_factory=dict)
     unit: Literal["pair", "response", ""] = ""
     favours: Mapping[str, str] = field(default_factory=dict)
     unclear: frozenset[str] = frozenset()
@@ -79,8 +96,13 @@ class Scale:
                 )
 
     @classmethod
-    def from_rubric(cls, rubric: Rubric, thresholds: Mapping[str, float] | None = None) -> Scale:
-        """The scale of a rubric; `thresholds` are the study's own, by grader."""
+    def from_rubric(
+        cls,
+        rubric: Rubric,
+        thresholds: Mapping[str, float] | None = None,
+        tunings: Mapping[str, Tuning] | None = None,
+    ) -> Scale:
+        """The scale of a rubric; `thresholds` are the study's own by grader, `tunings` theirs."""
         return cls(
             name=rubric.name,
             categories=rubric.categories,
@@ -88,6 +110,7 @@ class Scale:
             affirmative=frozenset(rubric.affirmative),
             threshold=rubric.threshold,
             thresholds=dict(thresholds or {}),
+            tunings=dict(tunings or {}),
             unit=rubric.unit,
             favours={option.key: option.favours for option in rubric.options if option.favours},
             unclear=frozenset(rubric.unclear),
@@ -119,6 +142,17 @@ class Scale:
     def threshold_for(self, rater: str) -> float:
         """The probability from which this rater's verdict is affirmative."""
         return self.thresholds.get(rater, self.threshold)
+
+    def untuned_threshold_for(self, rater: str) -> float:
+        """The same without any tuning: the rubric's threshold, or the one that was declared."""
+        tuning = self.tunings.get(rater)
+        return tuning.instead_of if tuning else self.threshold_for(rater)
+
+    def origin_of(self, rater: str) -> Origin:
+        """Where the threshold of a rater comes from."""
+        if rater in self.tunings:
+            return "tuned"
+        return "declared" if rater in self.thresholds else "default"
 
     @property
     def _title(self) -> str:

@@ -35,6 +35,7 @@ _PLACES = {
 _THREE_DIGITS = {
     "threshold",
     "threshold_recommended",
+    "threshold_in_force",
     "confidence_cut",
     "subject_rank",
     "rate_rank_raw",

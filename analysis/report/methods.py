@@ -20,9 +20,11 @@ _VERDICTS = (
     "its kappa with people lies above both baselines, it scored nearly all it was asked, no bias "
     "was found whose whole interval lies beyond the bound, and its label does not move with the "
     "rubric's wording; at another threshold, if its binary verdicts do so with thresholds chosen "
-    "on other units. Only with correction: it clearly falls short of this, but its labels clearly "
-    "carry a good part of what people's do. It should not be used if it clearly falls short and "
-    "they do not. Otherwise the sample cannot tell. The rule here: "
+    "on other units. A tuned threshold is never judged on the pairs it was tuned on: verdicts on "
+    "these are made with thresholds tuned on other pairs. Only with correction: it clearly falls "
+    "short of this, but its labels clearly carry a good part of what people's do. It should not be "
+    "used if it clearly falls short and they do not. Otherwise the sample cannot tell. The rule "
+    "here: "
 )
 _FILES = (
     "Every number here is a row of results.csv, which holds full precision; report.json holds the "
@@ -40,7 +42,7 @@ def section(source: Source) -> ReportSection:
     facts = [(name, _value(value)) for name, value in source.context.facts.items()]
     for each in source.analysis.thresholds:
         whose = f"threshold of {each.grader} on {source.context.title_of(each.rubric)}"
-        facts.append((whose, f"{each.threshold:g} ({each.origin})"))
+        facts.append((whose, f"{each.threshold:g} ({each.provenance})"))
     blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
     verdicts = f"{_VERDICTS}{source.analysis.rule}."
     blocks += [Paragraph(text) for text in (_INTERVALS, verdicts, _FILES)]

@@ -137,9 +137,13 @@ class Source:
         return weighted if self.figures.select(rubric, weighted, subset) else "cohen_kappa"
 
     def default_threshold(self, rubric: str, raters: tuple[str, str]) -> str:
-        """The threshold in use, as the rows write it; empty where nothing could be tuned."""
+        """What tuning is compared with, as the rows write it; empty where nothing could be tuned.
+
+        It is the rubric's threshold, or the one that was declared.
+        """
         for figure in self.figures.select(rubric, "cohen_kappa_at_threshold", ALL_BINARY):
-            if figure.raters == raters and figure.says("default_threshold"):
+            usual = figure.says("default_threshold") or figure.says("declared_threshold")
+            if figure.raters == raters and usual:
                 return figure.at
         return ""
 

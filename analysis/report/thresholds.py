@@ -16,6 +16,7 @@ from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import AT_THRESHOLD
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
 
@@ -36,7 +37,8 @@ _COLUMNS = ("At the default", "Tuned threshold", "At the tuned one", "Corrected"
 _ABOUT = (
     "A threshold tuned on these units looks better here than it would elsewhere. It is "
     "recommended only where it beats the default on clusters that it was not tuned on; its "
-    "interval holds every threshold that the best one does not clearly beat."
+    "interval holds every threshold that the best one does not clearly beat. The default is the "
+    "rubric's threshold, or the one declared in study.toml; never one that was tuned."
 )
 
 
@@ -147,7 +149,10 @@ def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     else:
         text = f"keep {default}; the best here is {best}, but held out it gains {won}."
     coarse = [each.words for each in others if each.code == "coarse_draws"]
-    return head + text + "".join(f" {each[0].upper()}{each[1:]}." for each in coarse)
+    beside = [f"{each[0].upper()}{each[1:]}." for each in coarse]
+    if in_force := source.figures.get(rubric, IN_FORCE, "", grader, ALL_BINARY):
+        beside.append(f"In force: {in_force.estimate}, {in_force.remarks[0].words}.")
+    return " ".join([head + text, *beside])
 
 
 def _quality(source: Source, rubric: str) -> list[Table]:

@@ -19,7 +19,7 @@ from evenhand.analysis.report.blocks import (
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
-from evenhand.analysis.verdicts.case import CEILING_HELD_OUT
+from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.words import TITLES
 
@@ -54,9 +54,8 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
 def _card(source: Source, verdict: Verdict) -> Card:
     title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
-    at_threshold = verdict["verdict"] == "may_stand_in_at_threshold"
-    deciding = CEILING_HELD_OUT if at_threshold else CEILING
-    difference = next((each for each in figures if each and each.statistic == deciding), None)
+    key, _ = deciding_keys(verdict["verdict"], verdict["evidence"])
+    difference = source.figures.by_key(key) if key else None
     return Card(
         verdict=verdict["verdict"],
         word=title.words,
@@ -78,7 +77,7 @@ def _deciding(difference: Figure, evidence: Sequence[Figure | None], source: Sou
         if each and (each.statistic, each.subset) == (CEILING, ALL_BINARY)
     )
     cell = _cell(difference)
-    if difference.bounds[0] > least and falls_short:
+    if difference.subset != ALL_BINARY and difference.bounds[0] > least and falls_short:
         return replace(cell, aside="labels only, not binary verdicts")
     return cell
 

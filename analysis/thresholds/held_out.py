@@ -14,27 +14,34 @@ from evenhand.analysis.thresholds.sweep import OBJECTIVES, Candidates, Outcomes,
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 
 
-def held_out_verdicts(
+def held_out_thresholds(
     positive: Array, reference: Labels, clusters: Codes, default: float
-) -> dict[str, Mask]:
-    """Verdicts (units,) by objective, each with the threshold tuned on the other folds.
+) -> dict[str, Array]:
+    """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
 
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
-    verdict too. Nothing with a single cluster.
+    threshold too. Nothing with a single cluster.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
         return {}
-    verdicts = {objective: np.zeros(len(positive), dtype=bool) for objective in OBJECTIVES}
+    thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
     for each in range(int(fold.max()) + 1):
         train, test = np.flatnonzero((fold != each) & (reference >= 0)), fold == each
         once = np.zeros(len(train), dtype=np.intp)
         candidates = Candidates.of(positive[train], reference[train] == 1, once, default)
         outcomes = candidates.outcomes(np.ones((1, 1), dtype=np.int64))
         for objective, function in OBJECTIVES.items():
-            threshold = candidates.thresholds[best_of(function(outcomes))[0]]
-            verdicts[objective][test] = positive[test] >= threshold
-    return verdicts
+            thresholds[objective][test] = candidates.thresholds[best_of(function(outcomes))[0]]
+    return thresholds
+
+
+def held_out_verdicts(
+    positive: Array, reference: Labels, clusters: Codes, default: float
+) -> dict[str, Mask]:
+    """Verdicts (units,) by objective, made with these thresholds."""
+    found = held_out_thresholds(positive, reference, clusters, default)
+    return {objective: positive >= thresholds for objective, thresholds in found.items()}
 
 
 def verdict_outcomes(

@@ -1,30 +1,54 @@
-"""Which threshold turned each grader's probabilities into verdicts, and whose threshold it is."""
+"""Which threshold turned each grader's probabilities into verdicts, and where it comes from.
+
+A threshold that was tuned looks better on the labels it was tuned on than it is. So the verdicts on
+those clusters are made as tuning itself is judged: each fold's with a threshold tuned on the other
+folds (`analysis.thresholds.held_out`). On all other clusters the tuned threshold is used as it is.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.thresholds.references import probability_graders
+from evenhand.analysis.labels.scale import Origin, Tuning
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.thresholds.held_out import held_out_thresholds
+from evenhand.analysis.thresholds.references import human_majority, probability_graders
+from evenhand.analysis.types import Labels, Mask
+from evenhand.analysis.writer import Writer
 
-__all__ = ["ThresholdInForce", "thresholds_in_force"]
+IN_FORCE = "threshold_in_force"
 
 
 @dataclass(frozen=True)
 class ThresholdInForce:
-    """The threshold of one grader on one rubric; `is_own` says that it was set for this grader, and
-    is not the rubric's.
-    """
+    """The threshold of one grader on one rubric; `tuning` says on what it was tuned, if it was."""
 
     rubric: str
     grader: str
     threshold: float
-    is_own: bool
+    origin: Origin
+    tuning: Tuning | None = None
 
     @property
-    def origin(self) -> str:
-        """Where it came from."""
-        return "set for this grader" if self.is_own else "the rubric's own"
+    def provenance(self) -> str:
+        """Where it comes from, in words."""
+        return _tuned_on(self.tuning).text if self.tuning else self.origin
+
+    @property
+    def note(self) -> str:
+        """What has to be known of a grader whose threshold was tuned; else empty."""
+        if self.tuning is None:
+            return ""
+        place = f"{self.rubric}: " if self.rubric else ""
+        return (
+            f"{place}the threshold of {self.grader}, {self.threshold:.3g}, was "
+            f"{self.provenance}; its verdicts on these are made with thresholds tuned on others"
+        )
 
 
 def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
@@ -32,10 +56,84 @@ def thresholds_in_force(labels: LabelMatrix) -> list[ThresholdInForce]:
     if not labels.has_verdicts:
         return []
     scale = labels.scale
-    graders = [labels.raters[model] for model in probability_graders(labels)]
     return [
         ThresholdInForce(
-            scale.name, grader, scale.threshold_for(grader), grader in scale.thresholds
+            rubric=scale.name,
+            grader=grader,
+            threshold=scale.threshold_for(grader),
+            origin=scale.origin_of(grader),
+            tuning=scale.tunings.get(grader),
         )
-        for grader in graders
+        for grader in (labels.raters[model] for model in probability_graders(labels))
     ]
+
+
+def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
+    """The same labels, with no verdict made by a threshold that was tuned on the verdict's cluster.
+
+    Only the `thresholds` of graders with a tuned one differ, on the clusters it was tuned on.
+    """
+    tuned = list(_tuned_graders(labels))
+    if not tuned:
+        return labels
+    thresholds = np.array(labels.thresholds)
+    for grader, tuning in tuned:
+        seen = _tuned_units(labels, grader, tuning)
+        reference = np.where(seen, _reference_verdicts(labels, tuning.reference), -1)
+        held = ~np.isnan(labels.positive[:, grader])
+        found = held_out_thresholds(
+            labels.positive[held, grader],
+            reference[held],
+            labels.clusters[held],
+            tuning.instead_of,
+        )
+        if found:  # a single cluster cannot be held out
+            thresholds[seen, grader] = found[tuning.objective][seen[held]]
+    return replace(labels, thresholds=thresholds)
+
+
+def add_in_force_rows(out: Writer, labels: LabelMatrix) -> None:
+    """`threshold_in_force` of every grader whose threshold was tuned, on the units it was tuned on.
+
+    `out` writes rows on the binary verdict.
+    """
+    for grader, tuning in _tuned_graders(labels):
+        name = labels.raters[grader]
+        seen = _tuned_units(labels, grader, tuning)
+        note = join_notes(_tuned_on(tuning), "its verdicts on these: by thresholds tuned on others")
+        at = Interval.point(labels.scale.threshold_for(name))
+        out.add_interval(IN_FORCE, at, seen, b=name, note=note)
+
+
+def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> frozenset[str]:
+    """The clusters (ids) that a grader's threshold is tuned on: with a probability of the grader
+    and a label of the reference, "humans" or a rater. People who are tied have labelled.
+    """
+    who = list(labels.humans) if reference == "humans" else [labels.raters.index(reference)]
+    labelled = (labels.verdicts[:, who] >= 0).any(axis=1) & ~np.isnan(labels.positive[:, grader])
+    return frozenset(labels.pairs[pair] for pair in set(labels.pair[labelled].tolist()) - {-1})
+
+
+def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
+    if labels.has_verdicts:
+        for grader in probability_graders(labels):
+            if tuning := labels.scale.tunings.get(labels.raters[grader]):
+                yield grader, tuning
+
+
+def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
+    """The units (units,) whose cluster the grader's threshold was tuned on."""
+    known = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
+    return np.asarray(known[labels.pair] & ~np.isnan(labels.positive[:, grader]))
+
+
+def _reference_verdicts(labels: LabelMatrix, reference: str) -> Labels:
+    """What a threshold was tuned to; people's majority where that rater does not count any more."""
+    if reference in labels.raters:
+        return labels.verdicts[:, labels.raters.index(reference)]
+    return human_majority(labels).verdicts
+
+
+def _tuned_on(tuning: Tuning) -> Remark:
+    whom = "people" if tuning.reference == "humans" else tuning.reference
+    return Remark("tuned_on", (len(tuning.clusters), whom, tuning.objective))

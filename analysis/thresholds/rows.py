@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings, methods_apart
-from evenhand.analysis.labels.counted import one_version
+from evenhand.analysis.labels.counted import one_version, without_excluded
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes
@@ -20,6 +20,7 @@ from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.advice import Calibration, calibrate, draws_needed
 from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
+from evenhand.analysis.thresholds.in_force import add_in_force_rows, clusters_labelled
 from evenhand.analysis.thresholds.references import (
     Reference,
     main_reference,
@@ -51,6 +52,14 @@ CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
 USUAL = AnalysisSettings()
 
 
+@dataclass(frozen=True)
+class ThresholdResults:
+    """The rows, and by grader the clusters (ids) that its threshold was tuned on."""
+
+    rows: list[ResultRow]
+    clusters: Mapping[str, frozenset[str]]
+
+
 def threshold_results(
     ratings: pd.DataFrame,
     units: pd.DataFrame | None,
@@ -60,17 +69,21 @@ def threshold_results(
     reference: str = "humans",
     seed: int = SEED,
     rubric_hashes: Collection[str] | None = None,
-) -> list[ResultRow]:
+    excluded: Mapping[str, str] | None = None,
+) -> ThresholdResults:
     """The rows of `add_threshold_rows` for one rubric, as in the `rows` of `analyse`.
 
     `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
-    are tuned to; `settings` say what is resampled, and how. No rows where nobody gave probabilities
-    on the rubric. Raises InputError where there is no such reference.
+    are tuned to; `settings` say what is resampled, and how; `excluded` are the people, with the
+    reason, whose labels stay out. No rows where nobody gave probabilities on the rubric. Raises
+    InputError where there is no such reference.
     """
     checked = validate_ratings(ratings)
     own, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
+    own, _ = without_excluded(own, scale.name, excluded or {})
     own, _ = methods_apart(own, scale.name)
     rows = ResultRows(scale.name)
+    clusters = {}
     labels = encode(combine_readings(own, scale), scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
         wanted = [reference_named(labels, reference)]
@@ -78,7 +91,11 @@ def threshold_results(
         shared = Resamples(np.ones(labels.n_clusters), settings.resamples, rng, settings.interval)
         kappas = KappaMeans(labels.on_verdicts(), shared)
         add_threshold_rows(rows, labels, shared, kappas, wanted)
-    return list(rows.rows.values())
+        clusters = {
+            labels.raters[grader]: clusters_labelled(labels, grader, reference)
+            for grader in probability_graders(labels)
+        }
+    return ThresholdResults(list(rows.rows.values()), clusters)
 
 
 def add_threshold_rows(
@@ -90,10 +107,12 @@ def add_threshold_rows(
 ) -> None:
     """For every probability grader and reference: the tuned threshold and what it would bring.
 
-    With at = objective: `threshold`; `threshold_recommended`, whose first remark is tuned, default
-    or not_identifiable (see `analysis.thresholds.advice`); `threshold_held_out_gain`. With at =
-    threshold: the objective at the tuned and the default one, and its `_corrected` form, which
-    takes the optimism of tuning off; along the curve `threshold_curve_kappa` and `_agreement`.
+    The default that tuning is compared with is the rubric's threshold or the one that was declared,
+    never one that was tuned. With at = objective: `threshold`; `threshold_recommended`, whose first
+    remark is tuned, default or not_identifiable (see `analysis.thresholds.advice`);
+    `threshold_held_out_gain`. With at = threshold: the objective at the tuned and the default one,
+    and its `_corrected` form, which takes the optimism of tuning off; along the curve
+    `threshold_curve_kappa` and `_agreement`.
     Against people also `human_ceiling_difference_held_out` and `cohen_kappa_held_out` (at =
     objective), of verdicts made with thresholds from other clusters. `kappas` are those of the
     binary verdict.
@@ -107,6 +126,7 @@ def add_threshold_rows(
                 _Tuning(out, labels, grader, reference).add(reference.name == main)
             if reference.name == "humans":
                 _add_held_out_ceiling(out, labels, kappas, grader, reference)
+    add_in_force_rows(out, labels)
 
 
 @dataclass(frozen=True)
@@ -128,7 +148,7 @@ class _Tuning:
             for objective in OBJECTIVES:
                 self._add("threshold", Interval.undefined(reason), units, objective)
             return
-        default = labels.scale.threshold_for(labels.raters[self.grader])
+        default = labels.scale.untuned_threshold_for(labels.raters[self.grader])
         found = calibrate(positive, verdicts, clusters, resamples, units[1], default)
         for calibration in found.values():
             self._add_objective(units, calibration)
@@ -138,7 +158,7 @@ class _Tuning:
             wanted += [name] if name not in wanted else []
         for threshold, objectives in chosen.items():
             outcomes = verdict_outcomes(positive >= threshold, verdicts == 1, clusters, resamples)
-            note: Note = Remark("default_threshold")
+            note: Note = Remark(self._kind(default))
             if threshold != default:
                 note = "tuned on these units: optimistic"
             for name in objectives:
@@ -149,12 +169,14 @@ class _Tuning:
 
     def _add_objective(self, units: Counts, found: Calibration) -> None:
         objective, tuned = found.objective, found.threshold.estimate
-        beside = f"the default is {found.default:.3g}"
+        declared = self._kind(found.default) == "declared_threshold"
+        usual = "the declared one" if declared else "the default"
+        beside = f"{usual} is {found.default:.3g}"
         if tuned == found.default:
-            beside = "equals the default"
+            beside = f"equals {usual}"
         self._add("threshold", found.threshold, units, objective, beside)
         if found.gain is not None:
-            wins = "the tuned threshold wins held out" if found.gain.low > 0 else "keep the default"
+            wins = "the tuned threshold wins held out" if found.gain.low > 0 else f"keep {usual}"
             self._add("threshold_held_out_gain", found.gain, units, objective, wins)
         advised = replace(found.threshold, estimate=found.advice.threshold, remarks=())
         why = join_notes(Remark(found.advice.kind), found.advice.reason, self._resolution(found))
@@ -162,6 +184,11 @@ class _Tuning:
         less = f"tuned for {objective}, less its optimism of {found.optimism:.3g}"
         corrected = Interval.point(found.corrected)
         self._add(f"{AT_THRESHOLD[objective]}_corrected", corrected, units, repr(tuned), less)
+
+    def _kind(self, default: float) -> Code:
+        """What the threshold is that tuning is compared with."""
+        own = default != self.labels.scale.threshold
+        return "declared_threshold" if own else "default_threshold"
 
     def _resolution(self, found: Calibration) -> Remarks:
         """What to say where a share of draws is too coarse for the tuned or default threshold."""
@@ -196,7 +223,7 @@ def _add_held_out_ceiling(
     if len(np.unique(reference.verdicts[held & (reference.verdicts >= 0)])) < 2:
         return
     name = labels.raters[grader]
-    default = labels.scale.threshold_for(name)
+    default = labels.scale.untuned_threshold_for(name)
     verdicts = held_out_verdicts(
         labels.positive[held, grader], reference.verdicts[held], labels.clusters[held], default
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand.analysis.bias import Finding, flagged
@@ -11,6 +12,8 @@ from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import BASELINES, CEILING
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.thresholds.in_force import IN_FORCE
+from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     HELD_OUT,
@@ -22,7 +25,8 @@ from evenhand.analysis.verdicts.evidence import (
 )
 from evenhand.study.settings.analysis import DecisionSettings
 
-CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
+AT_THRESHOLD = "may_stand_in_at_threshold"
+RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
 _BINARY_ALL = "all" + BINARY
 
@@ -91,8 +95,9 @@ class Case:
     """The rows that a verdict rests on. `noun` is what a cluster is called.
 
     `difference` and `kappa` are the figures of the table; `bounds` are what decides, and `held_out`
-    the same for verdicts at thresholds tuned on other clusters. `advised` is the
-    threshold that tuning advises, its first remark the kind of advice.
+    the same for verdicts at thresholds tuned on other clusters, whose figures are `at_threshold`. `advised` is the
+    threshold that tuning advises, its first remark the kind of advice, and `in_force` the tuned one
+    that is in use; `is_tuned` says that the deciding difference is of verdicts at it.
     """
 
     rubric: str
@@ -107,7 +112,10 @@ class Case:
     coverage: ResultRow | None
     bounds: Bounds | None
     held_out: Bounds | None
+    at_threshold: tuple[ResultRow | None, ...]
     advised: ResultRow | None
+    in_force: ResultRow | None
+    is_tuned: bool
     biases: tuple[Finding, ...]
     moving: ResultRow | None
 
@@ -133,6 +141,8 @@ class Case:
 
     def advises(self, *kinds: Code) -> bool:
         """Whether tuning advises one of these: tuned, default, not_identifiable."""
+        if self.in_force is not None:
+            return "tuned" in kinds
         return self.advised is not None and any(
             says(self.advised["remarks"], kind) for kind in kinds
         )
@@ -147,13 +157,39 @@ class Case:
             self.binary,
             self.coverage,
             *(self.held_out.rows if self.held_out else ()),
+            *self.at_threshold,
             self.advised,
+            self.in_force,
             *self.baselines,
             *(each.row for each in self.biases),
             self.moving,
         )
         keyed = [dict(row) for row in rows if row is not None]
-        return [[str(row[name]) for name in RESULTS_KEY] for row in keyed]
+        keys = [tuple(str(row[name]) for name in RESULTS_KEY) for row in keyed]
+        return [list(key) for key in dict.fromkeys(keys)]
+
+
+Key = tuple[str, ...]
+"""What a row is unique by, as `RESULTS_KEY`."""
+
+
+def deciding_keys(
+    judgement: str, evidence: Sequence[Sequence[str]]
+) -> tuple[Key | None, Key | None]:
+    """Of a verdict's evidence, the difference to people's kappa and the kappa that decided it.
+
+    Rows on the categories stand first; a verdict at a threshold rests on the last.
+    """
+
+    def key(*statistics: str) -> Key | None:
+        own = [tuple(each) for each in evidence if each[3] not in BASELINES]
+        found = [each for each in own if each[1] in statistics]
+        return found[-1 if judgement == AT_THRESHOLD else 0] if found else None
+
+    return (
+        key(CEILING, CEILING_HELD_OUT),
+        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT),
+    )
 
 
 def case_of(
@@ -167,6 +203,7 @@ def case_of(
         level, subset, categories, binary = "nominal", _BINARY_ALL, binary, None
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
+    in_force = rows.get(IN_FORCE, "", grader, _BINARY_ALL)
     return Case(
         rubric=labels.scale.name,
         grader=grader,
@@ -180,10 +217,24 @@ def case_of(
         coverage=rows.get(COVERAGE, "", grader),
         bounds=Bounds.of(rows, grader, subset),
         held_out=Bounds.of(rows, grader, _BINARY_ALL, HELD_OUT),
+        at_threshold=_at_threshold(rows, grader, in_force),
         advised=rows.get(RECOMMENDED, "humans", grader, _BINARY_ALL, TUNED_FOR),
+        in_force=in_force,
+        is_tuned=in_force is not None and subset == _BINARY_ALL,
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
         moving=_moving(rows, grader, rule),
     )
+
+
+def _at_threshold(
+    rows: ResultRows, grader: str, in_force: ResultRow | None
+) -> tuple[ResultRow | None, ...]:
+    """The figures of verdicts by a tuned threshold, none of which it was tuned on."""
+    if in_force is not None:
+        names, at = (CEILING, "cohen_kappa"), ""
+    else:
+        names, at = (CEILING_HELD_OUT, KAPPA_HELD_OUT), TUNED_FOR
+    return tuple(rows.get(name, "humans", grader, _BINARY_ALL, at) for name in names)
 
 
 def _moving(rows: ResultRows, grader: str, rule: DecisionSettings) -> ResultRow | None:

@@ -202,7 +202,10 @@ class _Beside:
         held = ~np.isnan(labels.positive[:, grader])
         if len(np.unique(majority[held & (majority >= 0)])) < 2:
             return None
-        default = labels.scale.threshold_for(labels.raters[grader])
+        name = labels.raters[grader]
+        if name in labels.scale.tunings:  # no verdict is made by what was tuned on it
+            return verdicts
+        default = labels.scale.threshold_for(name)
         found = held_out_verdicts(
             labels.positive[held, grader], majority[held], labels.clusters[held], default
         )

@@ -66,7 +66,7 @@ def _judge(case: Case) -> Verdict:
 def _decide(case: Case) -> tuple[Judgement, str, int]:
     reasons, more = _missing(case)
     against = _reasons_against(case)
-    if not reasons and not against and not case.has_faults:
+    if not (reasons or against or case.has_faults or case.is_tuned):
         return "may_stand_in", words.may_stand_in(case), 0
     if (at := _at_threshold(case)) and not case.has_faults:
         return "may_stand_in_at_threshold", words.at_threshold(case, *at), 0
@@ -105,11 +105,11 @@ def _is_below(case: Case, bounds: Bounds) -> bool:
 
 def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
     """The recommended threshold, where verdicts at it meet all of the rule."""
-    bounds = case.held_out
-    if bounds is None or case.advised is None or not case.advises("tuned") or _unfit(case):
+    bounds, threshold = case.held_out, case.in_force or case.advised
+    if bounds is None or threshold is None or not case.advises("tuned") or _unfit(case):
         return None
     passes = _passes(case, bounds) and case.share_scored >= case.rule.min_coverage
-    return (bounds, case.advised) if passes else None
+    return (bounds, threshold) if passes else None
 
 
 def _open_at_threshold(case: Case) -> Bounds | None:

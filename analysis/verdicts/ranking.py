@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
-from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import TableRow, key_of
 from evenhand.analysis.usage import PRICE
+from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.words import JUDGEMENTS
 
@@ -94,16 +94,18 @@ class _Rows:
     def candidate(self, verdict: Verdict) -> Candidate:
         """The verdict with the rows that it rests on, the worst bias and the price."""
         rubric, grader = verdict["rubric"], verdict["grader"]
-        evidence = [self._by_key[tuple(key)] for key in verdict["evidence"]]
-        own = {row["statistic"]: row for row in reversed(evidence) if row["rater_b"] == grader}
+        difference, kappa = (
+            self._by_key[key] if key else None
+            for key in deciding_keys(verdict["verdict"], verdict["evidence"])
+        )
         shifts = [
             row for row in self._shifts if (row["rubric"], audited_grader(row)) == (rubric, grader)
         ]
         return Candidate(
             verdict=verdict,
-            difference=own.get(CEILING),
-            kappa=own.get("weighted_kappa_quadratic") or own.get("cohen_kappa"),
-            coverage=own.get(COVERAGE),
+            difference=difference,
+            kappa=kappa,
+            coverage=self._by_key.get((rubric, COVERAGE, "", grader, "all", "")),
             worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
             price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
         )

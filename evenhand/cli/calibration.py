@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table, working
@@ -10,6 +11,7 @@ from evenhand.cli.verbs import Parser, Verb
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
+    from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.study import Study
 
 OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
@@ -27,7 +29,7 @@ def _options(calibrate: Parser) -> None:
         "--write", action="store_true", help="put what is recommended in study.toml"
     )
     calibrate.add_argument(
-        "--threshold", type=float, metavar="T", help="with --write: this one, recommended or not"
+        "--threshold", type=float, metavar="T", help="with --write: this one, declared by hand"
     )
 
 
@@ -41,13 +43,20 @@ def _calibrate(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         with working("tuning"):
             found = study_thresholds(study, arguments.rubric, arguments.reference)
-        rows = [row for row in found if arguments.grader in (None, row["rater_b"])]
+        rows = [
+            row
+            for each in found.values()
+            for row in each.rows
+            if arguments.grader in (None, row["rater_b"])
+        ]
         if not rows:
             whose = f" of {arguments.grader}" if arguments.grader else ""
             raise InputError(f"there are no probabilities{whose} to tune a threshold of")
         _print(study, rows, arguments.objective)
-        if arguments.write:
-            _write(study, rows, arguments)
+        if arguments.write and arguments.threshold is not None:
+            _write_declared(study, arguments)
+        elif arguments.write:
+            _write_tuned(study, found, rows, arguments)
 
 
 def _check_threshold(arguments: argparse.Namespace) -> None:
@@ -80,18 +89,34 @@ def _print(study: Study, rows: list[ResultRow], objective: str) -> None:
             console().print(sentence)
 
 
-def _write(study: Study, rows: list[ResultRow], arguments: argparse.Namespace) -> None:
-    """Put thresholds into study.toml: the one that was named, or those that win held out."""
-    from evenhand.reporting.thresholds import recommended_thresholds, write_thresholds
+def _write_declared(study: Study, arguments: argparse.Namespace) -> None:
+    """Put the threshold that was named into study.toml."""
+    from evenhand.reporting.thresholds import write_thresholds
 
-    if arguments.threshold is not None:
-        chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
-    else:
-        chosen = recommended_thresholds(rows, arguments.objective)
+    chosen = {arguments.rubric: {arguments.grader: arguments.threshold}}
+    write_thresholds(study, chosen)
+    _say_written(chosen)
+
+
+def _write_tuned(
+    study: Study,
+    found: Mapping[str, ThresholdResults],
+    rows: list[ResultRow],
+    arguments: argparse.Namespace,
+) -> None:
+    """Put thresholds that win held out into study.toml, and into the store what they rest on."""
+    from evenhand.reporting.thresholds import recommended_thresholds, write_tuned_thresholds
+
+    chosen = recommended_thresholds(rows, arguments.objective)
     if not chosen:
         console().print("study.toml stays as it is: no tuned threshold is recommended.")
         return
-    write_thresholds(study, chosen)
+    asked = {"objective": arguments.objective, "reference": arguments.reference}
+    write_tuned_thresholds(study, found, chosen, **asked)
+    _say_written(chosen)
+
+
+def _say_written(chosen: Mapping[str, Mapping[str, float]]) -> None:
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
             console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
 from evenhand.reporting.scales import ScaleOptions, declared_scales, with_units
+from evenhand.reporting.thresholds import study_scales
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -57,7 +58,7 @@ def analyse_study(
     Each look at labels that nobody has looked at is counted; without a `look` there are no verdicts
     on such labels. Raises InputError where nothing is labelled yet.
     """
-    from evenhand.analysis import Scale, StudyFacts, analyse
+    from evenhand.analysis import StudyFacts, analyse
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.session.background import raters_table
     from evenhand.study.store.totals import grade_totals
@@ -68,16 +69,12 @@ def analyse_study(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
             "and `evenhand grade`"
         )
-    scales = {
-        name: Scale.from_rubric(rubric, config.thresholds.get(name))
-        for name, rubric in study.rubrics.items()
-    }
     usage = grade_totals(study.store)
     exclusions = oversight(study.store).exclusions
     analysis = analyse(
         ratings,
         study.units_with_lengths("all"),
-        scales,
+        study_scales(study),
         config.analysis,
         config.decision,
         facts=StudyFacts(

@@ -1,4 +1,6 @@
-"""The thresholds that a study's graders could be given, and which of them study.toml is to hold."""
+"""A study's thresholds: which are in force and where they come from, which could be, and which of
+them study.toml is to hold.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +10,78 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
+    from evenhand.analysis import Scale
+    from evenhand.analysis.labels.scale import Tuning
     from evenhand.analysis.results import ResultRow
+    from evenhand.analysis.thresholds.rows import ThresholdResults
     from evenhand.study import Study
 
 Thresholds = dict[str, dict[str, float]]
 """By rubric and grader."""
 
 
+def study_scales(study: Study) -> dict[str, Scale]:
+    """The scale of every rubric, with the thresholds in force and what each was tuned on."""
+    from evenhand.analysis import Scale
+
+    tunings = _tunings(study)
+    return {
+        name: Scale.from_rubric(rubric, study.config.thresholds.get(name), tunings.get(name))
+        for name, rubric in study.rubrics.items()
+    }
+
+
+def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
+    """By rubric and grader, on what the threshold in study.toml was tuned.
+
+    It was if a tuned one is this very number; any other number there was put in by hand.
+    """
+    from evenhand.analysis.labels.scale import Tuning
+    from evenhand.study.store.threshold_log import tuned_thresholds
+
+    found: dict[str, dict[str, Tuning]] = {}
+    for each in tuned_thresholds(study.store):
+        if study.config.thresholds.get(each.rubric, {}).get(each.grader) == each.threshold:
+            found.setdefault(each.rubric, {})[each.grader] = Tuning(
+                clusters=frozenset(each.clusters),
+                objective=each.objective,
+                reference=each.reference,
+                instead_of=each.instead_of,
+            )
+    return found
+
+
 def study_thresholds(
     study: Study, rubric: str | None = None, reference: str = "humans"
-) -> list[ResultRow]:
-    """The results rows of `analysis.thresholds.rows`, of one rubric or of all.
+) -> dict[str, ThresholdResults]:
+    """By rubric, of one or of all, the results rows of `analysis.thresholds.rows` and what they
+    rest on.
 
     `reference` is whom to match: "humans", or any rater. Raises InputError where there is no such
     rubric or reference.
     """
-    from evenhand.analysis import Scale
     from evenhand.analysis.thresholds.rows import threshold_results
+    from evenhand.study.desk.oversight import oversight
 
     if rubric and rubric not in study.rubrics:
         listed = ", ".join(study.rubrics)
         raise InputError(f"the study has no rubric {rubric!r}; it has {listed}")
     ratings, units, hashes = study.ratings(), study.units("all"), study.accepted_hashes()
-    return [
-        row
-        for name in ([rubric] if rubric else study.rubrics)
-        for row in threshold_results(
+    exclusions = oversight(study.store).exclusions
+    return {
+        name: threshold_results(
             ratings,
             units,
-            Scale.from_rubric(study.rubrics[name], study.config.thresholds.get(name)),
+            scale,
             study.config.analysis,
             reference=reference,
             seed=study.config.seed,
             rubric_hashes=hashes[name],
+            excluded={rater: each.reason for rater, each in exclusions.items()},
         )
-    ]
+        for name, scale in study_scales(study).items()
+        if name == (rubric or name)
+    }
 
 
 def recommended_thresholds(rows: Iterable[ResultRow], objective: str) -> Thresholds:
@@ -55,6 +94,38 @@ def recommended_thresholds(rows: Iterable[ResultRow], objective: str) -> Thresho
         if asked and says(row["remarks"], "tuned"):
             chosen.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
     return chosen
+
+
+def write_tuned_thresholds(
+    study: Study,
+    found: Mapping[str, ThresholdResults],
+    chosen: Mapping[str, Mapping[str, float]],
+    *,
+    objective: str,
+    reference: str,
+) -> None:
+    """Put thresholds that were `found` into study.toml, and into the store what they rest on."""
+    from evenhand.study.store.threshold_log import TunedThreshold, add_tuned_thresholds
+
+    scales = study_scales(study)
+    # The store first: a tuned threshold must never stand in study.toml as one put in by hand.
+    add_tuned_thresholds(
+        study.store,
+        [
+            TunedThreshold(
+                rubric=rubric,
+                grader=grader,
+                threshold=threshold,
+                objective=objective,
+                reference=reference,
+                instead_of=scales[rubric].untuned_threshold_for(grader),
+                clusters=found[rubric].clusters[grader],
+            )
+            for rubric, thresholds in chosen.items()
+            for grader, threshold in thresholds.items()
+        ],
+    )
+    write_thresholds(study, chosen)
 
 
 def write_thresholds(study: Study, chosen: Mapping[str, Mapping[str, float]]) -> None:

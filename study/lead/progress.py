@@ -10,7 +10,15 @@ from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.next_tasks import minutes_ago
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.lead.people import accepted_text, people_labels
-from evenhand.study.store.schema import claims, grades, labels, lead_events, pairs, responses
+from evenhand.study.store.schema import (
+    claims,
+    grades,
+    labels,
+    lead_events,
+    pairs,
+    responses,
+    threshold_events,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,11 +27,14 @@ if TYPE_CHECKING:
 
 
 def data_version(study: Study) -> str:
-    """Changes whenever a label, a grade, an exclusion, a sampled pair or a response comes in."""
+    """Changes whenever a label, a grade, an exclusion, a tuned threshold, a sampled pair or a
+    response comes in.
+    """
     decided = lead_events.c.kind.in_(("exclude", "readmit"))
+    events = dict.fromkeys((labels, grades, threshold_events), sa.true()) | {lead_events: decided}
     counts = [
         sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).where(told).scalar_subquery()
-        for table, told in ((labels, sa.true()), (grades, sa.true()), (lead_events, decided))
+        for table, told in events.items()
     ]
     counts.append(sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery())
     counts.append(sa.select(sa.func.count()).select_from(responses).scalar_subquery())

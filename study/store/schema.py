@@ -269,3 +269,17 @@ look_events = Table(
     Column("created_at", String, nullable=False),
 )
 """Looks at the verdict: each at other labels spends part of the error that is allowed."""
+threshold_events = Table(
+    "threshold_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rubric", String, nullable=False),
+    Column("grader", String, nullable=False),
+    Column("threshold", Float, nullable=False),
+    Column("objective", String, nullable=False),
+    Column("reference", String, nullable=False),
+    Column("instead_of", Float, nullable=False),  # the rubric's threshold, or a declared one
+    Column("clusters", JSON, nullable=False),  # ids of the pairs whose labels it was tuned on
+    Column("created_at", String, nullable=False),
+)
+"""Thresholds that were tuned. Those in force stand in study.toml, which anyone may edit."""

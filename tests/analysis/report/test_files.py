@@ -322,7 +322,7 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
         "notes": ["12 labels set aside", *analysis.notes],
         "rubric_titles": {"R": "The rubric"},
         "thresholds": {"R": {"provider:sure": 0.5}},
-        "threshold_origins": {"R": {"provider:sure": "the rubric's own"}},
+        "threshold_origins": {"R": {"provider:sure": "default"}},
     }
     assert "<dt>margin</dt><dd>0.1</dd>" in page
     assert page.count("12 labels set aside") == 2, "under the verdicts and among the methods"
@@ -334,8 +334,8 @@ def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
     out = written(analyse(ratings, units, [scale], resamples=20))
     study = json.loads((out / "report.json").read_text("utf-8"))["study"]
     assert study["thresholds"] == {"R": {"provider:sure": 0.25}}, "the other has hard labels"
-    assert study["threshold_origins"] == {"R": {"provider:sure": "set for this grader"}}
-    shown = "<dt>threshold of provider:sure on The rubric</dt><dd>0.25 (set for this grader)</dd>"
+    assert study["threshold_origins"] == {"R": {"provider:sure": "declared"}}
+    shown = "<dt>threshold of provider:sure on The rubric</dt><dd>0.25 (declared)</dd>"
     assert shown in (out / "report.html").read_text("utf-8")
 
 

@@ -90,7 +90,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     rows = ResultRows("tone", {key_of(row): row for row in found.rows})
     matrix = encode(combine_readings(validate_ratings(ratings), TWO), TWO)
 
-    def judged(code: Code, low: float) -> dict:
+    def judged(code: Code, low: float, kappa: float = 0.55) -> dict:
         rows.rows = {k: v for k, v in rows.rows.items() if "threshold" not in k[1]}
         rows.rows = {k: v for k, v in rows.rows.items() if k[5] != "held_out"}
         where = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}

@@ -64,11 +64,12 @@ def test_only_what_is_recommended_is_written(
     written = _thresholds(study)
     assert 0.1 <= written["refusal"]["prob"] < 0.2
     assert "# a remark of its owner" in (study.folder / "study.toml").read_text("utf-8")
-    # Now it is the default, and nothing is better.
+    # It is in force now, and no default: the advice stays the same.
     assert main(["calibrate", str(study.folder), "--reference", "hard", "--write"]) == 0
     said = capsys.readouterr().out
-    assert "no other threshold is better" in said
-    assert "study.toml stays as it is: no tuned threshold is recommended" in said
+    assert "prob, to match hard by kappa: use 0.1" in said
+    assert "instead of 0.5; held out it gains +0." in said
+    assert f"In force: {written['refusal']['prob']:.3g}, tuned on 40 pairs to match hard" in said
     assert _thresholds(study) == written
 
 

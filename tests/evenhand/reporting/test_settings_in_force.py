@@ -214,9 +214,9 @@ def test_thresholds_in_force_reach_the_files_with_whose_they_are(
         write_report(*analyse_study(study, verify=False), tmp_path / "out")
     told = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["study"]
     assert told["thresholds"] == {"refusal": {SURE: 0.9}}
-    assert told["threshold_origins"] == {"refusal": {SURE: "set for this grader"}}
+    assert told["threshold_origins"] == {"refusal": {SURE: "declared"}}
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    line = f"<dt>threshold of {SURE} on Refusal</dt><dd>0.9 (set for this grader)</dd>"
+    line = f"<dt>threshold of {SURE} on Refusal</dt><dd>0.9 (declared)</dd>"
     assert line in page
 
 
