@@ -94,10 +94,10 @@ class Bounds:
 class Case:
     """The rows that a verdict rests on. `noun` is what a cluster is called.
 
-    `difference` and `kappa` are the figures of the table; `bounds` are what decides, and `held_out`
-    the same for verdicts at thresholds tuned on other clusters, whose figures are `at_threshold`. `advised` is the
-    threshold that tuning advises, its first remark the kind of advice, and `in_force` the tuned one
-    that is in use; `is_tuned` says that the deciding difference is of verdicts at it.
+    `difference` and `kappa` are the figures of the table, `bounds` what decides; `held_out` are the
+    bounds of verdicts at thresholds tuned on other clusters, `at_threshold` their figures.
+    `advised` is the threshold that tuning advises, its first remark the kind of advice, `in_force`
+    the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it.
     """
 
     rubric: str
