@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BINARY = "|binary"
 """What `subset` ends in on the binary verdict."""
+BINARY_ALL = "all" + BINARY
 COLLAPSED = "|collapsed"
 """What `subset` ends in on a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"

@@ -20,12 +20,13 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
-from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
 from evenhand.analysis.subjects.order import add_order_rows
 from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.writer import About, Writer
 
 NOT_INFORMATIVE = Remark("grader_not_informative")
 """Rogan-Gladen divides by sensitivity + specificity - 1, which may be 0 for all that is known."""
@@ -34,7 +35,6 @@ NOTHING_UNLABELLED = Remark("no_unlabelled_units")
 IMPOSSIBLE = Remark("outside_zero_one")
 """The whole interval lies beyond [0, 1]: the error rates cannot be those of this subject."""
 
-_SUBSET = "all" + BINARY
 _ALPHA = 0.05
 
 
@@ -57,40 +57,29 @@ def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Re
     """
     if not labels.humans or not labels.models:
         return
+    out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
     reference, groups = people_verdicts(labels), _Groups.of(labels)
-    _add_people_rows(rows, labels, resamples, reference, groups)
+    _add_people_rows(out, reference, groups)
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
     for model in labels.models:
         grades = verdicts[:, model]
-        if np.isnan(grades).all():
-            continue
         graded = ~np.isnan(grades)
-        sums = groups.sums(rate_features(reference, grades), labels, resamples)
-        case = _Case(rows, resamples, labels, groups, labels.raters[model], graded, reference, sums)
-        case.add_rows()
+        if graded.any():
+            sums = groups.sums(rate_features(reference, grades), out)
+            _Case(out, groups, labels.raters[model], graded, reference, sums).add_rows()
 
 
-def _add_people_rows(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, reference: Array, groups: _Groups
-) -> None:
+def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
     labelled = ~np.isnan(reference)
     features = rate_features(reference, np.where(labelled, 0.0, np.nan))
-    people = groups.sums(features, labels, resamples).people
+    people = groups.sums(features, out).people
     for at, name, member in groups:
-        if not (labelled & member).any():
-            continue
-        numbers = resamples.count(labels.clusters, labelled & member)
-        tied, _ = resamples.count(labels.clusters, (reference == 0.5) & member)
-        rows.add(
-            "rate_human",
-            resamples.interval(people[:, at], numbers[1]),
-            numbers,
-            rater_a="humans",
-            subset=_SUBSET,
-            at=name,
-            note=f"{tied} tied units count half" if tied else "",
-        )
+        if (labelled & member).any():
+            tied, _ = out.count((reference == 0.5) & member)
+            note = f"{tied} tied units count half" if tied else ""
+            values, units = people[:, at], labelled & member
+            out.add("rate_human", values, units, a="humans", at=name, note=note)
 
 
 @dataclass(frozen=True)
@@ -111,23 +100,21 @@ class _Groups:
         for at, name in enumerate(self.names):
             yield at, name, self.codes == at
 
-    def sums(self, features: Array, labels: LabelMatrix, resamples: Resamples) -> RateSums:
+    def sums(self, features: Array, out: Writer) -> RateSums:
         """The features (units, 6) summed by group in every resample: each (rows, groups)."""
-        own, count = self.codes >= 0, len(self.names)
-        cell = labels.clusters[own] * count + self.codes[own]
-        size = resamples.n_types * count
+        own, count, n_types = self.codes >= 0, len(self.names), out.resamples.n_types
+        cell = out.clusters[own] * count + self.codes[own]
+        size = n_types * count
         cells = [np.bincount(cell, weights=column[own], minlength=size) for column in features.T]
-        shaped = np.stack(cells, axis=1).reshape(resamples.n_types, count, len(cells))
-        return RateSums(*np.moveaxis(resamples.totals(shaped), -1, 0))
+        shaped = np.stack(cells, axis=1).reshape(n_types, count, len(cells))
+        return RateSums(*np.moveaxis(out.resamples.totals(shaped), -1, 0))
 
 
 @dataclass(frozen=True)
 class _Case:
     """One grader's rates. `reference` and `graded` are by unit, `sums` by row and group."""
 
-    rows: ResultRows
-    resamples: Resamples
-    labels: LabelMatrix
+    out: Writer
     groups: _Groups
     grader: str
     graded: Mask
@@ -151,14 +138,13 @@ class _Case:
             alone = None if (mine & labelled).any() else Remark("no_pairable_units")
             about = Remark("errors_differ") if name in differ else ""
             self._add("rate_raw", self.sums.raw[:, at], name, mine)
-            self._add_corrected(
-                "rate_rogan_gladen", inverted[:, at], name, mine, needless or useless, about
-            )
+            why = needless or useless
+            self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
             self._add_corrected("rate_ppi", powered[:, at], name, mine, needless or alone)
             if not (needless or alone):
                 self._add("rate_ppi_lambda", weight[:, at], name, mine)
         names, corrected = self.groups.names, clipped(powered)
-        add_order_rows(self.rows, self.resamples, self.grader, names, self.sums.raw, corrected)
+        add_order_rows(self.out, self.grader, names, self.sums.raw, corrected)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Sensitivity and specificity of all and by group; returns why they are of no use, if so.
@@ -167,23 +153,19 @@ class _Case:
         """
         both = self.graded & ~np.isnan(self.reference)
         affirmed, refused = (both & (self.reference > 0)), (both & (self.reference < 1))
-        for name, values, units in (
-            ("sensitivity", pooled.sensitivity, affirmed),
-            ("specificity", pooled.specificity, refused),
-            ("youden_j", pooled.youden_j, both),
-        ):
-            self._add(name, values[:, 0], "", units)
+        self._add("sensitivity", pooled.sensitivity[:, 0], "", affirmed)
+        self._add("specificity", pooled.specificity[:, 0], "", refused)
+        j = self._add("youden_j", pooled.youden_j[:, 0], "", both)
         if len(self.groups.names) > 1:
             for at, name, member in self.groups:
                 if (both & member).any():
                     self._add("sensitivity", self.sums.sensitivity[:, at], name, affirmed & member)
                     self._add("specificity", self.sums.specificity[:, at], name, refused & member)
-        j = self.rows.get("youden_j", "humans", self.grader, _SUBSET)
-        if j is None or np.isnan(j["estimate"]):
+        if np.isnan(j.estimate):
             return Remark("no_variation" if both.any() else "no_pairable_units")
-        if np.isnan(j["low"]):
-            return j["remarks"][0]
-        return None if j["low"] > 0 else NOT_INFORMATIVE
+        if np.isnan(j.low):
+            return j.remarks[0]
+        return None if j.low > 0 else NOT_INFORMATIVE
 
     def _add_subject_bias(self, pooled: RateSums) -> set[str]:
         """By how much pooled error rates mislead on each subject; returns where that is no chance.
@@ -195,14 +177,11 @@ class _Case:
             return set()
         inverted = invert(self.sums.graded_labelled, pooled.sensitivity, pooled.specificity)
         bias = inverted - self.sums.people
-        p = np.array([bootstrap_p(values[: 1 + self.resamples.resamples]) for values in bias.T])
-        tested = ~np.isnan(p)
-        adjusted = np.full(len(p), np.nan)
-        adjusted[tested] = holm(p[tested])
+        adjusted = holm([bootstrap_p(self.out.resamples.plain(values)) for values in bias.T])
         both = self.graded & ~np.isnan(self.reference)
         for at, name, member in self.groups:
             if (both & member).any():
-                note = f"Holm p {adjusted[at]:.4g}" if tested[at] else ""
+                note = f"Holm p {adjusted[at]:.4g}" if adjusted[at] <= 1 else ""
                 self._add("rogan_gladen_bias", bias[:, at], name, both & member, note)
         return {name for at, name, _ in self.groups if adjusted[at] < _ALPHA}
 
@@ -219,22 +198,17 @@ class _Case:
         if why:
             self._add(statistic, np.full(len(values), np.nan), name, units, reason=why)
             return
-        numbers = self.resamples.count(self.labels.clusters, units)
-        labelled, _ = self.resamples.count(self.labels.clusters, units & ~np.isnan(self.reference))
-        found = self.resamples.interval(values, numbers[1])
+        counts = self.out.count(units)
+        labelled, _ = self.out.count(units & ~np.isnan(self.reference))
+        found = self.out.resamples.interval(values, counts[1])
         if found.low > 1 or found.high < 0:
             found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
         estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
-        self.rows.add(
-            statistic,
-            Interval(estimate, low, high, found.remarks),
-            numbers,
-            rater_a="humans",
-            rater_b=self.grader,
-            subset=_SUBSET,
-            at=name,
-            note=join_notes(about, outside, f"{labelled} of them labelled by people"),
+        note = join_notes(about, outside, f"{labelled} of them labelled by people")
+        within = Interval(estimate, low, high, found.remarks)
+        self.out.add_interval(
+            statistic, within, counts, a="humans", b=self.grader, at=name, note=note
         )
 
     def _add(
@@ -245,15 +219,6 @@ class _Case:
         units: Mask,
         note: Note = "",
         reason: Reason = "no_variation",
-    ) -> None:
-        numbers = self.resamples.count(self.labels.clusters, units)
-        self.rows.add(
-            statistic,
-            self.resamples.interval(values, numbers[1], reason=reason),
-            numbers,
-            rater_a="humans",
-            rater_b=self.grader,
-            subset=_SUBSET,
-            at=at,
-            note=note,
-        )
+    ) -> Interval:
+        of = About(a="humans", b=self.grader, at=at, note=note)
+        return self.out.add(statistic, values, units, reason=reason, **of)

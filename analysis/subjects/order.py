@@ -12,24 +12,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.results import ResultRow, ResultRows, from_to
-from evenhand.analysis.subjects.scores import kendall, mid_ranks
+from evenhand.analysis.results import ResultRow, from_to
+from evenhand.analysis.subjects.correlation import kendall, mid_ranks
 from evenhand.analysis.types import Array
-
-_SUBSET = "all" + BINARY
+from evenhand.analysis.writer import About, Writer
 
 
 def add_order_rows(
-    rows: ResultRows,
-    resamples: Resamples,
-    grader: str,
-    subjects: Sequence[str],
-    raw: Array,
-    corrected: Array,
+    out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
 ) -> None:
     """How a grader's subjects stand by their raw and by their corrected rates (rows, subjects).
 
@@ -39,14 +30,13 @@ def add_order_rows(
     that of A, equal rates counting half: an order that changes at all flips two neighbours. Only of
     subjects whose `rate_ppi` row is defined, and two of them at least.
     """
-    found = (rows.get("rate_ppi", "humans", grader, _SUBSET, name) for name in subjects)
+    found = (out.rows.get("rate_ppi", "humans", grader, out.subset, name) for name in subjects)
     of = {at: row for at, row in enumerate(found) if row and not np.isnan(row["estimate"])}
     if len(of) < 2:
         return
-    order = _Order(rows, resamples, grader, list(of.values()))
+    order = _Order(out, grader, list(of.values()))
     # Ranks jump: no jackknife can measure a subject's influence on them.
-    plain = np.s_[: 1 + resamples.resamples], list(of)
-    raw, corrected = raw[plain], corrected[plain]
+    raw, corrected = (out.resamples.plain(rates)[:, list(of)] for rates in (raw, corrected))
     order.add_ranks("rate_rank_raw", raw)
     order.add_ranks("rate_rank_ppi", corrected)
     order.add_kendall(raw, corrected)
@@ -57,20 +47,18 @@ def add_order_rows(
 class _Order:
     """The order of some subjects under one grader; `of` are rows of theirs, for the counts."""
 
-    rows: ResultRows
-    resamples: Resamples
+    out: Writer
     grader: str
     of: Sequence[ResultRow]
 
     def add_ranks(self, statistic: str, rates: Array) -> None:
         for row, values in zip(self.of, mid_ranks(-rates).T, strict=True):
-            found = self.resamples.interval(values, row["n_clusters"])
-            self._add(statistic, found, row["at"], [row])
+            units = self._units([row])
+            self.out.add(statistic, values, units, a="humans", b=self.grader, at=row["at"])
 
     def add_kendall(self, raw: Array, corrected: Array) -> None:
-        clusters = max(row["n_clusters"] for row in self.of)
-        found = self.resamples.interval(kendall(raw, corrected), clusters)
-        self._add("rate_order_kendall", found, "", self.of)
+        values, units = kendall(raw, corrected), self._units(self.of)
+        self.out.add("rate_order_kendall", values, units, a="humans", b=self.grader)
 
     def add_flips(self, raw: Array, corrected: Array) -> None:
         drawn = corrected[1:]
@@ -82,16 +70,9 @@ class _Order:
             note = Remark("order_changed") if changed else ""
             rows = [self.of[first], self.of[second]]
             at = from_to(rows[0]["at"], rows[1]["at"])
-            self._add("rate_order_flip", Interval.point(share, note), at, rows)
+            of = About(a="humans", b=self.grader, at=at, note=note)
+            self.out.add_value("rate_order_flip", share, self._units(rows), **of)
 
-    def _add(self, statistic: str, found: Interval, at: str, of: Sequence[ResultRow]) -> None:
-        """`n_units` are those of the subjects that the row speaks of."""
-        self.rows.add(
-            statistic,
-            found,
-            (sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)),
-            rater_a="humans",
-            rater_b=self.grader,
-            subset=_SUBSET,
-            at=at,
-        )
+    def _units(self, of: Sequence[ResultRow]) -> tuple[int, int]:
+        """Units and clusters of the subjects that a row speaks of."""
+        return sum(row["n_units"] for row in of), max(row["n_clusters"] for row in of)

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, Note, Remark
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Mask
+from evenhand.analysis.writer import About, Writer
 from evenhand.study.settings.analysis import AnalysisSettings
 
 Counts = npt.NDArray[np.floating[Any] | np.integer[Any]]
@@ -36,37 +36,37 @@ MIN_KEPT = 30
 @dataclass(frozen=True)
 class _Graded:
     """What one grader labelled among units with a majority of people, all (units,): how sure it
-    was, whether it said the same, and the clusters to resample.
+    was, and whether it said the same; `out` writes rows on these units.
     """
 
+    out: Writer
     grader: str
-    subset: str
     confidence: Array
     agreed: Mask
-    clusters: Codes
-    resamples: Resamples
 
     def counts(self, keeps: Mask) -> tuple[Array, Array, Array]:
         """Units that each cut (units, cuts) keeps, and those of them that agree, (rows, cuts); all
         units (rows,).
         """
-        every = np.ones((len(keeps), 1), dtype=bool)
-        features = np.hstack([keeps, keeps & self.agreed[:, None], every])
-        sums = self.resamples.totals(self.resamples.cluster_sums(self.clusters, features))
-        cuts = keeps.shape[1]
+        every, cuts = np.ones((len(keeps), 1), dtype=bool), keeps.shape[1]
+        sums = self.out.sums(keeps, keeps & self.agreed[:, None], every)
         units = np.where(sums[:, -1] > 0, sums[:, -1], np.nan)
         return sums[:, :cuts], sums[:, cuts : 2 * cuts], units
 
-    def numbers(self, units: Mask | None) -> tuple[int, int]:
-        """(units, clusters) among these units (units,), or all."""
+    def add(
+        self,
+        statistic: str,
+        values: Array,
+        units: Mask | None = None,
+        *,
+        at: str,
+        note: Note = "",
+        reason: Code = "nothing_kept",
+    ) -> None:
+        """A row on the units (units,), or on all of them."""
         chosen = np.ones(len(self.agreed), dtype=bool) if units is None else units
-        return self.resamples.count(self.clusters, chosen)
-
-    def interval(
-        self, values: Array, units: Mask | None, reason: Code = "nothing_kept"
-    ) -> Interval:
-        """Of replicates (rows,) on these units, or all."""
-        return self.resamples.interval(values, self.numbers(units)[1], reason=reason)
+        of = About(a="humans", b=self.grader, at=at, note=note)
+        self.out.add(statistic, values, chosen, reason=reason, **of)
 
 
 def add_confidence_rows(
@@ -90,16 +90,14 @@ def add_confidence_rows(
         held = (majority >= 0) & (said >= 0) & ~np.isnan(confidence)
         if held.any():
             graded = _Graded(
-                grader=labels.raters[grader],
-                subset=coded.subset,
+                Writer(rows, resamples, labels.clusters[held], coded.subset),
+                labels.raters[grader],
                 # Means over draws that differ in the last digit only are one confidence.
-                confidence=np.round(confidence[held], 12),
-                agreed=(said == majority)[held],
-                clusters=labels.clusters[held],
-                resamples=resamples,
+                np.round(confidence[held], 12),
+                (said == majority)[held],
             )
-            _add_curve(rows, graded, settings)
-            _add_held_out(rows, graded, settings)
+            _add_curve(graded, settings)
+            _add_held_out(graded, settings)
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
@@ -127,41 +125,36 @@ def smallest_cut(kept: Counts, agreed: Counts, target: float) -> Codes:
     return np.where(reaches.any(axis=1), reaches.argmax(axis=1), -1)
 
 
-def _add_curve(rows: ResultRows, graded: _Graded, settings: AnalysisSettings) -> None:
-    cuts = candidate_cuts(graded.confidence, settings.confidence_cut)
+def _add_curve(graded: _Graded, settings: AnalysisSettings) -> None:
+    declared, target = settings.confidence_cut, settings.confidence_target
+    cuts = candidate_cuts(graded.confidence, declared)
     keeps = graded.confidence[:, None] >= cuts
     kept, agreed, units = graded.counts(keeps)
     for at, cut in enumerate(cuts.tolist()):
-        place, note = repr(cut), Remark("declared_cut") if cut == settings.confidence_cut else ""
+        place, note = repr(cut), Remark("declared_cut") if cut == declared else ""
         agreement = ratio(agreed[:, at], kept[:, at])
-        _add(rows, graded, COVERAGE, kept[:, at] / units, at=place, note=note)
-        _add(rows, graded, AGREEMENT, agreement, keeps[:, at], at=place, note=note)
-    drawn = slice(1 + graded.resamples.resamples)  # what is chosen jumps: no jackknife
-    chosen = smallest_cut(kept[drawn], agreed[drawn], settings.confidence_target)
-    _add(
-        rows,
-        graded,
-        CHOSEN,
-        np.where(chosen >= 0, cuts[chosen], np.nan),
-        at=repr(settings.confidence_target),
-        note=f"smallest cut to reach {settings.confidence_target:g} with {MIN_KEPT} units or more",
-        reason="target_not_reached",
-    )
+        graded.add(COVERAGE, kept[:, at] / units, at=place, note=note)
+        graded.add(AGREEMENT, agreement, keeps[:, at], at=place, note=note)
+    plain = graded.out.resamples.plain  # what is chosen jumps: no jackknife
+    chosen = smallest_cut(plain(kept), plain(agreed), target)
+    values = np.where(chosen >= 0, cuts[chosen], np.nan)
+    why = f"smallest cut to reach {target:g} with {MIN_KEPT} units or more"
+    graded.add(CHOSEN, values, at=repr(target), note=why, reason="target_not_reached")
 
 
-def _add_held_out(rows: ResultRows, graded: _Graded, settings: AnalysisSettings) -> None:
-    keeps = _kept_by_other_folds(graded, settings)
+def _add_held_out(graded: _Graded, settings: AnalysisSettings) -> None:
+    keeps, target = _kept_by_other_folds(graded, settings), settings.confidence_target
     kept, agreed, units = graded.counts(keeps[:, None])
-    agreement, at = ratio(agreed[:, 0], kept[:, 0]), repr(settings.confidence_target)
-    reached = graded.interval(agreement, keeps).low >= settings.confidence_target
-    note = "the target is reached held out" if reached else "not shown to reach it"
-    _add(rows, graded, COVERAGE + HELD_OUT, kept[:, 0] / units, at=at)
-    _add(rows, graded, AGREEMENT + HELD_OUT, agreement, keeps, at=at, note=note)
+    agreement = ratio(agreed[:, 0], kept[:, 0])
+    found = graded.out.resamples.interval(agreement, graded.out.count(keeps)[1])
+    note = "the target is reached held out" if found.low >= target else "not shown to reach it"
+    graded.add(COVERAGE + HELD_OUT, kept[:, 0] / units, at=repr(target))
+    graded.add(AGREEMENT + HELD_OUT, agreement, keeps, at=repr(target), note=note)
 
 
 def _kept_by_other_folds(graded: _Graded, settings: AnalysisSettings) -> Mask:
     """Which units (units,) the cut keeps that was chosen on the other folds than their own."""
-    fold, target = folds(graded.clusters), settings.confidence_target
+    fold, target = folds(graded.out.clusters), settings.confidence_target
     keeps = np.zeros(len(fold), dtype=bool)
     for each in range(int(fold.max()) + 1):
         train, test = fold != each, fold == each
@@ -173,27 +166,3 @@ def _kept_by_other_folds(graded: _Graded, settings: AnalysisSettings) -> Mask:
         chosen = smallest_cut(kept.sum(axis=0)[None], agreed.sum(axis=0)[None], target)[0]
         keeps[test] = graded.confidence[test] >= cuts[chosen] if chosen >= 0 else False
     return keeps
-
-
-def _add(
-    rows: ResultRows,
-    graded: _Graded,
-    statistic: str,
-    values: Array,
-    units: Mask | None = None,
-    *,
-    at: str,
-    note: Note = "",
-    reason: Code = "nothing_kept",
-) -> None:
-    """A row on the units (units,), or on all of them."""
-    rows.add(
-        statistic,
-        graded.interval(values, units, reason),
-        graded.numbers(units),
-        rater_a="humans",
-        rater_b=graded.grader,
-        subset=graded.subset,
-        at=at,
-        note=note,
-    )

@@ -41,5 +41,5 @@ def verdict_outcomes(
     verdict: Mask, affirmed: Mask, clusters: Codes, resamples: Resamples
 ) -> Outcomes:
     """Of verdicts (units,) against a reference (units,), in every resample (rows,)."""
-    cells = np.column_stack([verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed])
-    return Outcomes(*resamples.totals(resamples.cluster_sums(clusters, cells)).T)
+    cells = verdict & affirmed, verdict & ~affirmed, affirmed, ~affirmed
+    return Outcomes(*resamples.sums(clusters, *cells).T)

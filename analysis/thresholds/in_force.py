@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.thresholds.rows import probability_graders
+from evenhand.analysis.thresholds.references import probability_graders
 
 __all__ = ["ThresholdInForce", "thresholds_in_force"]
 

@@ -10,24 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.thresholds.rows import (
+from evenhand.analysis.thresholds.references import (
     Reference,
     main_reference,
     probability_graders,
     references_of,
 )
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Numbers
+from evenhand.analysis.writer import About, Counts, Writer
 
 BINS = 10
-_SUBSET = "all" + BINARY
+_BINS_NOTE = f"{BINS} bins of equal width"
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class _Pairs:
         share = sums[:, 1] / sums[:, -1]
         always = share * (1.0 - share)
         brier = sums[:, 0] / sums[:, -1]
-        relative = np.divide(brier, always, out=np.full(len(sums), np.nan), where=always > 0)
-        return np.asarray(1.0 - relative)
+        return np.asarray(1.0 - ratio(brier, always))
 
     def bins(self, resamples: Resamples) -> tuple[Array, Array, Array]:
         """Units, affirmatives and summed probabilities in each bin, three arrays (rows, BINS)."""
@@ -64,11 +63,9 @@ class _Pairs:
         units, affirmed, stated = (totals[:, at * BINS : (at + 1) * BINS] for at in range(3))
         return units, affirmed, stated
 
-    def _totals(self, resamples: Resamples, *features: npt.NDArray[np.generic]) -> Array:
+    def _totals(self, resamples: Resamples, *features: Numbers) -> Array:
         """Sums of the features, and of 1 last, in every resample: (rows, features + 1)."""
-        ones = np.ones(len(self.positive))
-        columns = np.column_stack([*features, ones]).astype(float)
-        totals = resamples.totals(resamples.cluster_sums(self.clusters, columns))
+        totals = resamples.sums(self.clusters, *features, np.ones(len(self.positive)))
         totals[totals[:, -1] == 0] = np.nan
         return totals
 
@@ -135,68 +132,50 @@ def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resam
     cluster; and with at = bin `reliability`, the share affirmative, and `reliability_probability`,
     the mean probability.
     """
-    references = references_of(labels)
+    out, references = Writer(rows, resamples, labels.clusters, BINARY_ALL), references_of(labels)
     for reference in references:
         if reference.name == main_reference(references):
             for grader in probability_graders(labels):
-                _add_quality(rows, labels, resamples, grader, reference)
+                _add_quality(out, labels, grader, reference)
 
 
-def _add_quality(
-    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, grader: int, reference: Reference
-) -> None:
+def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Reference) -> None:
     held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
-    numbers = resamples.count(labels.clusters, held)
+    units, resamples, method = out.count(held), out.resamples, labels.methods[grader]
     given = _Pairs(
         labels.positive[held, grader],
         reference.verdicts[held].astype(float),
         labels.clusters[held],
     )
-    method = labels.methods[grader]
 
     def add(
-        statistic: str,
-        found: Interval,
-        at: str = "",
-        note: Note = "",
-        on: tuple[int, int] = numbers,
+        statistic: str, found: Interval, at: str = "", note: Note = "", on: Counts = units
     ) -> None:
-        rows.add(
-            statistic,
-            found,
-            on,
-            rater_a=reference.name,
-            rater_b=labels.raters[grader],
-            subset=_SUBSET,
-            at=at,
-            note=join_notes(note, method, reference.note),
-        )
+        about = join_notes(note, method, reference.note)
+        of = About(a=reference.name, b=labels.raters[grader], at=at, note=about)
+        out.add_interval(statistic, found, on, **of)
 
-    if not numbers[0]:
+    if not units[0]:
         for statistic in ("brier", "brier_skill", "ece"):
             add(statistic, Interval.undefined("no_pairable_units"))
         return
-    units, affirmed, stated = given.bins(resamples)
-    add("brier", resamples.interval(given.squares(resamples), numbers[1]))
-    add("brier_skill", resamples.interval(given.skill(resamples), numbers[1]))
-    add("ece", _error_interval(units, affirmed, stated, resamples, numbers[1]), note=_BINS_NOTE)
+    inside, affirmed, stated = given.bins(resamples)
+    add("brier", resamples.interval(given.squares(resamples), units[1]))
+    add("brier_skill", resamples.interval(given.skill(resamples), units[1]))
+    add("ece", _error_interval(inside, affirmed, stated, resamples, units[1]), note=_BINS_NOTE)
     better = recalibrated(given.positive, given.affirmed, given.clusters)
     if better is not None:
         anew = replace(given, positive=better)
         note = "isotonic, fitted on other clusters"
-        add("brier_recalibrated", resamples.interval(anew.squares(resamples), numbers[1]), "", note)
-        error = _error_interval(*anew.bins(resamples), resamples, numbers[1])
+        add("brier_recalibrated", resamples.interval(anew.squares(resamples), units[1]), "", note)
+        error = _error_interval(*anew.bins(resamples), resamples, units[1])
         add("ece_recalibrated", error, "", join_notes(note, _BINS_NOTE))
-    for place in np.flatnonzero(units[0]):
+    for place in np.flatnonzero(inside[0]):
         at = f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}"
-        count = np.where(units[:, place] > 0, units[:, place], np.nan)
         here = resamples.count(given.clusters, bin_of(given.positive) == place)
         for statistic, sums in (("reliability", affirmed), ("reliability_probability", stated)):
-            found = resamples.interval(sums[:, place] / count, here[1], reason="no_labels")
-            add(statistic, found, at, on=here)
-
-
-_BINS_NOTE = f"{BINS} bins of equal width"
+            shares = ratio(sums[:, place], inside[:, place])
+            add(statistic, resamples.interval(shares, here[1], reason="no_labels"), at, on=here)
 
 
 def _error_interval(
@@ -210,5 +189,4 @@ def _error_interval(
     drawn = values[1 : 1 + resamples.resamples]
     excess = float(np.nanmean(drawn)) - values[0] if len(drawn) else 0.0
     values[1 : 1 + resamples.resamples] = np.maximum(drawn - excess, 0.0)
-    plain = values[: 1 + resamples.resamples]
-    return resamples.interval(plain, n_clusters)
+    return resamples.interval(resamples.plain(values), n_clusters)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import KappaMeans
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.labels.combine import combine_readings, methods_apart
+from evenhand.analysis.labels.counted import one_version
+from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.thresholds.advice import Calibration, calibrate, draws_needed
 from evenhand.analysis.thresholds.held_out import held_out_verdicts, verdict_outcomes
+from evenhand.analysis.thresholds.references import (
+    Reference,
+    main_reference,
+    probability_graders,
+    reference_named,
+    references_of,
+)
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
-from evenhand.analysis.types import Labels
+from evenhand.analysis.writer import About, Counts, Writer
+from evenhand.study.settings.analysis import SEED, AnalysisSettings
+from evenhand.study.tables.ratings import validate_ratings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 AT_THRESHOLD = {
     "kappa": "cohen_kappa_at_threshold",
@@ -30,53 +46,39 @@ AT_THRESHOLD = {
 EVERYWHERE = ("kappa", "agreement")
 """Objectives that are shown at every threshold, and along the curve."""
 CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
-_SUBSET = "all" + BINARY
 
 
-@dataclass(frozen=True)
-class Reference:
-    """What a grader's threshold is tuned to: verdicts (units,), 1, 0 or -1, and a remark."""
-
-    name: str
-    verdicts: Labels
-    note: Note = ""
+USUAL = AnalysisSettings()
 
 
-def human_majority(labels: LabelMatrix) -> Reference:
-    """The humans' majority verdict on each unit; ties are left out and counted (in the data)."""
-    verdicts = labels.verdicts[:, list(labels.humans)]
-    positive, negative = ((verdicts == value).sum(axis=1) for value in (1, 0))
-    majority = np.where(positive > negative, 1, np.where(negative > positive, 0, -1))
-    tied = int(((positive == negative) & (positive > 0)).sum())
-    ties = f"{tied} tied units left out" if tied else ""
-    whom = "against the humans' majority"
-    if len(labels.humans) == 1:
-        whom = f"against the one person, {labels.raters[labels.humans[0]]}"
-    return Reference("humans", majority.astype(np.int8), join_notes(whom, ties))
+def threshold_results(
+    ratings: pd.DataFrame,
+    units: pd.DataFrame | None,
+    scale: Scale,
+    settings: AnalysisSettings = USUAL,
+    *,
+    reference: str = "humans",
+    seed: int = SEED,
+    rubric_hashes: Collection[str] | None = None,
+) -> list[ResultRow]:
+    """The rows of `add_threshold_rows` for one rubric, as in the `rows` of `analyse`.
 
-
-def probability_graders(labels: LabelMatrix) -> list[int]:
-    """Columns of the graders that gave a probability anywhere."""
-    gives = np.asarray((~np.isnan(labels.positive)).any(axis=0))
-    return [model for model in labels.models if gives[model]]
-
-
-def references_of(labels: LabelMatrix) -> list[Reference]:
-    """What graders are tuned to: people, where there are any, and graders with hard labels."""
-    tunable = probability_graders(labels)
-    people = [human_majority(labels)] if labels.humans else []
-    return people + [
-        Reference(labels.raters[model], labels.verdicts[:, model])
-        for model in labels.models
-        if model not in tunable
-    ]
-
-
-def main_reference(references: Sequence[Reference]) -> str:
-    """Whom curves are drawn against: people, or else the only reference there is."""
-    if references and (references[0].name == "humans" or len(references) == 1):
-        return references[0].name
-    return ""
+    `reference` is "humans", for their majority, or any rater, whose verdicts are then what graders
+    are tuned to; `settings` say what is resampled, and how. No rows where nobody gave probabilities
+    on the rubric. Raises InputError where there is no such reference.
+    """
+    checked = validate_ratings(ratings)
+    own, _ = one_version(checked[checked["rubric"] == scale.name], scale.name, rubric_hashes)
+    own, _ = methods_apart(own, scale.name)
+    rows = ResultRows(scale.name)
+    labels = encode(combine_readings(own, scale), scale, units, settings.cluster)
+    if labels.has_verdicts and probability_graders(labels):
+        wanted = [reference_named(labels, reference)]
+        rng = np.random.default_rng(seed)
+        shared = Resamples(np.ones(labels.n_clusters), settings.resamples, rng, settings.interval)
+        kappas = KappaMeans(labels.on_verdicts(), shared)
+        add_threshold_rows(rows, labels, shared, kappas, wanted)
+    return list(rows.rows.values())
 
 
 def add_threshold_rows(
@@ -96,41 +98,40 @@ def add_threshold_rows(
     objective), of verdicts made with thresholds from other clusters. `kappas` are those of the
     binary verdict.
     """
+    out = Writer.of(rows, kappas.coded, resamples)
     references = references_of(labels) if references is None else references
     main = main_reference(references)
     for grader in probability_graders(labels):
         for reference in references:
             if reference.name != labels.raters[grader]:
-                _Tuning(rows, labels, resamples, grader, reference).add(reference.name == main)
+                _Tuning(out, labels, grader, reference).add(reference.name == main)
             if reference.name == "humans":
-                _add_held_out_ceiling(rows, labels, kappas, grader, reference)
+                _add_held_out_ceiling(out, labels, kappas, grader, reference)
 
 
 @dataclass(frozen=True)
 class _Tuning:
     """The rows of one grader and one reference."""
 
-    rows: ResultRows
+    out: Writer
     labels: LabelMatrix
-    resamples: Resamples
     grader: int
     reference: Reference
 
     def add(self, curve: bool) -> None:
-        labels, resamples = self.labels, self.resamples
+        labels, resamples = self.labels, self.out.resamples
         held = ~np.isnan(labels.positive[:, self.grader]) & (self.reference.verdicts >= 0)
-        numbers = resamples.count(labels.clusters, held)
+        units, clusters = self.out.count(held), labels.clusters[held]
         positive, verdicts = labels.positive[held, self.grader], self.reference.verdicts[held]
         if len(np.unique(verdicts)) < 2:
-            reason: Code = "no_variation" if numbers[0] else "no_pairable_units"
+            reason: Code = "no_variation" if units[0] else "no_pairable_units"
             for objective in OBJECTIVES:
-                self._row(numbers, "threshold", Interval.undefined(reason), objective)
+                self._add("threshold", Interval.undefined(reason), units, objective)
             return
-        clusters = labels.clusters[held]
         default = labels.scale.threshold_for(labels.raters[self.grader])
-        found = calibrate(positive, verdicts, clusters, resamples, numbers[1], default)
+        found = calibrate(positive, verdicts, clusters, resamples, units[1], default)
         for calibration in found.values():
-            self._add_objective(numbers, calibration)
+            self._add_objective(units, calibration)
         chosen = {default: list(OBJECTIVES)}
         for name, calibration in found.items():
             wanted = chosen.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
@@ -141,34 +142,26 @@ class _Tuning:
             if threshold != default:
                 note = "tuned on these units: optimistic"
             for name in objectives:
-                reached = resamples.interval(OBJECTIVES[name](outcomes), numbers[1])
-                self._row(numbers, AT_THRESHOLD[name], reached, repr(threshold), note)
+                reached = resamples.interval(OBJECTIVES[name](outcomes), units[1])
+                self._add(AT_THRESHOLD[name], reached, units, repr(threshold), note)
         if curve:
-            self._add_curves(numbers, found)
+            self._add_curves(units, found)
 
-    def _add_objective(self, numbers: tuple[int, int], found: Calibration) -> None:
-        tuned = found.threshold.estimate
+    def _add_objective(self, units: Counts, found: Calibration) -> None:
+        objective, tuned = found.objective, found.threshold.estimate
         beside = f"the default is {found.default:.3g}"
         if tuned == found.default:
             beside = "equals the default"
-        self._row(numbers, "threshold", found.threshold, found.objective, beside)
+        self._add("threshold", found.threshold, units, objective, beside)
         if found.gain is not None:
             wins = "the tuned threshold wins held out" if found.gain.low > 0 else "keep the default"
-            self._row(numbers, "threshold_held_out_gain", found.gain, found.objective, wins)
-        self._row(
-            numbers,
-            "threshold_recommended",
-            replace(found.threshold, estimate=found.advice.threshold, remarks=()),
-            found.objective,
-            join_notes(Remark(found.advice.kind), found.advice.reason, self._resolution(found)),
-        )
-        self._row(
-            numbers,
-            f"{AT_THRESHOLD[found.objective]}_corrected",
-            Interval(found.corrected, np.nan, np.nan),
-            repr(tuned),
-            f"tuned for {found.objective}, less its optimism of {found.optimism:.3g}",
-        )
+            self._add("threshold_held_out_gain", found.gain, units, objective, wins)
+        advised = replace(found.threshold, estimate=found.advice.threshold, remarks=())
+        why = join_notes(Remark(found.advice.kind), found.advice.reason, self._resolution(found))
+        self._add("threshold_recommended", advised, units, objective, why)
+        less = f"tuned for {objective}, less its optimism of {found.optimism:.3g}"
+        corrected = Interval.point(found.corrected)
+        self._add(f"{AT_THRESHOLD[objective]}_corrected", corrected, units, repr(tuned), less)
 
     def _resolution(self, found: Calibration) -> Remarks:
         """What to say where a share of draws is too coarse for the tuned or default threshold."""
@@ -179,33 +172,26 @@ class _Tuning:
             Remark("coarse_draws", (draws, at, draws_needed(at))) for at in coarse if draws
         )
 
-    def _add_curves(self, numbers: tuple[int, int], found: dict[str, Calibration]) -> None:
+    def _add_curves(self, units: Counts, found: dict[str, Calibration]) -> None:
         for objective in EVERYWHERE:
             curve = found[objective].curve
             for at, values in zip(curve.thresholds.tolist(), curve.values.T, strict=True):
-                reached = self.resamples.interval(values, numbers[1])
-                self._row(numbers, f"threshold_curve_{objective}", reached, repr(at))
+                reached = self.out.resamples.interval(values, units[1])
+                self._add(f"threshold_curve_{objective}", reached, units, repr(at))
 
-    def _row(
-        self, numbers: tuple[int, int], statistic: str, found: Interval, at: str, note: Note = ""
+    def _add(
+        self, statistic: str, found: Interval, units: Counts, at: str, note: Note = ""
     ) -> None:
-        self.rows.add(
-            statistic,
-            found,
-            numbers,
-            rater_a=self.reference.name,
-            rater_b=self.labels.raters[self.grader],
-            subset=_SUBSET,
-            at=at,
-            note=join_notes(note, self.reference.note),
-        )
+        names = self.reference.name, self.labels.raters[self.grader]
+        about = join_notes(note, self.reference.note)
+        self.out.add_interval(statistic, found, units, a=names[0], b=names[1], at=at, note=about)
 
 
 def _add_held_out_ceiling(
-    rows: ResultRows, labels: LabelMatrix, kappas: KappaMeans, grader: int, reference: Reference
+    out: Writer, labels: LabelMatrix, kappas: KappaMeans, grader: int, reference: Reference
 ) -> None:
     """The ceiling difference of a grader whose thresholds are chosen on other clusters."""
-    coded, resamples = kappas.coded, kappas.resamples
+    coded = kappas.coded
     held = ~np.isnan(labels.positive[:, grader])
     if len(np.unique(reference.verdicts[held & (reference.verdicts >= 0)])) < 2:
         return
@@ -214,29 +200,16 @@ def _add_held_out_ceiling(
     verdicts = held_out_verdicts(
         labels.positive[held, grader], reference.verdicts[held], labels.clusters[held], default
     )
-    within = coded.labelled[:, grader]
-    numbers = resamples.count(coded.clusters, within & coded.labelled_by_any(labels.humans))
+    units = out.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
+    note = join_notes("each verdict by a threshold tuned on other folds", reference.note)
     for objective, verdict in verdicts.items():
         codes = coded.codes.copy()
         codes[held, grader] = np.where(verdict, 0, 1)
-        retuned = replace(coded, codes=codes)
-        mean, people = with_and_among_humans(kappas, retuned, grader)
+        mean, people = with_and_among_humans(kappas, replace(coded, codes=codes), grader)
         if mean is None:
             return
-        note = "each verdict by a threshold tuned on other folds"
-        given = {KAPPA_HELD_OUT: resamples.interval(mean.values, numbers[1])}
+        of = About(a="humans", b=name, at=objective, note=note)
+        out.add(KAPPA_HELD_OUT, mean.values, units, **of)
         if people is not None:
-            apart = mean.values - people.values
-            lost = max(mean.undefined, people.undefined)
-            given[CEILING_HELD_OUT] = resamples.interval(apart, numbers[1], undefined=lost)
-        for statistic, found in given.items():
-            rows.add(
-                statistic,
-                found,
-                numbers,
-                rater_a="humans",
-                rater_b=name,
-                subset=_SUBSET,
-                at=objective,
-                note=join_notes(note, reference.note),
-            )
+            apart, lost = mean.values - people.values, max(mean.undefined, people.undefined)
+            out.add(CEILING_HELD_OUT, apart, units, undefined=lost, **of)

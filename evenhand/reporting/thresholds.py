@@ -26,7 +26,7 @@ def study_thresholds(
     rubric or reference.
     """
     from evenhand.analysis import Scale
-    from evenhand.analysis.thresholds.results import threshold_results
+    from evenhand.analysis.thresholds.rows import threshold_results
 
     if rubric and rubric not in study.rubrics:
         listed = ", ".join(study.rubrics)

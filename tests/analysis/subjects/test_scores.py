@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.subjects.scores import exact_p, kendall, mid_ranks, pearson, spearman
+from evenhand.analysis.subjects.correlation import exact_p, kendall, mid_ranks, pearson, spearman
 
 # Hollander & Wolfe (1973), tuna; exact p as R's cor.test gives them.
 TUNA = (
