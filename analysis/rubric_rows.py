@@ -42,6 +42,7 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     labels, frequency = labels.folded()
     shared = request.resampled(frequency)
     for view in views_of(labels):
+        rows.know_chance(view, frequency)
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
