@@ -36,9 +36,9 @@ from evenhand.analysis.thresholds.rows import add_threshold_rows
 def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     """All rows of one rubric, on the same resamples."""
     rows = ResultRows(labels.scale.name)
-    for column in labels.slices:
-        check_values(column.name, column.values)
     settings = request.settings
+    for column in labels.columns((*request.screened, *settings.variants)):
+        check_values(column.name, column.values)
     labels, frequency = labels.folded()
     shared = request.resampled(frequency)
     for view in views_of(labels):
@@ -67,7 +67,7 @@ def rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
-        _add_verdict_rows(rows, labels, shared, kappas)
+        _add_verdict_rows(rows, labels, shared, kappas, request)
     return rows
 
 
@@ -78,7 +78,11 @@ def views_of(labels: LabelMatrix) -> list[Coded]:
 
 
 def _add_verdict_rows(
-    rows: ResultRows, labels: LabelMatrix, shared: Resamples, kappas: KappaMeans
+    rows: ResultRows,
+    labels: LabelMatrix,
+    shared: Resamples,
+    kappas: KappaMeans,
+    request: Request,
 ) -> None:
     """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
     add_threshold_rows(rows, labels, shared, kappas)
@@ -90,4 +94,4 @@ def _add_verdict_rows(
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
-    add_corrected_rate_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared, overall.columns(request.strata))

@@ -20,7 +20,7 @@ class StudyFacts:
     with the reason, whose labels stay out. `raters` is a table of people with `rater_id` and what
     they said of themselves. `usage` says what graders did and cost (see `analysis.usage`), `prices`
     what 1,000 units cost in US dollars, by (rubric, grader). `source` is what messages call the
-    ratings.
+    ratings. `strata` are the units columns that the labelled sample was stratified by.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None
@@ -29,3 +29,4 @@ class StudyFacts:
     usage: pd.DataFrame | None = None
     prices: Mapping[tuple[str, str], float] = field(default_factory=dict)
     source: str = "ratings"
+    strata: tuple[str, ...] = ()

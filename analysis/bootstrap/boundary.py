@@ -212,14 +212,20 @@ def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 
     return replace(found, low=max(low, min(floor, at)), high=min(high, max(1.0, at)))
 
 
-def share_interval(found: Interval, drawn: Array, n_units: int, n_clusters: int) -> Interval:
+def share_interval(
+    found: Interval, drawn: Array, n_units: int, n_clusters: int, labelled: int | None = None
+) -> Interval:
     """The interval of a share: Wilson's where cases are few, else `found` as it is.
 
-    `drawn` are the resampled values. Without variation it is left to `widened`.
+    `drawn` are the resampled values. Without variation it is left to `widened`. A rate that is
+    corrected by `labelled` of its units may be 0 while its resamples vary: it then counts as if one
+    of these were affirmative.
     """
     if math.isnan(found.low) or n_clusters < 2:
         return found
-    size = effective_size(found.estimate, drawn, n_units, n_clusters)
+    least = 1.0 / (labelled or n_units)
+    share = min(max(found.estimate, least), 1.0 - least)
+    size = effective_size(share, drawn, n_units, n_clusters)
     if math.isnan(size) or size * min(found.estimate, 1.0 - found.estimate) >= FEW_CASES:
         return found
     low, high = wilson(found.estimate, size * student_shrinkage(n_clusters))

@@ -86,6 +86,7 @@ def analyse_study(
             raters=raters_table(study),
             usage=usage,
             prices=_prices(usage),
+            strata=config.sample.stratify,
         ),
         verify=verify,
         why=why,
