@@ -31,6 +31,8 @@ RESULTS_COLUMNS = (
     "high",
     "note",
 )
+BASELINES = ("baseline:constant", "baseline:random")
+"""Raters that are no graders: what labels say that do not depend on the unit."""
 RESULTS_KEY = RESULTS_COLUMNS[:6]
 """What a row is unique by."""
 
@@ -148,7 +150,7 @@ class ResultRows:
 
 def _is_constant(statistic: str, rater: str) -> bool:
     """Whether a statistic is what it is whatever the labels: a baseline's kappa is 0."""
-    return rater.startswith("baseline:") and kind_of(statistic) == "coefficient"
+    return rater in BASELINES and kind_of(statistic) == "coefficient"
 
 
 def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from evenhand.analysis.types import Array
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
 """What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
-chance; a difference of two such; a place or a cut, which may be one number for sure."""
+chance; a difference of two such; a place, a cut or a median, whose interval may be one number."""
 
 FEW_CASES = 10
 """Fewer expected cases on the rarer side of a share have Wilson's interval. By simulation (true
@@ -48,6 +48,8 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "coverage",
         "consensus_ties",
         "consensus_agreement",
+        "rater_agreement",
+        "rater_agreement_part",
         "intra_rater_agreement",
         "ensemble_agreement",
         "subject_score",
@@ -91,6 +93,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
     "signed": (
         "prevalence_index",
         "bias_index",
+        "rater_agreement_drift",
         "youden_j",
         "youden_at_threshold",
         "rogan_gladen_bias",
@@ -114,7 +117,6 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "human_ceiling_difference_held_out",
         "kappa_difference",
         "threshold_held_out_gain",
-        "rater_agreement_drift",
     ),
     "place": (
         "subject_rank",
@@ -123,6 +125,8 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "threshold",
         "threshold_recommended",
         "confidence_cut",
+        "rater_seconds_median",
+        "rater_seconds_part",
     ),
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
@@ -132,9 +136,8 @@ _COEFFICIENTS = (
     "scott_pi",
     "gwet_ac",
     "brennan_prediger",
-    "rater_agreement",
 )
-"""What the names of coefficients hold; a rater's agreement with the others is a kappa."""
+"""What the names of coefficients hold."""
 
 
 def kind_of(statistic: str, at: str = "") -> Kind | None:
@@ -143,11 +146,12 @@ def kind_of(statistic: str, at: str = "") -> Kind | None:
     >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("rater_seconds_median")
     ('share', 'coefficient', None)
     """
+    kind = _KINDS.get(statistic)
+    if kind is None and any(part in statistic for part in _COEFFICIENTS):
+        kind = "coefficient"
     if at == "ensemble-best_single":
-        return "difference"
-    if statistic in _KINDS:
-        return _KINDS[statistic]
-    return "coefficient" if any(part in statistic for part in _COEFFICIENTS) else None
+        return "difference" if kind == "coefficient" else "signed"
+    return kind
 
 
 @dataclass(frozen=True)
@@ -192,7 +196,7 @@ def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 
     the statistic's range is not known there is no interval.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
-    0.8808
+    0.8807
     """
     if kind == "place" or not found.high - found.low <= _NO_WIDTH:
         return found

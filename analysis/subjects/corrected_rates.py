@@ -49,7 +49,7 @@ IMPOSSIBLE = Remark("outside_zero_one")
 _ALPHA = 0.05
 
 
-MIN_STRATUM = 10
+MIN_STRATUM = 20
 """A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
 resample must not come out without any, and a share of few says nothing of its own."""
 

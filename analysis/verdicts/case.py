@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.notes import says
-from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
-from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.results import BASELINES, RESULTS_KEY, ResultRow, ResultRows
 from evenhand.study.settings.analysis import DecisionSettings
 
 CEILING_HELD_OUT, RECOMMENDED = f"{CEILING}_held_out", "threshold_recommended"
