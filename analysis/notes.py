@@ -41,6 +41,7 @@ Code = Literal[
     "many_resamples_undefined",
     "most_resamples_undefined",
     "bca_undefined",
+    "as_clusters_allow",
     "zero_variance",
     # Which threshold to use, and why.
     "tuned",
@@ -95,6 +96,7 @@ TEXTS: dict[Code, str] = {
     "many_resamples_undefined": "{} of {} resamples undefined: read the interval with care",
     "most_resamples_undefined": "{} of {} resamples undefined: no interval",
     "bca_undefined": "percentile interval, as BCa is undefined",
+    "as_clusters_allow": "no resample differs: the interval is what {} clusters allow",
     "zero_variance": "zero_variance ({} of {} annotators)",
     "tuned": "tuned",
     "default": "default",

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.matrix import BINARY, Coded
-from evenhand.analysis.notes import Note, Remarks, join_notes, text_of
+from evenhand.analysis.notes import Note, Remarks, join_notes, says, text_of
 from evenhand.analysis.types import Frequency
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ResultRows:
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
-        if not _is_constant(statistic, rater_b):
+        if not _is_constant(statistic, rater_b, join_notes(note)):
             interval = self._widened(statistic, interval, counts[1], subset, at)
         remarks = join_notes(interval.remarks, note)
         self.rows[key] = ResultRow(
@@ -148,9 +148,12 @@ class ResultRows:
         return self.rows.get((self.rubric, statistic, rater_a, rater_b, subset, at))
 
 
-def _is_constant(statistic: str, rater: str) -> bool:
-    """Whether a statistic is what it is whatever the labels: a baseline's kappa is 0."""
-    return rater in BASELINES and kind_of(statistic) == "coefficient"
+def _is_constant(statistic: str, rater: str, about: Remarks) -> bool:
+    """Whether a statistic is what it is whatever the other labels: the kappa of a baseline, or of a
+    rater who only ever says one thing, is 0.
+    """
+    alone = rater in BASELINES or says(about, "constant_rater")
+    return alone and kind_of(statistic) == "coefficient"
 
 
 def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:

@@ -143,7 +143,7 @@ _COEFFICIENTS = (
 def kind_of(statistic: str, at: str = "") -> Kind | None:
     """What a statistic of results.csv is, None where its range is not known.
 
-    >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("rater_seconds_median")
+    >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
     """
     kind = _KINDS.get(statistic)
@@ -213,7 +213,9 @@ def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 
     }[kind]
     floor = 0.0 if kind in ("share", "unit") else -1.0
     low, high = at - share * (at - first), at + share * (last - at)
-    return replace(found, low=max(low, min(floor, at)), high=min(high, max(1.0, at)))
+    low, high = max(low, min(floor, at)), min(high, max(1.0, at))
+    remarks = (*found.remarks, Remark("as_clusters_allow", (n_clusters,)))
+    return replace(found, low=low, high=high, remarks=remarks)
 
 
 def share_interval(

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evenhand.analysis.bootstrap.boundary import unseen
+from evenhand.analysis.notes import says
 from evenhand.analysis.results import ResultRow
 
 REALISTIC = 20
@@ -14,31 +16,42 @@ REALISTIC = 20
 
 @dataclass(frozen=True)
 class Bound:
-    """An estimate with its interval, and the value that the interval has to clear."""
+    """An estimate with its interval, and the value that the interval has to clear.
+
+    Where no resample differed, `unseen` is the share of clusters that may be unlike all others.
+    """
 
     low: float
     estimate: float
     high: float
     bound: float
+    unseen: float = 0.0
 
     @classmethod
     def of(cls, row: ResultRow, bound: float) -> Bound:
         """Read off a results row."""
-        return cls(row["low"], row["estimate"], row["high"], bound)
+        unvaried = says(row["remarks"], "as_clusters_allow")
+        share = unseen(row["n_clusters"]) if unvaried else 0.0
+        return cls(row["low"], row["estimate"], row["high"], bound, share)
 
     @property
     def growth(self) -> float:
         """By what factor the sample must grow until the interval clears the bound.
 
-        Intervals narrow with the root of the number of clusters, if the estimate stays.
+        Intervals narrow with the root of the number of clusters, if the estimate stays; where no
+        resample differed, with the share of clusters that may be unlike those that were seen.
 
         >>> Bound(0.0, 0.2, 0.4, 0.1).growth.__round__(9)
         4.0
+        >>> Bound(-0.2, 0.0, 0.2, -0.1, unseen(36)).growth.__round__(1)
+        2.1
         """
         above = self.estimate - self.bound
         if above == 0:
             return math.inf
         room = self.estimate - self.low if above > 0 else self.high - self.estimate
+        if self.unseen:
+            return math.log1p(-self.unseen) / math.log1p(-self.unseen * abs(above) / room)
         return (room / above) ** 2
 
 
