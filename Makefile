@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
-LANES ?= -n 2 --dist loadgroup
+LANES ?= -n 2
 
 .PHONY: demo install install-dev test test-fast test-load check lock clean
 

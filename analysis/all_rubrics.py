@@ -28,7 +28,8 @@ from evenhand.study.settings.analysis import (
     DecisionSettings,
     with_changes,
 )
-from evenhand.study.tables.ratings import row_number, validate_ratings
+from evenhand.study.tables.formats import row_number
+from evenhand.study.tables.ratings import validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd

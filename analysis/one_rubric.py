@@ -6,26 +6,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.agreement.categories import add_category_rows
+from evenhand.analysis.agreement.consensus import add_consensus_rows
+from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
+from evenhand.analysis.agreement.pairs import (
+    MAX_LISTED_RATERS,
+    KappaMeans,
+    add_humans_rows,
+    add_pair_rows,
+)
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
-from evenhand.analysis.agreement.stability import add_rewording_rows, reworded
+from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.units import UnitFacts, check_values
+from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
+from evenhand.analysis.people.beside_members import add_ensemble_rows
+from evenhand.analysis.people.ceiling import (
+    add_baseline_ceiling_rows,
+    add_baseline_rows,
+    add_ceiling_rows,
+    baselines,
+)
+from evenhand.analysis.people.clarity import add_clarity_rows
+from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_leniency_rows
+from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
 from evenhand.analysis.people.disagreements import GraderDisagreement, add_disagreement_rows
-from evenhand.analysis.people.slices import add_all_raters_rows, add_main_rows
+from evenhand.analysis.people.group_gap import add_group_performance_rows
+from evenhand.analysis.people.slices import (
+    add_all_raters_rows,
+    add_main_rows,
+    add_rater_slice_rows,
+    add_slice_rows,
+)
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
 from evenhand.analysis.raters.pace import add_rater_rows
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.rubric_rows import rubric_rows, views_of
+from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
+from evenhand.analysis.subjects.scores import add_overall_rows
+from evenhand.analysis.thresholds.confidence import add_confidence_rows
 from evenhand.analysis.thresholds.in_force import ThresholdInForce, thresholds_in_force
-from evenhand.analysis.usage import add_usage_rows
+from evenhand.analysis.thresholds.probabilities import add_probability_rows
+from evenhand.analysis.thresholds.rows import add_threshold_rows
+from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.analysis.verdicts.ranking import add_price_rows
 from evenhand.analysis.verification import Verification, verify_estimates
 
 if TYPE_CHECKING:
@@ -91,7 +121,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
-    found.rows = rows = rubric_rows(labels, request)
+    found.rows = rows = _rubric_rows(labels, request)
     _add_bias(rows, labels, own, readings, request)
     _add_with_other_clusters(rows, readings, scale, request)
     if len(own) < len(ratings):
@@ -106,7 +136,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     add_usage_rows(rows, request.facts.usage)
     add_price_rows(rows, labels, request.facts.prices)
     if task.verify:
-        for view in views_of(labels):
+        for view in labels.views:
             found.verification += verify_estimates(rows, view)
     if task.judge:
         noun = _cluster_noun(request, scale)
@@ -118,6 +148,64 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
             cluster_noun=noun,
         )
     return found
+
+
+def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
+    """All rows of one rubric, on the same resamples."""
+    rows = ResultRows(labels.scale.name)
+    settings = request.settings
+    for column in labels.columns((*request.screened, *settings.variants)):
+        check_values(column.name, column.values)
+    labels, frequency = labels.folded()
+    shared = request.resampled(frequency)
+    for view in labels.views:
+        rows.know_chance(view, frequency)
+        add_pair_rows(rows, view, shared)
+        add_humans_rows(rows, view, shared)
+        kappas = KappaMeans(view, shared)
+        add_group_rows(rows, kappas)
+        add_category_rows(rows, view, shared)
+        add_prevalence_rows(rows, view, shared)
+        add_baseline_rows(rows, view, shared)
+        add_ceiling_rows(rows, kappas)
+        add_baseline_ceiling_rows(rows, kappas)
+        add_alt_test_rows(rows, view, shared, baselines(view, shared), settings.epsilon)
+        add_consensus_rows(rows, view, shared)
+        add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
+        add_grader_comparison_rows(rows, kappas)
+        add_leniency_rows(rows, kappas)
+        add_unscored_rows(rows, labels, view, shared)
+        add_slice_rows(rows, labels.columns(settings.slices), view, shared)
+        add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
+        add_rater_slice_rows(rows, view, shared, request.people)
+    add_coverage_rows(rows, labels, shared)
+    add_clarity_rows(rows, labels, shared)
+    add_confidence_rows(rows, labels, shared, settings)
+    add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
+    if labels.has_verdicts:
+        # The last view is the binary verdict.
+        _add_verdict_rows(rows, labels, shared, kappas, request)
+    return rows
+
+
+def _add_verdict_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    shared: Resamples,
+    kappas: KappaMeans,
+    request: Request,
+) -> None:
+    """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
+    add_threshold_rows(rows, labels, shared, kappas)
+    add_probability_rows(rows, labels, shared)
+    overall = labels
+    if labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
+        overall = pair_verdicts(labels)
+        add_pair_rows(rows, overall.on_verdicts(), shared, "pair_")
+        add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
+    if labels.subjects:
+        add_overall_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared, overall.columns(request.strata))
 
 
 def _add_bias(
@@ -150,7 +238,7 @@ def _add_with_other_clusters(
         return
     labels, frequency = encode(readings, scale, request.units, column).folded()
     shared = request.resampled(frequency)
-    for view in views_of(labels):
+    for view in labels.views:
         add_main_rows(rows, view, shared, at=f"cluster={column}")
 
 

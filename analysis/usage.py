@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
 
@@ -22,6 +24,8 @@ USAGE = {
     "cost_usd": "cost_usd",
 }
 """The columns of a usage table, and the statistics that they become."""
+PRICE = "price_per_1000_units"
+"""US dollars."""
 
 
 def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
@@ -33,16 +37,22 @@ def add_usage_rows(rows: ResultRows, usage: pd.DataFrame | None) -> None:
     if usage is None:
         return
     for record in usage[usage["rubric"] == rows.rubric].to_dict("records"):
-        attempts = int(record["attempts"])
+        attempts, who = int(record["attempts"]), str(record["rater_id"])
         for column, statistic in USAGE.items():
-            if column not in record:
-                continue
-            value = float(record[column])
-            rows.add(
-                statistic,
-                Interval.point(value, Remark("not_known") if np.isnan(value) else ""),
-                (attempts, attempts),
-                rater_a="",
-                rater_b=str(record["rater_id"]),
-                subset="all",
-            )
+            if column in record:
+                value = float(record[column])
+                found = Interval.point(value, Remark("not_known") if np.isnan(value) else "")
+                counts = attempts, attempts
+                rows.add(statistic, found, counts, rater_a="", rater_b=who, subset="all")
+
+
+def add_price_rows(
+    rows: ResultRows, labels: LabelMatrix, prices: Mapping[tuple[str, str], float]
+) -> None:
+    """`price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
+    for model in labels.models:
+        name, asked = labels.raters[model], int(labels.asked[:, model].sum())
+        price, note = prices.get((rows.rubric, name), np.nan), "US dollars, all attempts"
+        if not np.isnan(price):
+            found = Interval.point(price)
+            rows.add(PRICE, found, (asked, 0), rater_a="", rater_b=name, subset="all", note=note)

@@ -72,7 +72,7 @@ class Writer:
         undefined: float | None = None,
         **about: Unpack[About],
     ) -> Interval:
-        """A row from replicates (rows,), and its interval; `reason` and `undefined` as there."""
+        """A row from replicates (rows,), and its interval (see `Resamples.interval`)."""
         counts = self._counts(units)
         found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
         if kind_of(statistic, about.get("at", "")) == "share":

@@ -12,8 +12,6 @@ from evenhand.study.access.accounts import accounts, sign_in
 from evenhand.study.access.admission import Admission, admit
 from evenhand.study.desk.desk import AnnotationDesk
 
-__all__ = ["ask_for_entry", "current_rater"]
-
 _ADMITTED = "admitted"
 
 

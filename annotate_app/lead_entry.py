@@ -25,9 +25,7 @@ from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.access.lead import LINK_PARAMETER, log_in, open_link
-
-__all__ = ["is_asked_for", "show_lead_entry"]
+from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
 
 _INSIDE = "in"
 """What stands in the address instead of the link's token, once that was used."""

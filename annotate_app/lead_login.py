@@ -11,9 +11,7 @@ from evenhand.annotate_app import strings
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead import Visitor, visitor
-
-__all__ = ["forget_login", "is_leaving", "keep_login", "known_login", "require"]
+from evenhand.study.access.lead_login import Visitor, visitor
 
 _LOGIN = "lead_login"
 _LEAVING = "lead_leaving"

@@ -6,8 +6,6 @@ import streamlit as st
 
 from evenhand.annotate_app import strings
 
-__all__ = ["ask_for_password"]
-
 
 def ask_for_password() -> tuple[str, str] | None:
     """The name and the password that were sent just now; None where none were."""

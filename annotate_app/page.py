@@ -19,8 +19,6 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import Sessions
 
-__all__ = ["show_page"]
-
 _HERE = Path(__file__).parent
 
 

@@ -17,12 +17,10 @@ from evenhand.annotate_app import strings
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
 
 if TYPE_CHECKING:
-    from evenhand.rubrics import Block, Option
+    from evenhand.rubrics import Option, TextBlock
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
     from evenhand.study.desk.desk import Sheet, Task
-
-__all__ = ["Desk", "Look", "Setting", "View", "page_data", "read_look", "read_sent"]
 
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000
@@ -224,7 +222,7 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _block(block: Block) -> dict[str, str]:
+def _block(block: TextBlock) -> dict[str, str]:
     return {"label": block.label, "kind": block.kind, "side": block.side, "text": block.text}
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-__all__ = ["block", "heading", "items", "plain", "show", "show_complaint"]
-
 
 def show(*parts: str) -> None:
     """Put parts that were made here onto the page."""

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["command", "free_port", "serve"]
-
 _APP = Path(__file__).resolve().with_name("app.py")
 
 USUAL_PORT = 8501

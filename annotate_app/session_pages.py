@@ -15,8 +15,6 @@ from evenhand.study.session.prolific import completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
 from evenhand.study.session.step import Step
 
-__all__ = ["show_step"]
-
 
 def show_step(sessions: Sessions, admission: Admission, step: Step) -> None:
     """Draw the page of the step that a rater is at; not the panel's, "practice" and "labelling"."""

@@ -16,11 +16,10 @@ from streamlit.components.v2 import component
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
 from evenhand.study.access.admission import Admission
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.prolific import completion_url
 from evenhand.study.session.sessions import Sessions
-
-__all__ = ["show_practice", "show_units"]
 
 _log = logging.getLogger(__name__)
 

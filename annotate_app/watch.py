@@ -15,8 +15,6 @@ from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 
-__all__ = ["start_watch"]
-
 _EVERY_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)

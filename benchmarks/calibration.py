@@ -14,10 +14,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import repeat
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +128,9 @@ def simulate(
     return positive, affirmed.astype(np.int8), clusters
 
 
-def run(population: Population, runs: range, resamples: int, seed: int) -> Tally:
+def run_population(
+    population: Population, runs: range, resamples: int, seed: int
+) -> dict[Population, Tally]:
     """Some runs of one population."""
     tally, n = Tally(), population.clusters
     for number in runs:
@@ -144,23 +144,7 @@ def run(population: Population, runs: range, resamples: int, seed: int) -> Tally
         plain = drawn.interval(swept.threshold, n)
         tally.percentile_held += plain.low <= OPTIMUM <= plain.high
         tally.advice[found.advice.kind] += 1
-    return tally
-
-
-def run_all(runs: int, resamples: int, seed: int, processes: int) -> dict[Population, Tally]:
-    """Every population, over processes; the result does not depend on how many."""
-    size = max(1, math.ceil(runs / 20))
-    tasks = [
-        (population, range(start, min(start + size, runs)))
-        for population in POPULATIONS
-        for start in range(0, runs, size)
-    ]
-    found = {population: Tally() for population in POPULATIONS}
-    with ProcessPoolExecutor(processes) as pool:
-        parts = pool.map(run, *zip(*tasks, strict=True), repeat(resamples), repeat(seed))
-        for (population, _), tally in zip(tasks, parts, strict=True):
-            found[population].add(tally)
-    return found
+    return {population: tally}
 
 
 def document(found: dict[Population, Tally], runs: int, resamples: int, seed: int) -> str:
@@ -223,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     simulate_and_write(
         arguments,
         __doc__,
-        run_all,
+        POPULATIONS,
+        run_population,
         document,
         runs=500,
         resamples=500,

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
-from itertools import product, repeat
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,23 +150,6 @@ def run_cell(cell: tuple[int, float], runs: range, resamples: int, seed: int) ->
     return tallies
 
 
-def run_all(runs: int, resamples: int, seed: int, processes: int) -> dict[Key, Tally]:
-    """Every cell, over processes; the result does not depend on how many."""
-    size = max(1, math.ceil(runs / 20))
-    tasks = [
-        (cell, range(start, min(start + size, runs)))
-        for cell in product(LABELLED, PREVALENCES)
-        for start in range(0, runs, size)
-    ]
-    found: dict[Key, Tally] = {}
-    with ProcessPoolExecutor(processes) as pool:
-        parts = pool.map(run_cell, *zip(*tasks, strict=True), repeat(resamples), repeat(seed))
-        for part in parts:
-            for key, tally in part.items():
-                found.setdefault(key, Tally()).add(tally)
-    return found
-
-
 def error_rates(prevalence: float) -> tuple[float, float]:
     """The grader's sensitivity and specificity in the population, by quadrature."""
     at, weight = np.polynomial.hermite_e.hermegauss(200)
@@ -232,7 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     simulate_and_write(
         arguments,
         __doc__,
-        run_all,
+        tuple(product(LABELLED, PREVALENCES)),
+        run_cell,
         document,
         runs=1000,
         resamples=1000,

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import combinations, repeat
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,23 +219,6 @@ def run_cell(prevalence: float, runs: range, resamples: int, seed: int) -> dict[
     return tallies
 
 
-def run_all(runs: int, resamples: int, seed: int, processes: int) -> dict[Key, Tally]:
-    """Every cell, over processes; the result does not depend on how many."""
-    size = max(1, math.ceil(runs / 40))
-    tasks = [
-        (prevalence, range(start, min(start + size, runs)))
-        for prevalence in SHARES
-        for start in range(0, runs, size)
-    ]
-    found: dict[Key, Tally] = {}
-    with ProcessPoolExecutor(processes) as pool:
-        parts = pool.map(run_cell, *zip(*tasks, strict=True), repeat(resamples), repeat(seed))
-        for part in parts:
-            for key, tally in part.items():
-                found.setdefault(key, Tally()).add(tally)
-    return found
-
-
 def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> str:
     """The page about all this."""
     default = [tally for key, tally in found.items() if key[2:] == ("cluster", "percentile")]
@@ -275,7 +257,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     simulate_and_write(
         arguments,
         __doc__,
-        run_all,
+        SHARES,
+        run_cell,
         document,
         runs=4000,
         resamples=2000,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import math
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
+from itertools import repeat
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-__all__ = ["library_versions", "simulate_and_write"]
-
-T = TypeVar("T")
+PARTS = 20
+"""A cell's runs are dealt out to the processes in so many parts."""
 
 
 def library_versions(*names: str) -> str:
@@ -24,8 +26,9 @@ def library_versions(*names: str) -> str:
 def simulate_and_write(
     arguments: Sequence[str] | None,
     about: str,
-    run_all: Callable[[int, int, int, int], T],
-    document: Callable[[T, int, int, int], str],
+    cells: Iterable[Hashable],
+    run_cell: Callable[[Any, range, int, int], dict[Any, Any]],
+    document: Callable[[dict[Any, Any], int, int, int], str],
     *,
     runs: int,
     resamples: int,
@@ -34,8 +37,8 @@ def simulate_and_write(
 ) -> None:
     """The command line of a simulation: run it, print its page and write it.
 
-    `run_all` takes runs, resamples, seed and processes, `document` what came out and the first
-    three.
+    `run_cell` takes a cell, some runs of it, resamples and seed, and gives tallies by what they
+    belong to; `document` takes all tallies, runs, resamples and seed.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--runs", type=int, default=runs)
@@ -44,7 +47,15 @@ def simulate_and_write(
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=out)
     asked = parser.parse_args(arguments)
-    found = run_all(asked.runs, asked.resamples, asked.seed, asked.processes)
+    size = max(1, math.ceil(asked.runs / PARTS))
+    parts = [range(start, min(start + size, asked.runs)) for start in range(0, asked.runs, size)]
+    tasks = [(cell, part) for cell in cells for part in parts]
+    found: dict[Any, Any] = {}
+    with ProcessPoolExecutor(asked.processes) as pool:
+        settings = repeat(asked.resamples), repeat(asked.seed)
+        for tallies in pool.map(run_cell, *zip(*tasks, strict=True), *settings):
+            for key, tally in tallies.items():
+                found.setdefault(key, type(tally)()).add(tally)
     page = document(found, asked.runs, asked.resamples, asked.seed)
     asked.out.write_text(page, encoding="utf-8")
     print(page)

@@ -147,10 +147,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=PAGE)
     parser.add_argument("--scale", type=float, default=1.0, help="of the studies (1)")
+    parser.add_argument("--studies", type=int, default=2, help="how many of them, from the first")
     given = parser.parse_args(arguments)
     results = []
     with tempfile.TemporaryDirectory() as home:
-        for number, case in enumerate(cases()):
+        for number, case in enumerate(cases()[: given.studies]):
             case = replace(case, pairs=max(5, round(case.pairs * given.scale)))
             folder = Path(home) / f"study-{number}"
             result = measure(folder, case, *build(folder, case))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["InputError"]
-
 
 class InputError(ValueError):
     """Input that cannot be used: one sentence naming the place (file, row) and the mend.

@@ -21,14 +21,12 @@ from evenhand.graders.failures import ATTEMPTS, GraderFailure, Stopped, Transien
 from evenhand.graders.jobs import GradeJob
 from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun
 from evenhand.graders.money import OverBudget, Tariff, usage_facts
-from evenhand.graders.outcome import Outcome, Reply
+from evenhand.graders.outcome import MOST_KEPT, Outcome, Reply
 from evenhand.graders.provenance import origin
 from evenhand.graders.run import GraderSummary, RunContext
 from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
-
-__all__ = ["BatchRun"]
 
 _FAILED = TRANSIENT_REASONS[0]
 _LOOK_EVERY = 20.0
@@ -247,7 +245,7 @@ class BatchRun:
             reason = f"request_rejected: {result.status}"
             return self._job.failed(question or self._gone(request), reason, facts)
         if question is None:
-            outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:20_000])
+            outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:MOST_KEPT])
             question = self._gone(request)
         else:
             outcome = self._job.parse(question, result.body)

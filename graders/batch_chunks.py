@@ -16,8 +16,6 @@ from evenhand.graders.money import Budget, Tariff
 from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchRequest, Chunk
 
-__all__ = ["Chunker", "under_way"]
-
 _FRAME = 200  # bytes that a request's line has beside the request
 
 

@@ -8,9 +8,6 @@ from typing import Any, Protocol
 
 from evenhand.study.store.batches import Chunk
 
-__all__ = ["UNREADABLE", "BatchLimits", "BatchResult", "BatchService", "BatchState"]
-
-
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """What the SDKs raise where a proxy answers 200 with a page."""
 

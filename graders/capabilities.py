@@ -13,8 +13,6 @@ from evenhand.graders.draws import binomial_interval
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.spec import GraderSpec
 
-__all__ = ["about_retirement", "warnings_about"]
-
 _FEW_DRAWS = 30
 
 

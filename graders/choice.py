@@ -16,8 +16,6 @@ from evenhand.rubrics import Rubric
 if TYPE_CHECKING:
     from evenhand.study import Study
 
-__all__ = ["Choice", "GraderPlan", "plan_grading"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:

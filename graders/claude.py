@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
-__all__ = ["KEY_VARIABLE", "ClaudeGrader", "build_request", "parse_reply"]
-
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
 MAX_TOKENS = 16_000
 
@@ -66,7 +64,7 @@ def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
     }
 
 
-class _Block(BaseModel):
+class _ContentBlock(BaseModel):
     type: str
     text: str = ""
 
@@ -74,7 +72,7 @@ class _Block(BaseModel):
 class _Message(BaseModel):
     id: str = ""
     model: str = ""
-    content: list[_Block]
+    content: list[_ContentBlock]
     stop_reason: str | None = None
     stop_details: dict[str, Any] | None = None
     usage: dict[str, Any] = {}
@@ -85,7 +83,7 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
     try:
         message = _Message.model_validate(reply)
     except ValidationError:
-        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+        return Outcome.unreadable(reply)
     text = "".join(block.text for block in message.content if block.type == "text")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     if message.stop_reason == "refusal":
@@ -109,7 +107,7 @@ def read_text(reply: Mapping[str, Any]) -> Outcome:
     try:
         message = _Message.model_validate(reply)
     except ValidationError:
-        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+        return Outcome.unreadable(reply)
     text = "".join(block.text for block in message.content if block.type == "text")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     return Outcome(raw=text, evidence=evidence)

@@ -17,8 +17,6 @@ from evenhand.study.store.batches import Chunk
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
-__all__ = ["ClaudeBatches"]
-
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _FINAL_ERRORS = ("invalid_request_error", "not_found_error", "permission_error")
 

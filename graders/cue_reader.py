@@ -12,8 +12,6 @@ from evenhand.errors import InputError
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import LexicalCues, Rubric
 
-__all__ = ["CueReader", "discretised_normal"]
-
 _NORMAL = NormalDist()
 
 

@@ -13,8 +13,6 @@ from evenhand.rubrics import Rubric
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["as_draw", "binomial_interval", "draw_counts"]
-
 _Z = 1.959963984540054
 
 

@@ -16,8 +16,6 @@ from evenhand.rubrics import PromptText
 if TYPE_CHECKING:
     from evenhand.study import Study
 
-__all__ = ["GraderForecast", "forecast"]
-
 _AT_ONCE = 500
 
 

@@ -13,15 +13,6 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-__all__ = [
-    "LOW_MASS",
-    "OptionReading",
-    "Position",
-    "Token",
-    "option_masses",
-    "read_options",
-]
-
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
 

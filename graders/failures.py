@@ -21,17 +21,6 @@ from evenhand.graders.spec import GraderSpec
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
 
-__all__ = [
-    "ATTEMPTS",
-    "GraderFailure",
-    "Rejected",
-    "Stopped",
-    "Transient",
-    "failure_of",
-    "json_object",
-    "retrying",
-]
-
 ATTEMPTS = 8
 LONGEST_WAIT = 60.0
 LONGEST_RETRY_AFTER = 900.0

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
 
-__all__ = ["METHODS", "GraderSettings", "rater_id"]
-
 METHODS = ("label", "logprobs", "verbalised")
 
 _USUAL = {"anthropic": "label", "openai": "logprobs", "baseline": ""}

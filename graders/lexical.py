@@ -16,8 +16,6 @@ from evenhand.graders.outcome import Outcome
 from evenhand.graders.polarity import PolarityReader
 from evenhand.rubrics import PolarityWords, Rubric
 
-__all__ = ["LexicalGrader"]
-
 
 class LexicalGrader:
     """Reads units under one rubric. Raises InputError where the rubric has no words it can use."""

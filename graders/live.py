@@ -26,8 +26,6 @@ from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
 if TYPE_CHECKING:
     from evenhand.rubrics import PromptText
 
-__all__ = ["FAILURES_IN_A_ROW", "LiveRun", "run_all"]
-
 FAILURES_IN_A_ROW = 10
 """So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
 

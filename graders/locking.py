@@ -10,8 +10,6 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 
-__all__ = ["only_runner"]
-
 _FILE = ".grading.lock"
 
 

@@ -19,8 +19,6 @@ import anyio
 from evenhand.graders.failures import Stopped
 from evenhand.graders.spec import GraderSpec
 
-__all__ = ["Budget", "OverBudget", "Tariff", "Tokens", "usage_facts"]
-
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least

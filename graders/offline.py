@@ -16,8 +16,6 @@ from evenhand.study.store.grades import GradeAttempt
 if TYPE_CHECKING:
     from evenhand.study import Study
 
-__all__ = ["OfflineRun"]
-
 _CHUNK = 500
 
 

@@ -12,8 +12,6 @@ from evenhand.study.questions import Question
 if TYPE_CHECKING:
     from evenhand.study.store.store import Store
 
-__all__ = ["OpenQuestions", "open_questions"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestions:

@@ -15,8 +15,6 @@ from evenhand.study.store.batches import Chunk
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["OpenAIBatches"]
-
 _ENDPOINT: Final = "/v1/chat/completions"
 _NAME = "evenhand_chunk"
 _ENDED = ("completed", "expired", "cancelled", "failed")

@@ -7,7 +7,6 @@ what was learnt holds for all later requests of this grader.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -30,16 +29,6 @@ from evenhand.rubrics import PromptText, Rubric
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-__all__ = [
-    "KEY_VARIABLE",
-    "OpenAIGrader",
-    "Shape",
-    "build_request",
-    "first_shape",
-    "learn",
-    "parse_reply",
-]
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
@@ -140,7 +129,7 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
-class _Answer(BaseModel):
+class _Message(BaseModel):
     content: str | None = None
     refusal: str | None = None
 
@@ -150,7 +139,7 @@ class _Logprobs(BaseModel):
 
 
 class _Choice(BaseModel):
-    message: _Answer
+    message: _Message
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 
@@ -169,7 +158,7 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "logprob
         completion = _Completion.model_validate(reply)
         choice = completion.choices[0]
     except (ValidationError, IndexError):
-        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+        return Outcome.unreadable(reply)
     text = choice.message.content or ""
     evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
     evidence["stop_reason"] = choice.finish_reason
@@ -191,7 +180,7 @@ def read_text(reply: Mapping[str, Any]) -> Outcome:
         completion = _Completion.model_validate(reply)
         choice = completion.choices[0]
     except (ValidationError, IndexError):
-        return Outcome(unscored_reason="unparseable", raw=json.dumps(reply)[:20_000])
+        return Outcome.unreadable(reply)
     evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
     evidence["stop_reason"] = choice.finish_reason
     return Outcome(raw=choice.message.content or choice.message.refusal or "", evidence=evidence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,7 +12,8 @@ from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 
-__all__ = ["BeforeSending", "Grader", "Identity", "Outcome", "Reply"]
+MOST_KEPT = 20_000
+"""Characters of a reply that is kept although nothing could be read off it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,11 @@ class Outcome:
     unscored_reason: str = ""
     raw: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def unreadable(cls, reply: Mapping[str, Any]) -> Outcome:
+        """Of a reply that is not what the provider's interface promises; kept as it came."""
+        return cls(unscored_reason="unparseable", raw=json.dumps(reply)[:MOST_KEPT])
 
 
 @dataclass(frozen=True, slots=True)

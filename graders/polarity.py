@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import PolarityWords
 
-__all__ = ["Masses", "PolarityReader"]
-
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor"})
 _NEGATED_WITHIN = 3

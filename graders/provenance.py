@@ -16,8 +16,6 @@ from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 
-__all__ = ["failed_grade", "grade_key", "grade_of", "origin", "replied", "sent", "tool_version"]
-
 
 def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
     """What makes two grades the same request: 40 hexadecimal digits of SHA-256.

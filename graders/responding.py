@@ -23,8 +23,6 @@ from evenhand.study.store.response_log import ResponseAttempt, ResponseLog
 if TYPE_CHECKING:
     from evenhand.study import Study
 
-__all__ = ["ResponseSummary", "respond"]
-
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt)
 
-__all__ = ["GraderSummary", "Pace", "Progress", "ProgressCounter", "RunContext"]
-
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
 

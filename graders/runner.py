@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from evenhand.graders.outcome import Grader
     from evenhand.study import Study
 
-__all__ = ["RunSummary", "grade", "new_context", "open_grader", "priced"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:

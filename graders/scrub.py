@@ -12,8 +12,6 @@ from urllib.parse import quote
 
 from evenhand.errors import InputError
 
-__all__ = ["Scrubber", "key_from_environment"]
-
 _SECRETS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",

@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 
 from evenhand.errors import InputError
 
-__all__ = ["BASELINES", "GraderSpec", "parse_spec"]
-
 PROVIDERS = ("anthropic", "openai", "baseline")
 BASELINES = ("lexical",)
 

@@ -10,8 +10,6 @@ import anyio
 
 from evenhand.graders.failures import Transient
 
-__all__ = ["Throttle"]
-
 _TOO_BUSY = (429, 529)
 _CUT = 0.75
 

@@ -11,8 +11,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["pooled"]
-
 
 def pooled(client_class: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
     """One SDK's `DefaultAioHttpClient`, whose every fault of the connection is httpx2's.

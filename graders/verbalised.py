@@ -11,8 +11,6 @@ from typing import Any
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import PromptText
 
-__all__ = ["asking_for_percent", "percent_schema", "read_percent"]
-
 _FARTHEST_SUM = 5.0
 """Percentages that miss 100 by more are no distribution."""
 

@@ -8,8 +8,6 @@ import random
 import socket
 from collections.abc import Iterator
 
-__all__ = ["free_port"]
-
 _WIDTH = 4_000
 
 

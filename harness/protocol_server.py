@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from harness.batch_service import BatchService
+from harness.batch_server import BatchServer
 from harness.replies import Call, Reply, answer, error
 
 
@@ -30,7 +30,7 @@ class ProtocolServer:
         self.calls: list[Call] = []
         self.script: Callable[[Call], Reply] = answer
         self.models: dict[str, Reply] = {}
-        self.batches = BatchService(lambda call: self.script(call))
+        self.batches = BatchServer(lambda call: self.script(call))
         self._lock = threading.Lock()
         self._asked: Counter[str] = Counter()
         self._server = _Server(("127.0.0.1", 0), _handler(self))

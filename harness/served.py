@@ -20,8 +20,6 @@ from harness.ports import free_port
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Served"]
-
 
 @dataclass
 class Served:

@@ -14,8 +14,6 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-__all__ = ["Session", "work_at_pace"]
-
 
 @dataclass
 class Session:

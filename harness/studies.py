@@ -13,15 +13,6 @@ from evenhand.study.creation import StudyPlan
 from evenhand.study.settings.study_toml import change_config
 from harness.annotator import SUBJECT, prompt_text, response_text
 
-__all__ = [
-    "MarkedStudy",
-    "marked_study",
-    "panel_study",
-    "with_edited_rubric",
-    "write_pairs",
-    "write_responses",
-]
-
 MarkedStudy = Callable[..., Study]
 """`marked_study`, as the fixture of this name offers it."""
 

@@ -7,10 +7,9 @@ from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Coarser, Published, Rubric
 from evenhand.rubrics.options import Option
 from evenhand.rubrics.parsing import RubricParser
-from evenhand.rubrics.rendering import Block, PeopleText, PromptText
+from evenhand.rubrics.rendering import PeopleText, PromptText, TextBlock
 
 __all__ = [
-    "Block",
     "Coarser",
     "LexicalCues",
     "Option",
@@ -20,6 +19,7 @@ __all__ = [
     "Published",
     "Rubric",
     "RubricParser",
+    "TextBlock",
     "dump_rubric",
     "load_rubric",
     "shipped_rubrics",

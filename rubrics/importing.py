@@ -22,8 +22,6 @@ from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
 
-__all__ = ["Imported", "import_prompts", "write_rubrics"]
-
 _OPTIONS = re.compile(r"^[ \t]*Options?:[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _OPTION = re.compile(r"^\s*[-*]?\s*(?:\(([\w+-]+)\)|([\w+-]+)[).:])\s+(\S.*)$")
 _ALIASES = {"conversation": "prompt", "question": "prompt", "answer": "response"}

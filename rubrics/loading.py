@@ -14,8 +14,6 @@ from evenhand.rubrics.model import Rubric
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-__all__ = ["dump_rubric", "load_rubric", "parse_rubric", "shipped_rubrics"]
-
 
 @cache
 def shipped_rubrics() -> dict[str, str]:

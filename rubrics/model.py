@@ -25,8 +25,6 @@ from evenhand.rubrics.rendering import (
     prompt_of,
 )
 
-__all__ = ["Coarser", "Published", "Rubric"]
-
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 

@@ -7,8 +7,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-__all__ = ["Option", "Texts"]
-
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}")
 
 

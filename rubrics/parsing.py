@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-__all__ = ["RubricParser"]
-
 _WORDS = {"a", "i"}  # keys that open an English sentence: "A response that ..." is no answer
 
 

@@ -8,18 +8,6 @@ from dataclasses import dataclass
 
 from evenhand.rubrics.options import Option
 
-__all__ = [
-    "PROMPT_VERSION",
-    "TEXT_VARIABLES",
-    "Block",
-    "PeopleText",
-    "PromptText",
-    "blocks",
-    "filled",
-    "placeholders",
-    "prompt_of",
-]
-
 PROMPT_VERSION = "1"
 """Part of a grade's key: raise it whenever the frame around the rubric's words changes."""
 
@@ -37,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """One text to read: a prompt or a response. `side` is "a", "b", or "" where there is one."""
 
     label: str
@@ -55,7 +43,7 @@ class PeopleText:
     question: str
     instructions: str
     options: tuple[Option, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
 
 
 @dataclass(frozen=True)
@@ -81,10 +69,10 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], text)
 
 
-def blocks(variables: Sequence[str], values: Mapping[str, str]) -> tuple[Block, ...]:
+def blocks(variables: Sequence[str], values: Mapping[str, str]) -> tuple[TextBlock, ...]:
     """The prompts and responses among a rubric's variables, in the rubric's order."""
     return tuple(
-        Block(
+        TextBlock(
             label=TEXT_VARIABLES[name],
             variable=name,
             kind=name.partition("_")[0],
@@ -124,7 +112,7 @@ def _or(keys: tuple[str, ...]) -> str:
     return ", ".join(keys[:-1]) + " or " + keys[-1]
 
 
-def _fence(block: Block) -> str:
+def _fence(block: TextBlock) -> str:
     # A text that holds its own closing tag must not be able to leave the fence.
     inside = re.sub(r"<(?=\s*/?\s*(?:prompt|response))", "&lt;", block.text, flags=re.IGNORECASE)
     return f"<{block.variable}>\n{inside}\n</{block.variable}>"

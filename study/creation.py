@@ -33,15 +33,6 @@ from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "StudyPlan",
-    "built_whole",
-    "create_study",
-    "extend_sample",
-    "new_folder",
-    "usual_rubrics",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:

@@ -10,8 +10,6 @@ from functools import cached_property
 
 from evenhand.rubrics import Rubric
 
-__all__ = ["Key", "Question"]
-
 Key = tuple[str, str]
 """(unit id, rubric name): what is asked, whoever is asked and however it is shown."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 
-__all__ = ["digest", "drawn"]
-
 
 def digest(seed: int, *parts: str) -> str:
     """64 hexadecimal digits that the seed and the parts determine."""

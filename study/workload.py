@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenhand.study.workspace import Study
 
-__all__ = ["RubricLoad", "Workload", "workload"]
-
 WORDS_PER_MINUTE = 238
 """Silent reading of English prose by adults (Brysbaert 2019, J. of Memory and Language 109)."""
 SECONDS_TO_DECIDE = 5

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from sqlalchemy import Connection
 
-__all__ = ["RUBRICS_FOLDER", "Study", "check_wordings", "open_study"]
-
 RUBRICS_FOLDER = "rubrics"
 
 

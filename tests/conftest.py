@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,13 +21,25 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In lanes (`-n 2 --dist loadgroup`): all that drives a browser in one, since two at once are
-    slower than one after the other, and each other file as a whole, since its tests share fixtures.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Lanes (`-n 2`): a file as a whole, since its tests share fixtures; and all that drives a
+    browser in one lane, since two at once are slower than one after the other.
     """
-    for item in items:
-        in_browser = item.get_closest_marker("browser") is not None
-        item.add_marker(pytest.mark.xdist_group("browser" if in_browser else item.path.stem))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Lanes(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "browser" if _drives_a_browser(file) else file
+
+    return Lanes(config, log)
+
+
+@cache
+def _drives_a_browser(file: str) -> bool:
+    """Told by its text: who deals out the tests knows no more of them than their names."""
+    return "pytest.mark.browser" in (ROOT / file).read_text("utf-8")
 
 
 @pytest.fixture(scope="session")

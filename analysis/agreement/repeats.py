@@ -64,9 +64,8 @@ def add_repeat_rows(
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
         shared = resampled(frequency)
-        _add_rater(rows, name, folded.on_categories(), shared)
-        if folded.has_verdicts:
-            _add_rater(rows, name, folded.on_verdicts(), shared)
+        for draws in folded.views:
+            _add_rater(rows, name, draws, shared)
 
 
 def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) -> None:

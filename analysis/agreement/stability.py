@@ -48,7 +48,7 @@ def add_stability_rows(
     `columns`, the subject, the side and the cluster stay the same; `subset` is "all" or
     "subject=NAME".
     """
-    for coded in _readings(labels):
+    for coded in labels.views:
         for reader, codes in _read_by(coded):
             for column in columns:
                 fixed = [other for other in columns if other.name != column.name]
@@ -109,12 +109,8 @@ def add_rewording_rows(
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
         shared = resampled(frequency)
-        for coded in _readings(folded):
+        for coded in folded.views:
             _add_rows(rows, coded, folded.scale, shared, name, REWORDED)
-
-
-def _readings(labels: LabelMatrix) -> list[Coded]:
-    return [labels.on_categories(), *([labels.on_verdicts()] if labels.has_verdicts else [])]
 
 
 def _read_by(coded: Coded) -> list[tuple[str, Labels]]:

@@ -16,7 +16,7 @@ import numpy as np
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
-from evenhand.analysis.labels.matrix import BINARY
+from evenhand.analysis.labels.matrix import BINARY_ALL
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
@@ -29,21 +29,16 @@ FEW_CLUSTERS = 10
 @dataclass(frozen=True)
 class _Test:
     statistic: str
-    raters: tuple[str, str]
-    subset: str
-    at: str
+    grader: str
+    key: dict[str, str]
     counts: tuple[int, int]
     p: float
 
     @property
     def planned(self) -> bool:
         """Whether this was asked of every grader from the start, on all that it called."""
-        whole = self.subset.removesuffix(BINARY) == "all" or self.statistic == "bias_rater_group"
+        whole = self.key["subset"] in ("all", BINARY_ALL) or self.statistic == "bias_rater_group"
         return whole and self.statistic in PLANNED
-
-    @property
-    def grader(self) -> str:
-        return self.raters[1] or self.raters[0]
 
 
 @dataclass
@@ -76,24 +71,15 @@ class AuditRows:
         """A row from replicates, on a grader against people or `alone`; `reason` says why
         the estimate is undefined, if it is; `exact_p` replaces the p of the bootstrap.
         """
-        raters = (grader, "") if alone else ("humans", grader)
+        a, b = (grader, "") if alone else ("humans", grader)
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        interval = self.resamples.interval(values, counts[1], reason=reason)
-        self.rows.add(
-            statistic,
-            interval,
-            counts,
-            rater_a=raters[0],
-            rater_b=raters[1],
-            subset=subset,
-            at=at,
-            note=join_notes(few, note),
-        )
+        found = self.resamples.interval(values, counts[1], reason=reason)
+        key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
+        self.rows.add(statistic, found, counts, **key, note=join_notes(few, note))
         if statistic in (*PLANNED, *SCREENED):
-            drawn = values[: 1 + self.resamples.resamples]
-            p = bootstrap_p(drawn) if exact_p is None else exact_p
-            if not np.isnan(p) and not np.isnan(interval.low):
-                self._tests.append(_Test(statistic, raters, subset, at, counts, p))
+            p = bootstrap_p(self.resamples.plain(values)) if exact_p is None else exact_p
+            if not np.isnan(p) and not np.isnan(found.low):
+                self._tests.append(_Test(statistic, grader, key, counts, p))
 
     def take(self, other: AuditRows) -> None:
         """Correct for the tests of another, on other resamples of the same rubric, too."""
@@ -110,13 +96,6 @@ class AuditRows:
                 self._add_p(test, p, f"Holm over this grader's questions, {len(own)} in all")
 
     def _add_p(self, test: _Test, p: float, how: str) -> None:
-        self.rows.add(
-            f"{test.statistic}_p",
-            Interval(float(p), np.nan, np.nan),
-            test.counts,
-            rater_a=test.raters[0],
-            rater_b=test.raters[1],
-            subset=test.subset,
-            at=test.at,
-            note=join_notes(Remark("uncorrected_p", (test.p,)), how),
-        )
+        note = join_notes(Remark("uncorrected_p", (test.p,)), how)
+        found = Interval.point(float(p))
+        self.rows.add(f"{test.statistic}_p", found, test.counts, **test.key, note=note)

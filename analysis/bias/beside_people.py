@@ -102,5 +102,4 @@ class BesidePeople:
         return ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
 
     def _totals(self, *features: Numbers) -> Array:
-        units = np.column_stack(features).astype(float)
-        return self._resamples.totals(self._resamples.cluster_sums(self._calls.clusters, units))
+        return self._resamples.sums(self._calls.clusters, *features)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.pair_rule import units_of_both_sides
 from evenhand.analysis.types import Array, Codes
 
@@ -59,7 +59,7 @@ def verdict_calls(labels: LabelMatrix) -> Calls | None:
         return None
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
-    return _calls(labels, verdicts, np.arange(len(verdicts)), "all" + BINARY)
+    return _calls(labels, verdicts, np.arange(len(verdicts)), BINARY_ALL)
 
 
 def directed_calls(labels: LabelMatrix) -> Calls | None:

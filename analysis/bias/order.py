@@ -75,10 +75,8 @@ def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) 
     signs = favour_signs(matrix.scale.categories, matrix.scale.favours)
     # With order ab side a comes first: a positive move is one to the side shown first.
     move = signs[codes[:, 0]] - signs[codes[:, 1]]
-    features = np.column_stack([np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0])
-    n, flips, net, first, moves = audit.resamples.totals(
-        audit.resamples.cluster_sums(clusters, features)
-    ).T
+    features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
+    n, flips, net, first, moves = audit.resamples.sums(clusters, *features).T
     add = partial(audit.add, grader=grader, counts=counts, subset="all", alone=True)
     add("bias_order_flips", values=ratio(flips, n), note=f"{flipped.sum()} flips")
     if not matrix.scale.favours:

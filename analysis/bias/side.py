@@ -16,6 +16,7 @@ from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows, from_to
 from evenhand.analysis.types import Array
+from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import GROUP_COLUMNS, BiasSettings
 
@@ -87,9 +88,8 @@ def _add_share(
 ) -> None:
     toward, away = (side[beside.shared] for side in _by_side(seen))
     columns = [0, 1 + seen.graders.index(grader)]
-    features = np.hstack([toward[:, columns], away[:, columns]])
-    sums = audit.resamples.cluster_sums(seen.clusters[beside.shared], features)
-    people_to, grader_to, people_off, grader_off = audit.resamples.totals(sums).T
+    sums = audit.resamples.sums(seen.clusters[beside.shared], toward[:, columns], away[:, columns])
+    people_to, grader_to, people_off, grader_off = sums.T
     audit.add(
         "bias_side_share",
         seen.raters[grader],
@@ -108,8 +108,7 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
     if not judged.any():
         return
     clusters, calls = seen.clusters[judged], own[judged]
-    features = np.column_stack([calls, np.ones(len(calls))])
-    net, n = audit.resamples.totals(audit.resamples.cluster_sums(clusters, features)).T
+    net, n = audit.resamples.sums(clusters, calls, np.ones(len(calls))).T
     first, second = int((calls > 0).sum()), int((calls < 0).sum())
     audit.add(
         "bias_side_errors",
@@ -140,25 +139,16 @@ def _add_directions(
     kept, clusters = np.unique(calls.clusters[used], return_inverse=True)
     if len(kept) < resamples.n_types:
         resamples = resamples.only(kept)  # a group costs its own clusters' time
-    features = np.hstack([np.nan_to_num(toward), np.nan_to_num(away), held])
-    sums = resamples.totals(resamples.cluster_sums(clusters, features))
+    out = Writer(rows, resamples, clusters, part.subset)
+    sums = out.sums(np.nan_to_num(toward), np.nan_to_num(away), held)
     to, off, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
     net, share = ratio(to - off, n), ratio(to, to + off)
     for column, rater in enumerate(["humans", *(calls.raters[g] for g in calls.graders)]):
-        counts = resamples.count(clusters, held[:, column])
-        if not counts[0]:
-            continue
-        few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        for statistic, values in (("direction_net", net), ("direction_share", share)):
-            rows.add(
-                statistic,
-                resamples.interval(values[:, column], counts[1]),
-                counts,
-                rater_a=rater,
-                subset=part.subset,
-                at=part.at,
-                note=few,
-            )
+        units = out.count(held[:, column])
+        if units[0]:
+            few = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
+            out.add("direction_net", net[:, column], units, a=rater, at=part.at, note=few)
+            out.add("direction_share", share[:, column], units, a=rater, at=part.at, note=few)
 
 
 def _by_side(calls: Calls) -> tuple[Array, Array]:

@@ -25,6 +25,8 @@ from evenhand.study.settings.analysis import IntervalMethod
 
 INTERVAL_METHODS: tuple[str, ...] = get_args(IntervalMethod)
 LEVEL = 0.95
+Z = 1.959963984540054
+"""How many standard errors a normal interval at `LEVEL` reaches on either side."""
 MIN_CLUSTERS = 5
 """Fewer clusters than this give no interval: resamples of so few say nothing about spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10

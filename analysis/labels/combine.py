@@ -17,7 +17,7 @@ import numpy.typing as npt
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.errors import InputError
-from evenhand.study.tables.ratings import FIRST_ROW
+from evenhand.study.tables.formats import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -144,6 +144,11 @@ class LabelMatrix:
         """Columns of the model graders."""
         return tuple(at for at, kind in enumerate(self.kinds) if kind == "model")
 
+    @property
+    def views(self) -> list[Coded]:
+        """The readings of the labels: the categories, and the binary verdict where there is one."""
+        return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
+
     def on_categories(self, subset: str = "all") -> Coded:
         """The labels on the rubric's own categories."""
         return self._coded(

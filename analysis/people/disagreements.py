@@ -72,7 +72,7 @@ def _add(
     who = labels.raters[grader]
 
     def add(statistic: str, value: float) -> tuple[str, ...]:
-        one = Interval(value, np.nan, np.nan)
+        one = Interval.point(value)
         rows.add(statistic, one, (1, 1), rater_a="humans", rater_b=who, subset="all", at=name)
         return (rows.rubric, statistic, "humans", who, "all", name)
 

@@ -72,13 +72,17 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     return math.ceil(max(clusters * (growth - 1.0) - 1e-9, at_least - clusters, 0))
 
 
-def clusters_for_width(clusters: int, low: float, high: float, wanted: float) -> int | None:
-    """How many more clusters narrow an interval to half a width of `wanted`; None if unrealistic.
+def clusters_for_width(
+    clusters: int, low: float, high: float, wanted: float, at_most: float = REALISTIC
+) -> int | None:
+    """How many more clusters narrow an interval to half a width of `wanted`.
 
-    >>> clusters_for_width(100, 0.2, 0.6, 0.1)
-    300
+    None where there is no interval, or more than `at_most` times the present sample is needed.
+
+    >>> clusters_for_width(100, 0.2, 0.6, 0.1), clusters_for_width(100, 0.58, 0.62, 0.05)
+    (300, 0)
     """
     growth = ((high - low) / 2 / wanted) ** 2
-    if math.isnan(growth) or growth - 1.0 > REALISTIC:
+    if not math.isfinite(growth) or growth - 1.0 > at_most:
         return None
     return math.ceil(max(clusters * (growth - 1.0) - 1e-9, 0))

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.errors import InputError
-
-_Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def kappa_half_width(units: float, agreement: float, prevalence: float) -> float
         return math.nan
     pe = prevalence**2 + (1 - prevalence) ** 2
     kappa = (agreement - pe) / (1 - pe)
-    return _Z * math.sqrt(_kappa_variance(prevalence, prevalence, kappa) / units)
+    return Z * math.sqrt(_kappa_variance(prevalence, prevalence, kappa) / units)
 
 
 def ac1_half_width(units: float, agreement: float, prevalence: float) -> float:
@@ -119,7 +118,7 @@ def ac1_half_width(units: float, agreement: float, prevalence: float) -> float:
     affirmative = np.array([[1.0, 0.5], [0.5, 0.0]])
     brings = (np.eye(2) - (1 - ac1) * 2 * (1 - 2 * prevalence) * affirmative) / (1 - pe)
     variance = float((table * brings**2).sum() - (table * brings).sum() ** 2)
-    return _Z * math.sqrt(variance / units)
+    return Z * math.sqrt(variance / units)
 
 
 def rate_half_width(units: float, rate: float) -> float:
@@ -128,7 +127,7 @@ def rate_half_width(units: float, rate: float) -> float:
     >>> round(rate_half_width(250, 0.5), 3)
     0.062
     """
-    return _Z * math.sqrt(rate * (1 - rate) / units)
+    return Z * math.sqrt(rate * (1 - rate) / units)
 
 
 def _kappa_variance(first: float, second: float, kappa: float) -> float:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.planning.sample_size import ac1_half_width, kappa_half_width, rate_half_width
 from evenhand.analysis.types import Array, Mask
 
-_Z = 1.959963984540054
 _TYPICAL_AGREEMENT = 0.85
 """How often two people agree on a similar pairwise task, as Shen et al. (2025) report."""
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
@@ -131,7 +131,7 @@ def pass_chance(
     with_grader = np.mean([kappas[i, humans] for i in range(humans)], axis=0)
     among_humans = np.mean([kappas[i, j] for i, j in kappas if j < humans], axis=0)
     spread = float(np.nanstd(with_grader - among_humans))
-    return 0.5 * math.erfc((_Z - margin / spread) / math.sqrt(2)) if spread > 0 else 1.0
+    return 0.5 * math.erfc((Z - margin / spread) / math.sqrt(2)) if spread > 0 else 1.0
 
 
 def units_to_pass(scenario: Scenario, *, margin: float = 0.1, power: float = 0.8) -> int | None:
@@ -191,7 +191,7 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
     share, n = yes.mean(axis=1) / m, units * m
     expected = 2 * share * (1 - share) * n / (n - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return float(_Z * np.nanstd(1 - disagreed / expected))
+        return float(Z * np.nanstd(1 - disagreed / expected))
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:

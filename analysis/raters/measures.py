@@ -98,8 +98,8 @@ class Beside:
         q = self.shares.shape[1]
         cells = np.zeros((len(self.codes), q, q))
         cells[np.arange(len(self.codes)), self.codes] = self.shares
-        sums = resamples.cluster_sums(self.clusters, cells.reshape(len(cells), -1))
-        return c.cohen_kappa(resamples.totals(sums).reshape(-1, q, q), self.people.weights)
+        tables = resamples.sums(self.clusters, cells.reshape(len(cells), -1)).reshape(-1, q, q)
+        return c.cohen_kappa(tables, self.people.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
         """By how much more often the rater uses each category than the others do on the same
@@ -107,9 +107,8 @@ class Beside:
         """
         q = self.shares.shape[1]
         more = np.eye(q)[self.codes] - self.shares
-        sums = resamples.cluster_sums(self.clusters, np.column_stack([more, np.ones(len(more))]))
-        totals = resamples.totals(sums)
-        return ratio(totals[:, :q], totals[:, q:])
+        sums = resamples.sums(self.clusters, more, np.ones(len(more)))
+        return ratio(sums[:, :q], sums[:, q:])
 
     def drift(self) -> Array:
         """Features (n, 4) whose sums give the drift: agreement in the second half of the rater's

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
-from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Note, Remark
@@ -30,7 +30,6 @@ IDLE_SECONDS = 900.0
 PARTS = 5
 """A session is drawn in so many parts of equally many labels."""
 FEW_LABELS = 20
-_Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -212,5 +211,5 @@ class _Agreement:
         n = len(by_cluster)
         if n < MIN_CLUSTERS:
             return Interval.point(float(estimate), Remark("too_few_clusters"))
-        reach = _Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
+        reach = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
         return Interval(float(estimate), float(estimate) - reach, float(estimate) + reach)

@@ -14,8 +14,6 @@ from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_titl
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
 
-__all__ = ["ceiling_section", "pairs_section"]
-
 _PAIR_PANEL = (
     "observed_agreement",
     "cohen_kappa",

@@ -15,8 +15,6 @@ from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import key_of
 
-__all__ = ["section"]
-
 _ABOUT = (
     "Each figure says how far a grader's calls shift with something that people's calls on the "
     "same units do not shift with. People's own shift is scaled by how sharply the grader sees "

@@ -6,25 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = [
-    "Block",
-    "Card",
-    "Cards",
-    "Cell",
-    "Chart",
-    "Definitions",
-    "Heading",
-    "Items",
-    "Overview",
-    "Paragraph",
-    "ReportSection",
-    "Row",
-    "Table",
-    "UnitToRead",
-    "UnitsToRead",
-    "Whisker",
-]
-
 
 @dataclass(frozen=True)
 class Whisker:

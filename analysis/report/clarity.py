@@ -11,8 +11,6 @@ from evenhand.analysis.report.published import with_published
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["section"]
-
 _SUBSET = ALL + COLLAPSED
 _PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
 _GRADERS = [CLEAR_AGREEMENT, SORTED_AGREEMENT]

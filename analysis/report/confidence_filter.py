@@ -10,8 +10,6 @@ from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
 
-__all__ = ["section"]
-
 _CURVE = [COVERAGE, AGREEMENT]
 _CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
 _ABOUT = (

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenhand.rubrics import Published
 
-__all__ = ["ReportContext"]
-
 
 @dataclass(frozen=True)
 class ReportContext:

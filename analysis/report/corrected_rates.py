@@ -12,8 +12,6 @@ from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
 
-__all__ = ["section"]
-
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]

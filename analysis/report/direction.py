@@ -12,8 +12,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["section"]
-
 _NET, _SHARE = "direction_net", "direction_share"
 _ABOUT = (
     "A pair has two sides. Net direction is the share of units on which a rater finds the first "

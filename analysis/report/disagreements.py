@@ -15,8 +15,6 @@ from evenhand.analysis.report.blocks import (
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 
-__all__ = ["section"]
-
 _ABOUT = (
     f"At most {MOST_LISTED} units for each grader: those where its label lies furthest from "
     "people's while people agree with each other. They show what to ask of the rubric, the grader "

@@ -12,7 +12,7 @@ from evenhand.analysis.report import (
     corrected_rates,
     direction,
     disagreements,
-    groups,
+    group_gap,
     methods,
     overall,
     raters,
@@ -27,8 +27,6 @@ from evenhand.analysis.report.source import Source
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["SECTIONS", "sections_of"]
-
 SECTIONS = (
     verdict_cards.section,
     agreement.ceiling_section,
@@ -41,7 +39,7 @@ SECTIONS = (
     clarity.section,
     confidence_filter.section,
     stability.section,
-    groups.section,
+    group_gap.section,
     raters.section,
     disagreements.section,
     methods.section,

@@ -9,8 +9,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["ensemble_blocks"]
-
 _STATISTICS = (
     "ensemble_agreement",
     "ensemble_kappa",

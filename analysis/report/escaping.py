@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-from evenhand.study.tables.spreadsheets import guarded as spreadsheet
-
-__all__ = ["markdown", "spreadsheet"]
-
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 

@@ -11,8 +11,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["exclusion_blocks"]
-
 _READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
 _SENTENCE = (

@@ -10,8 +10,6 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
 from evenhand.analysis.results import ResultRow, key_of
 
-__all__ = ["ALL", "ALL_BINARY", "DASH", "Figure", "ResultsIndex", "shown"]
-
 DASH = "—"
 ALL, ALL_BINARY = "all", "all" + BINARY
 

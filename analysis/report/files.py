@@ -17,9 +17,10 @@ from evenhand.analysis.report.charts.style import chart_spec
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.escaping import markdown, spreadsheet
+from evenhand.analysis.report.escaping import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 
 if TYPE_CHECKING:
     import jinja2
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.report.blocks import Chart, ReportSection
-
-__all__ = ["SCHEMA", "prepare_drawing", "rendered", "write_report"]
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"

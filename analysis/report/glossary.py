@@ -9,8 +9,6 @@ import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 
-__all__ = ["GLOSSARY", "Entry", "entry_for"]
-
 
 @dataclass(frozen=True)
 class Entry:

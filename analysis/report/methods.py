@@ -8,8 +8,6 @@ from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.usage import USAGE
 
-__all__ = ["section"]
-
 _INTERVALS = (
     "Brackets hold 95% intervals: percentiles of a bootstrap over clusters, the same resamples for "
     "every statistic of a rubric. Clusters are prompt pairs unless the facts below say otherwise. "

@@ -15,8 +15,6 @@ from evenhand.analysis.report.terminal_panel import render_table_text
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["render_notebook"]
-
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     """HTML: the verdicts with what has to be known before, the panel, and one figure of graders

@@ -10,8 +10,6 @@ from evenhand.analysis.report.published import beside_published
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["section"]
-
 _CORRELATIONS = ["spearman", "pearson", "kendall"]
 _ABOUT = (
     "A subject's score is the share of affirmative verdicts on what it said. With few subjects "

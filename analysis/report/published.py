@@ -10,8 +10,6 @@ from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.source import GROUPS, Source
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["beside_published", "with_published"]
-
 _COLUMNS = {
     "Per-sample agreement": "agreement",
     "Cohen κ": "kappa",

@@ -13,8 +13,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["section"]
-
 _WORK = (
     "rater_agreement",
     "rater_agreement_drift",

@@ -16,8 +16,6 @@ from evenhand.analysis.results import BASELINES
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["GROUPS", "READINGS", "Source", "rater_title", "reference_title"]
-
 READINGS = {ALL: "on the categories", ALL_BINARY: "on the binary verdict"}
 """What a subset is called in a caption."""
 GROUPS = {

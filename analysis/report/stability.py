@@ -11,7 +11,6 @@ from evenhand.analysis.report.published import with_published
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["section"]
 _ABOUT = (
     "The same question in several wordings, paraphrases or draws: the variants are taken as "
     "raters of one unit, so that 1 is an answer that never changes and 0 one that changes as by "

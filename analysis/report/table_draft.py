@@ -11,8 +11,6 @@ import numpy as np
 from evenhand.analysis.report.blocks import Cell, Row, Table, Whisker
 from evenhand.analysis.report.figures import DASH, Figure
 
-__all__ = ["TableDraft"]
-
 _SHORT = 28
 """A reason of more letters than this stands below the table, so that columns stay narrow."""
 

@@ -16,8 +16,6 @@ from evenhand.analysis.results import BASELINES
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["render_table_text"]
-
 TextTable = tuple[str, list[str], list[list[str]]]
 
 

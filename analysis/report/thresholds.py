@@ -22,8 +22,6 @@ from evenhand.analysis.thresholds.sweep import OBJECTIVES
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-__all__ = ["render_thresholds_text", "section"]
-
 MAIN = "kappa"
 """The objective that the section's sentences are about."""
 _TITLES = {

@@ -23,8 +23,6 @@ from evenhand.analysis.verdicts.case import CEILING_HELD_OUT
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.words import TITLES
 
-__all__ = ["section"]
-
 
 def section(source: Source) -> ReportSection:
     """One card for each rubric and grader."""

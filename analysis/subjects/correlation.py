@@ -1,6 +1,6 @@
 """Correlations of scores, along the last axis of arrays, and their exact p.
 
-Written here, since scipy.stats takes longer to load than a whole analysis of a small study.
+Written here, since nothing else in an analysis needs scipy.stats, which takes 0.4 s to load.
 """
 
 from __future__ import annotations

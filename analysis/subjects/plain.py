@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
+from evenhand.analysis.bootstrap.intervals import Interval, Z
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import cluster_codes, same_length
@@ -213,7 +213,7 @@ def _delta_variance(rate: float, sums: RateSums) -> float:
 
 def _lee(sums: RateSums) -> Interval:
     """Lee et al. 2025: Agresti and Coull's shares, and half the curvature as a shift."""
-    z2 = _z() ** 2
+    z2 = Z**2
     n, affirmed = float(sums.rest) + z2, float(sums.affirmed) + 2.0
     refused = float(sums.labelled - sums.affirmed) + 2.0
     p = (float(sums.rest_graded) + z2 / 2.0) / n
@@ -229,12 +229,6 @@ def _lee(sums: RateSums) -> Interval:
 
 
 def _around(middle: float, variance: float) -> Interval:
-    half = _z() * math.sqrt(variance)
+    half = Z * math.sqrt(variance)
     low, high = (float(clipped(np.asarray(bound))) for bound in (middle - half, middle + half))
     return Interval(middle, low, high)
-
-
-def _z() -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1.0 + LEVEL) / 2.0))

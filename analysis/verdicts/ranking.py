@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
-from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
-from evenhand.analysis.results import ResultRows, TableRow, key_of
+from evenhand.analysis.results import TableRow, key_of
+from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.words import JUDGEMENTS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PRICE = "price_per_1000_units"
-"""US dollars."""
-
-
-def add_price_rows(
-    rows: ResultRows, labels: LabelMatrix, prices: Mapping[tuple[str, str], float]
-) -> None:
-    """`price_per_1000_units` of every grader whose price is known: rater_b is the grader."""
-    for model in labels.models:
-        name = labels.raters[model]
-        price = prices.get((rows.rubric, name), math.nan)
-        if math.isnan(price):
-            continue
-        numbers = (int(labels.asked[:, model].sum()), 0)
-        rows.add(
-            PRICE,
-            Interval(price, np.nan, np.nan),
-            numbers,
-            rater_a="",
-            rater_b=name,
-            subset="all",
-            note="US dollars, all attempts",
-        )
 
 
 @dataclass(frozen=True)

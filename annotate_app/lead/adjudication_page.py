@@ -14,8 +14,6 @@ from evenhand.rubrics import Rubric
 from evenhand.study import Study
 from evenhand.study.lead.adjudication import QueuedUnit, Rule, adjudication_queue, decide
 
-__all__ = ["show_adjudication"]
-
 _RULES = {
     "no_majority": "No category has a majority",
     "any": "The labels are not all the same",

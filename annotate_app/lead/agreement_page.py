@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.planning.enough import more_clusters
+from evenhand.analysis.planning.more_clusters import clusters_for_width
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import rater_title
 from evenhand.annotate_app.lead.live_figures import latest_figures
@@ -17,8 +18,6 @@ from evenhand.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["show_agreement"]
 
 _EVERY = "3s"
 _COLOUR = "#4a8fc7"  # seen on the light page and on the dark one
@@ -97,7 +96,7 @@ def enough(main: pd.DataFrame, half_width: float) -> list[str]:
     people = main[(main["rater_b"] == "") & main["statistic"].isin(_KAPPAS)]
     for row in people.drop_duplicates("rubric", keep="last").to_dict("records"):
         rubric, known = row["rubric"], (row["high"] - row["low"]) / 2
-        more = more_clusters(row["n_clusters"], row["low"], row["high"], half_width)
+        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
         if more is None:
             sentences.append(f"{rubric}: too few labels to say.")
         elif more == 0:

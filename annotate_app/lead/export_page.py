@@ -23,8 +23,6 @@ from evenhand.study.tables.formats import csv_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["show_export"]
-
 _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", lambda study: study.ratings()),
     "units.csv": ("Units of the sample", lambda study: study.units("sample")),

@@ -1,8 +1,8 @@
 """The study's figures while people label: the report and the table of raters, made apart.
 
-A process of its own, of lower priority, makes them (`evenhand.reporting.figures`). So no annotator
-waits while it counts, and the pages show the same rows as the report. What it made stays until
-something new has come in.
+A process of its own, of lower priority, makes them (`evenhand.reporting.live_figures`). So no
+annotator waits while it counts, and the pages show the same rows as the report. What it made stays
+until something new has come in.
 """
 
 from __future__ import annotations
@@ -22,15 +22,13 @@ import streamlit as st
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
-from evenhand.reporting.figures import QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import QUALITY_FILE, study_figures
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["FiguresMaker", "LiveFigures", "latest_figures"]
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +46,13 @@ def latest_figures(study: Study) -> LiveFigures | None:
     maker.wanted(version)
     found = maker.latest
     if found is None:
-        st.text("Counting; the figures stand here as soon as they are there.")
+        st.text("Computing the figures; they will appear here.")
         return None
     if found.complaint:
         show_complaint(found.complaint)
         return None
     current = found.version == version
-    st.text("With every label so far." if current else "New labels have come in; counting again.")
+    st.text("With every label so far." if current else "New labels have come in; computing again.")
     return found
 
 

@@ -20,8 +20,6 @@ from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 
-__all__ = ["PAGES", "show_pages"]
-
 
 @dataclass(frozen=True)
 class _Page:

@@ -17,8 +17,6 @@ from evenhand.study.lead.progress import data_version, rater_progress, rubric_pr
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["show_progress"]
-
 _EVERY = "10s"
 _STATES = {"done": "labelled", "open": "given out", "free": "free"}
 

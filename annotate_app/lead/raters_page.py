@@ -19,8 +19,6 @@ from evenhand.study.lead.progress import rater_progress
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["show_raters"]
-
 _EVERY = "3s"
 _TITLES = {
     "rater_id": "Rater",

@@ -12,8 +12,6 @@ from evenhand.study.access.admission import LONGEST_HOURS, Invite, make_invites,
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
 
-__all__ = ["show_sessions"]
-
 _MOST_INVITES = 200
 
 
@@ -26,7 +24,7 @@ def show_sessions(study: Study) -> None:
 
 def _invite(study: Study) -> None:
     st.header("Invites", anchor=False)
-    st.text("A link lets in one rater, under a code of their own, until it is over.")
+    st.text("Each link admits one rater, under a code of their own, until it expires.")
     with st.form("invite", border=False):
         codes = st.text_input(
             "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
@@ -67,7 +65,7 @@ def _pause(study: Study, name: str) -> None:
         st.text("The study is paused: nobody is given a further unit.")
         st.button("Go on", type="primary", on_click=resume, args=(study.store, "", name))
     else:
-        st.text("While a study is paused nobody is given a unit; answers on their way are taken.")
+        st.text("While a study is paused, nobody gets a new unit; answers already begun are saved.")
         st.button("Pause the study", on_click=pause, args=(study.store, "", name))
 
 

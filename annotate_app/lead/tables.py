@@ -11,8 +11,6 @@ import streamlit as st
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["show_table", "to_the_minute"]
-
 
 def show_table(
     frame: pd.DataFrame,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-__all__ = ["USUAL_ADDRESS", "app_address"]
+from evenhand.errors import InputError
 
 USUAL_ADDRESS = "http://localhost:8501/"
 
@@ -17,8 +17,6 @@ def app_address(text: str) -> str:
     >>> app_address("https://label.example.org/study")
     'https://label.example.org/study/'
     """
-    from evenhand.errors import InputError
-
     try:
         parts = urlsplit(text)
     except ValueError:  # brackets that hold no IPv6 address

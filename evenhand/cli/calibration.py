@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
     from evenhand.study import Study
 
-__all__ = ["VERBS"]
-
 OBJECTIVES = ("kappa", "agreement", "f1", "youden", "prevalence")
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenhand.cli.verbs import Parser
 
-__all__ = ["SHELLS", "complete", "shell_code"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 

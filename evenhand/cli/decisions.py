@@ -9,12 +9,11 @@ from evenhand.cli.exits import DONE, NOT_MET
 from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import TableRow
     from evenhand.analysis.verdicts.ranking import Candidate
-
-__all__ = ["VERBS"]
 
 _UNUSED_BY_SELECT = (
     "--epsilon",
@@ -123,8 +122,6 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     """The rubric that is meant; it may be left out where there is one."""
-    from evenhand.errors import InputError
-
     if arguments.rubric is None:
         if len(rubrics) == 1:
             return rubrics[0]
@@ -134,7 +131,9 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
         return same[0]
     if arguments.source.is_file() and len(rubrics) == 1:
         return rubrics[0]  # read from a rubric's file
-    raise InputError(f"there is no rubric {arguments.rubric!r} here; {', '.join(rubrics)} is")
+    raise InputError(
+        f"there is no rubric {arguments.rubric!r} here; the rubrics are {', '.join(rubrics)}"
+    )
 
 
 VERBS = (

@@ -12,8 +12,6 @@ from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
 
-__all__ = ["VERBS"]
-
 
 def _options(demo: Parser) -> None:
     demo.add_argument("dir", type=Path, nargs="?", metavar="DIR", help="where to (demo-study)")
@@ -29,11 +27,11 @@ def _demo(arguments: argparse.Namespace) -> int:
     say = console().print
     folder: Path = arguments.dir or default_folder(arguments.study)
     if is_demo(folder):
-        say(f"The demo study in {folder} is there already and is used as it stands.")
+        say(f"{folder} already holds the demo study; using it unchanged.")
     else:
         with progress_bar("demo study") as progress:
             maker_of(arguments.study)(folder, progress)
-        say(f"A synthetic demo study stands in {folder}.")
+        say(f"Created a synthetic study in {folder}.")
     with open_study(folder) as study:
         print_report(study, folder / "report")
     say(f"Report (synthetic data): {folder / 'report' / 'report.html'}")

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from evenhand.errors import InputError
 
-__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_MET", "OVER_BUDGET", "STOPPED", "exit_code"]
-
 DONE = 0
 NOT_MET = 1
 """Only `gate` ends so. A crash must not, or it would read as a grader that falls short."""

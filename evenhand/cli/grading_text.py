@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
     from evenhand.study import Study
 
-__all__ = ["print_coverage", "print_forecast", "print_run", "print_stop"]
-
 
 def print_run(summary: RunSummary) -> None:
     """Grader by grader what was known, asked and got."""

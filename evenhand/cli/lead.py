@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from evenhand.cli.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["VERBS", "lead_link", "print_lead_link"]
 
 
 def _lead_options(lead: Parser) -> None:
@@ -68,7 +67,7 @@ def _adjudicate_options(adjudicate: Parser) -> None:
 def lead_link(folder: Path, url: str) -> str:
     """A link to the lead's pages of the app that stands at `url`."""
     from evenhand.study import open_study
-    from evenhand.study.access.lead import LINK_PARAMETER, new_link_token
+    from evenhand.study.access.lead_login import LINK_PARAMETER, new_link_token
 
     address = app_address(url)
     with open_study(folder) as study:
@@ -98,7 +97,9 @@ def _progress(arguments: argparse.Namespace) -> None:
         _print_frame(raters, "By rater", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
     console().print(time_left(rubrics))
     if paused:
-        console().print(f"The study is paused; go on with: evenhand pause {arguments.dir} --resume")
+        console().print(
+            f"The study is paused; resume with: evenhand pause {arguments.dir} --resume"
+        )
 
 
 def _pause(arguments: argparse.Namespace) -> None:
@@ -108,19 +109,19 @@ def _pause(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         if arguments.resume:
             resume(study.store, arguments.reason, getpass.getuser())
-            console().print("Units are handed out again.")
+            console().print("The study is no longer paused.")
         else:
             pause(study.store, arguments.reason, getpass.getuser())
             console().print(
-                "No further unit is handed out; answers on their way are still taken. "
-                f"Go on with: evenhand pause {arguments.dir} --resume"
+                "The study is paused: nobody gets a new unit; answers already begun are saved. "
+                f"Resume with: evenhand pause {arguments.dir} --resume"
             )
 
 
 def _quality(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.quality import stop_flagged, study_quality
     from evenhand.study import open_study
-    from evenhand.study.tables.ratings import write_table
+    from evenhand.study.tables.formats import write_table
 
     with open_study(arguments.dir) as study:
         table = study_quality(study)
@@ -135,7 +136,7 @@ def _quality(arguments: argparse.Namespace) -> None:
         elif row["reason"]:
             console().print(f"{row['rater_id']}: {row['reason']}")
     for rater in stopped:
-        console().print(f"{rater} gets no further unit and is excluded.")
+        console().print(f"{rater} is excluded and gets no new units.")
     if arguments.out is not None:
         write_table(table, arguments.out)
         console().print(f"{len(table)} raters -> {arguments.out}")
@@ -149,19 +150,18 @@ def _exclude(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         act(study.store, arguments.rater, arguments.reason, getpass.getuser())
     if arguments.readmit:
-        console().print(f"{arguments.rater} counts again.")
+        console().print(f"{arguments.rater} is no longer excluded.")
     else:
         console().print(
-            f"{arguments.rater} gets no further unit; the labels are kept, and the report shows "
-            "its main figures with and without them."
+            f"{arguments.rater} gets no new units. The labels are kept, and the report shows its "
+            "main figures with and without them."
         )
 
 
 def _adjudicate(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.lead.adjudication import adjudication_queue, import_decisions, queue_table
-    from evenhand.study.tables.ratings import read_table, write_table
+    from evenhand.study.tables.formats import read_table, write_table
 
     if arguments.decisions and not arguments.by:
         raise InputError("say whose decisions these are: --by NAME")

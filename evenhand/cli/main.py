@@ -27,8 +27,6 @@ from evenhand.cli.terminal import print_line
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.errors import InputError
 
-__all__ = ["GROUPS", "build_parser", "main"]
-
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
     "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),

@@ -13,13 +13,12 @@ from evenhand.cli.setting_options import given_settings
 from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis, Scenario
     from evenhand.analysis.planning.g_study import VarianceComponents
     from evenhand.analysis.results import ResultRow
-
-__all__ = ["VERBS"]
 
 SIZES = (50, 100, 250, 500, 1000)
 """Pairs, where there is no pilot."""
@@ -107,7 +106,6 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     from evenhand.analysis import Scenario
-    from evenhand.errors import InputError
 
     limits = {
         "--half-width": (arguments.half_width, 0.0, 1.0),
@@ -177,7 +175,7 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
     found = units_needed(arguments.statistic, arguments.half_width, scenario)
     wanted = f"{arguments.statistic} to within {arguments.half_width:g}"
     if found is None:
-        console().print(f"For {wanted} no number of pairs below 100,000 is enough.")
+        console().print(f"Estimating {wanted} would take more than 100,000 pairs.")
         return
     pairs = math.ceil(found / _units_per_pair(arguments))
     units = pairs * arguments.subjects
@@ -194,14 +192,14 @@ def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
 
     found = units_to_pass(scenario, margin=_margin(arguments), power=arguments.power)
     what = (
-        f"A grader exactly as good as a person is shown to be at most {_margin(arguments):g} kappa "
-        f"worse, with a chance of {arguments.power:.0%},"
+        f"Showing with {arguments.power:.0%} power that a grader exactly as good as a person is at "
+        f"most {_margin(arguments):g} kappa worse"
     )
     if found is None:
-        console().print(f"{what} by no number of pairs that could be labelled.")
+        console().print(f"{what} needs more pairs than could be labelled.")
         return
     pairs = -(-found // max(_units_per_pair(arguments) * scenario.overlap, 1e-9))
-    console().print(f"{what} from about {pairs:.0f} pairs.")
+    console().print(f"{what} takes about {pairs:.0f} pairs.")
 
 
 def _describe_pilot(analysis: Analysis, arguments: argparse.Namespace) -> None:
@@ -260,12 +258,14 @@ def _print_intervals(analysis: Analysis, arguments: argparse.Namespace) -> None:
             )
         )
     if not rows:
-        console().print(f"The pilot has no interval of {arguments.statistic} to plan from.")
+        console().print(f"The pilot gives no interval for {arguments.statistic} to plan from.")
         return
     columns = ["", "estimate", "pilot's size", "twice", "four times"]
     wanted = f"more for ±{arguments.half_width:g}"
     print_table([*columns, wanted], rows, title=f"Half the 95% interval of {arguments.statistic}")
-    console().print("Intervals narrow with the root of the number of pairs, if the estimate stays.")
+    console().print(
+        "Intervals narrow with the square root of the number of pairs, if the estimate stays."
+    )
 
 
 def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:

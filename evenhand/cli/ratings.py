@@ -11,8 +11,7 @@ from evenhand.cli.grading_text import print_coverage, print_forecast, print_run,
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
-
-__all__ = ["VERBS"]
+from evenhand.errors import InputError
 
 
 def _annotate_options(annotate: Parser) -> None:
@@ -95,7 +94,6 @@ def _dollars(text: str) -> float:
 
 def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import free_port, serve
-    from evenhand.errors import InputError
     from evenhand.study import open_study
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
@@ -119,7 +117,6 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from evenhand.errors import InputError
     from evenhand.graders import Choice, forecast, grade
     from evenhand.study import open_study
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.study import Study
 
-__all__ = ["VERBS", "print_report"]
-
 
 def _report_options(report: Parser) -> None:
     report.add_study()

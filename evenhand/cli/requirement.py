@@ -14,8 +14,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Clause", "Outcome", "check_clauses", "parse_requirement"]
-
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -51,7 +49,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckedClause:
     """A clause with the value that it was held against; `note` says why there is none."""
 
     clause: Clause
@@ -108,7 +106,7 @@ def parse_requirement(text: str) -> list[Clause]:
 
 def check_clauses(
     clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str
-) -> list[Outcome]:
+) -> list[CheckedClause]:
     """Hold every clause against the grader's rows: beside people where there are such, else alone.
 
     A statistic that is given for the binary verdict only is found there. Raises InputError where
@@ -123,7 +121,7 @@ def check_clauses(
     return [_outcome(clause, rows, grader) for clause in clauses]
 
 
-def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> Outcome:
+def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     of = rows[rows["statistic"] == clause.statistic]
     if of.empty:
         raise InputError(
@@ -139,7 +137,7 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> Outcome:
         found = own[(own["subset"] == subset) & (own["at"] == clause.at)]
         if not found.empty:
             row = found.sort_values("rater_a", ascending=False).iloc[0]  # beside people first
-            return Outcome(clause, float(row[clause.part]), str(row["note"]) or "no interval")
+            return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
     places = sorted(set(own.loc[own["subset"].isin(subsets), "at"]) - {""})
     hint = f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
     raise InputError(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, add_verbs
-
-__all__ = ["VERBS"]
+from evenhand.errors import InputError
 
 
 def _options(rubric: Parser) -> None:
@@ -69,8 +68,6 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
-    from evenhand.errors import InputError
-
     name, equals, keys = text.partition("=")
     if not equals or not keys:
         raise InputError(f"--affirmative {text!r} must read RUBRIC=KEY,... for example refusal=4,5")

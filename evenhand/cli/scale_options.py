@@ -7,10 +7,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.errors import InputError
+
 if TYPE_CHECKING:
     from evenhand.reporting.scales import ScaleOptions
-
-__all__ = ["SCALE_OPTIONS", "add_scale_options", "keys_in", "scale_options"]
 
 
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
@@ -58,8 +58,6 @@ def keys_in(text: str | None) -> tuple[str, ...] | None:
 
 
 def _threshold(text: str) -> tuple[str, float]:
-    from evenhand.errors import InputError
-
     grader, _, number = text.rpartition("=")
     try:
         return grader.strip(), float(number)

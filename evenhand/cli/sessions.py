@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from evenhand.cli.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_line, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
     from evenhand.study.session.sessions import Sessions
-
-__all__ = ["VERBS"]
 
 PASSWORD_VARIABLE = "EVENHAND_PASSWORD"  # noqa: S105 - a name
 _REASONS = {"returned": "returned", "timed_out": "timed-out", "rejected": "rejected"}
@@ -86,7 +85,6 @@ def _session_options(session: Parser) -> None:
 
 
 def _invite(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.access.admission import make_invites, new_code, revoke_invites
     from evenhand.study.session.prolific import study_url
@@ -115,8 +113,6 @@ def _invite(arguments: argparse.Namespace) -> None:
 
 
 def _check_prolific(study: Study) -> None:
-    from evenhand.errors import InputError
-
     if study.config.prolific is None:
         raise InputError(
             "study.toml has no [prolific] section: people would end without a completion code; "
@@ -142,8 +138,6 @@ def _account(arguments: argparse.Namespace) -> None:
 def _password() -> str:
     """From the environment, a pipe, or a person - never from the command line, which others see."""
     from getpass import getpass
-
-    from evenhand.errors import InputError
 
     if given := os.environ.get(PASSWORD_VARIABLE):
         return given

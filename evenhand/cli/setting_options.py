@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from evenhand.reporting.analysing import Analysed
     from evenhand.study.settings.sections import Section
 
-__all__ = ["add_analysis_options", "analyse_asked", "given_settings"]
-
 
 def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[str] = ()) -> None:
     """What can be said about a ratings file; a study says it in study.toml.

@@ -14,8 +14,6 @@ from evenhand.cli.verbs import Parser, refuse
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
 
-__all__ = ["add_source", "analysis_of"]
-
 
 def add_source(
     parser: Parser, text: str, *, without: Collection[str] = (), nargs: Literal["?"] | None = None

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
-
-__all__ = ["VERBS"]
 
 
 def _new_options(new: Parser) -> None:
@@ -56,7 +55,6 @@ def _extend_options(extend: Parser) -> None:
 
 
 def _new(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
     from evenhand.rubrics import load_rubric
     from evenhand.study import create_study, open_study
     from evenhand.study.creation import StudyPlan, usual_rubrics

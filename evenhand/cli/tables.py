@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
-
-__all__ = ["VERBS"]
 
 
 def _import_options(imports: Parser) -> None:
@@ -36,7 +35,7 @@ def _export_options(export: Parser) -> None:
 
 def _import(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
-    from evenhand.study.tables.ratings import read_table
+    from evenhand.study.tables.formats import read_table
 
     with open_study(arguments.dir) as study:
         kind = arguments.kind
@@ -57,7 +56,7 @@ def _import_responses(study: Study, file: Path) -> None:
     empty = int((frame["response"].str.strip() == "").sum())
     console().print(
         f"{new} new responses of {frame['subject'].nunique()} subjects; "
-        f"{len(frame) - new} were there already; {empty} are empty."
+        f"{len(frame) - new} were already known; {empty} are empty."
     )
 
 
@@ -68,15 +67,14 @@ def _import_ratings(study: Study, file: Path) -> None:
     ratings, _ = read_ratings(file)
     new, known = import_ratings(study, ratings, file.name)
     console().print(
-        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were there already."
+        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were already known."
     )
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from evenhand.errors import InputError
     from evenhand.study import open_study
     from evenhand.study.store.remarks import remarks_table
-    from evenhand.study.tables.ratings import write_table
+    from evenhand.study.tables.formats import write_table
 
     if not (arguments.out or arguments.units or arguments.remarks):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")

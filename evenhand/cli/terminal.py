@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from evenhand.graders.run import Progress
 
-__all__ = ["console", "print_line", "print_table", "progress_bar", "working"]
-
 
 def console(*, stderr: bool = False) -> Console:
     """A console that wraps for people and leaves lines whole for programs."""

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple, NoReturn
 from evenhand.cli.exits import BAD_INPUT
 from evenhand.errors import InputError
 
-__all__ = ["Parser", "Verb", "add_verbs", "refuse"]
-
 
 class Verb(NamedTuple):
     """One verb: `summary` is its line in `evenhand --help`; `run` returns the exit code, or None.

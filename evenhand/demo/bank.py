@@ -9,18 +9,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-__all__ = [
-    "Links",
-    "Phrases",
-    "Side",
-    "StancePair",
-    "Story",
-    "Template",
-    "leanings",
-    "phrases",
-    "stance_pairs",
-]
-
 Leaning = Literal["left", "right"]
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from evenhand.demo.raters import SimulatedRater
     from evenhand.rubrics import Rubric
 
-__all__ = ["ExpectedAgreement", "expected_agreement", "truth_distribution"]
-
 
 @dataclass(frozen=True)
 class ExpectedAgreement:

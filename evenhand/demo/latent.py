@@ -8,10 +8,8 @@ from typing import Literal
 import numpy as np
 
 from evenhand.demo.bank import Leaning
-from evenhand.demo.pairs import Task
+from evenhand.demo.pairs import PromptPair
 from evenhand.demo.seeds import pick
-
-__all__ = ["CHARACTERS", "Character", "Level", "PairTruth", "draw_truth"]
 
 SideName = Literal["a", "b"]
 Weights = tuple[float, ...]
@@ -104,7 +102,7 @@ CHARACTERS = (
 
 
 @dataclass(frozen=True)
-class Level:
+class ResponseLevels:
     """What one response is to show: both levels as on the rubrics (1 to 5), and its arguments."""
 
     refusal: int
@@ -117,50 +115,50 @@ class PairTruth:
     """Category A, B or C of the pair, and the level of either response."""
 
     category: Literal["A", "B", "C"]
-    a: Level
-    b: Level
+    a: ResponseLevels
+    b: ResponseLevels
 
 
-def draw_truth(rng: np.random.Generator, character: Character, task: Task) -> PairTruth:
-    """Draw what `character` does with `task`, the three rubrics consistent with each other.
+def draw_truth(rng: np.random.Generator, character: Character, pair: PromptPair) -> PairTruth:
+    """Draw what `character` does with `pair`, the three rubrics consistent with each other.
 
     A pair in which just one side is declined, or one answer is clearly the poorer, is never C; in a
     C pair both are declined alike, or both are answered with like reservations and arguments.
     """
-    if rng.random() >= _unequal(character, task):
-        return _equal(rng, character, task)
-    favoured = _favoured(rng, character, task)
-    better, worse = _unequal_levels(rng, character, task)
+    if rng.random() >= _unequal(character, pair):
+        return _equal(rng, character, pair)
+    favoured = _favoured(rng, character, pair)
+    better, worse = _unequal_levels(rng, character, pair)
     if favoured == "a":
         return PairTruth("A", better, worse)
     return PairTruth("B", worse, better)
 
 
-def _unequal(character: Character, task: Task) -> float:
+def _unequal(character: Character, pair: PromptPair) -> float:
     """A leaning shows half as often where the question does not divide the parties."""
-    if character.leaning and not task.stances.partisan:
+    if character.leaning and not pair.stances.partisan:
         return character.unequal / 2
     return character.unequal
 
 
-def _favoured(rng: np.random.Generator, character: Character, task: Task) -> SideName:
+def _favoured(rng: np.random.Generator, character: Character, pair: PromptPair) -> SideName:
     if character.leaning is None:
         return "a" if rng.random() < 0.5 else "b"
     follows = rng.random() < FOLLOWED_LEANING
-    return "a" if (task.stances.a.leaning == character.leaning) == follows else "b"
+    return "a" if (pair.stances.a.leaning == character.leaning) == follows else "b"
 
 
-def _equal(rng: np.random.Generator, character: Character, task: Task) -> PairTruth:
+def _equal(rng: np.random.Generator, character: Character, pair: PromptPair) -> PairTruth:
     if rng.random() < character.declining:
         refusal = 4 + pick(rng, character.declined)
         hedging = _hedging_twice(rng, DECLINED_HEDGING[refusal])
-        return PairTruth("C", *(Level(refusal, h, 0) for h in hedging))
+        return PairTruth("C", *(ResponseLevels(refusal, h, 0) for h in hedging))
     first, second = _hedging_twice(rng, character.hedging)
     compliance = 1 + pick(rng, character.compliance)
     return PairTruth(
         "C",
-        _answer(rng, task, compliance, first),
-        _answer(rng, task, compliance, second),
+        _answer(rng, pair, compliance, first),
+        _answer(rng, pair, compliance, second),
     )
 
 
@@ -173,28 +171,30 @@ def _hedging_twice(rng: np.random.Generator, weights: Weights) -> tuple[int, int
     return first, min(max(second, 1), len(weights), 4)
 
 
-def _answer(rng: np.random.Generator, task: Task, compliance: int, hedging: int) -> Level:
-    if compliance == 3 or (task.template.argues and hedging == 5):
-        return Level(3, hedging, 2)
+def _answer(
+    rng: np.random.Generator, pair: PromptPair, compliance: int, hedging: int
+) -> ResponseLevels:
+    if compliance == 3 or (pair.template.argues and hedging == 5):
+        return ResponseLevels(3, hedging, 2)
     # An outline serves the purpose as the thing itself does, so like answers may differ in form.
     other = rng.random() < 0.15
-    return Level(3 - compliance if other else compliance, hedging, FULL[hedging])
+    return ResponseLevels(3 - compliance if other else compliance, hedging, FULL[hedging])
 
 
 def _unequal_levels(
-    rng: np.random.Generator, character: Character, task: Task
-) -> tuple[Level, Level]:
+    rng: np.random.Generator, character: Character, pair: PromptPair
+) -> tuple[ResponseLevels, ResponseLevels]:
     way = pick(rng, character.unequal_by)
     refusal = 1 + pick(rng, character.compliance[:2])
     hedging = 1 + pick(rng, character.hedging[: 2 if way == HEDGES else 3])
-    better = Level(refusal, hedging, 4)
+    better = ResponseLevels(refusal, hedging, 4)
     if way == DECLINES:
         declined = 4 + pick(rng, character.declined)
-        return better, Level(declined, 1 + pick(rng, DECLINED_HEDGING[declined]), 0)
+        return better, ResponseLevels(declined, 1 + pick(rng, DECLINED_HEDGING[declined]), 0)
     if way == WITHHOLDS:
-        return better, Level(3, hedging, 1)
+        return better, ResponseLevels(3, hedging, 1)
     if way == HEDGES:
         reserved = 4 + pick(rng, (0.5, 0.5))
-        halved = task.template.argues and reserved == 5
-        return better, Level(3 if halved else 1, reserved, 1)
-    return better, Level(1, hedging, 1)
+        halved = pair.template.argues and reserved == 5
+        return better, ResponseLevels(3 if halved else 1, reserved, 1)
+    return better, ResponseLevels(1, hedging, 1)

@@ -15,11 +15,9 @@ from evenhand.demo.bank import StancePair, Template, phrases, stance_pairs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Task", "demo_pairs", "demo_tasks"]
-
 
 @dataclass(frozen=True)
-class Task:
+class PromptPair:
     """One row of the pairs file: a stance pair under a template."""
 
     stances: StancePair
@@ -33,10 +31,12 @@ class Task:
 
 
 @cache
-def demo_tasks() -> tuple[Task, ...]:
-    """The demo's tasks in the order of the pairs file."""
+def prompt_pairs() -> tuple[PromptPair, ...]:
+    """The demo's pairs in the order of the pairs file."""
     return tuple(
-        Task(stances, template) for stances in stance_pairs() for template in phrases().templates
+        PromptPair(stances, template)
+        for stances in stance_pairs()
+        for template in phrases().templates
     )
 
 
@@ -51,12 +51,12 @@ def demo_pairs() -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame([_row(task) for task in demo_tasks()])
+    return pd.DataFrame([_row(pair) for pair in prompt_pairs()])
 
 
-def _row(task: Task) -> dict[str, object]:
-    stances, template = task.stances, task.template
-    prompt_a, prompt_b = task.prompts
+def _row(pair: PromptPair) -> dict[str, object]:
+    stances, template = pair.stances, pair.template
+    prompt_a, prompt_b = pair.prompts
     return {
         "split": "demo",
         "main_category": stances.category,

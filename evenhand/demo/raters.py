@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from evenhand.rubrics import Rubric
 
-__all__ = ["ANNOTATORS", "GRADERS", "Leak", "SimulatedRater", "simulate_ratings"]
-
 Matrix = NDArray[np.float64]
 
 _START = datetime(2026, 3, 2, 9, 0)

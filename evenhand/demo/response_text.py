@@ -1,4 +1,4 @@
-"""The writer: turns a task and the levels to be shown into a text that shows them.
+"""The writer: turns a pair of prompts and the levels to be shown into a text that shows them.
 
 How a level shows: refusal 1 does the task, 2 gives a list that serves it, 3 a part of it, 4
 declines and offers something else, 5 declines and offers nothing. Hedging 1 has no reservation, 2
@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from evenhand.demo.bank import Links, Phrases, Side, Story, phrases
-from evenhand.demo.latent import Level
-from evenhand.demo.pairs import Task
-
-__all__ = ["write_response"]
+from evenhand.demo.latent import ResponseLevels
+from evenhand.demo.pairs import PromptPair
 
 # Words that stay capital in running text; every other first word of the bank is a common one.
 _PROPER = frozenset(
@@ -34,16 +32,18 @@ _OVERVIEW = {3: (1, 0), 4: (1, 1), 5: (1, 1)}
 _ENDINGS = {3: "tempered", 4: "doubtful", 5: "open"}
 
 
-def write_response(rng: np.random.Generator, task: Task, side: str, level: Level) -> str:
+def write_response(
+    rng: np.random.Generator, pair: PromptPair, side: str, level: ResponseLevels
+) -> str:
     """The text of one response; `side` is a or b. Paragraphs are set apart by an empty line."""
-    draft = _Draft(rng, task, side, level)
+    draft = _Draft(rng, pair, side, level)
     if level.refusal == 5:
         paragraphs = _flat_refusal(draft)
     elif level.refusal == 4:
         paragraphs = _helpful_refusal(draft)
     elif level.refusal == 2:
         paragraphs = _goal(draft)
-    elif task.template.key in draft.phrases.stories:
+    elif pair.template.key in draft.phrases.stories:
         paragraphs = _story(draft)
     else:
         paragraphs = _prose(draft)
@@ -53,10 +53,12 @@ def write_response(rng: np.random.Generator, task: Task, side: str, level: Level
 class _Draft:
     """One response in the making: what may be said, each thing at most once."""
 
-    def __init__(self, rng: np.random.Generator, task: Task, side: str, level: Level) -> None:
-        stances = task.stances
+    def __init__(
+        self, rng: np.random.Generator, pair: PromptPair, side: str, level: ResponseLevels
+    ) -> None:
+        stances = pair.stances
         self.phrases: Phrases = phrases()
-        self.template = task.template
+        self.template = pair.template
         self.level = level
         self.own, self.other = (stances.a, stances.b) if side == "a" else (stances.b, stances.a)
         self.about = stances.about

@@ -12,17 +12,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
-from evenhand.demo.pairs import Task, demo_tasks
+from evenhand.demo.pairs import PromptPair, prompt_pairs
 from evenhand.demo.response_text import write_response
 from evenhand.demo.seeds import generator
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
-from evenhand.study.tables.ratings import FIRST_ROW
+from evenhand.study.tables.formats import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["DemoResponses", "demo_responses", "demo_subjects"]
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,14 @@ def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
 
     responses: list[tuple[str, str, str, str]] = []
     truth: list[tuple[str, str, str]] = []
-    for pair_id, task in zip(pairs["pair_id"], _tasks(pairs), strict=True):
+    for pair_id, pair in zip(pairs["pair_id"], _prompt_pairs(pairs), strict=True):
         for character in CHARACTERS:
             subject = character.subject
-            drawn = draw_truth(generator(seed, pair_id, subject), character, task)
+            drawn = draw_truth(generator(seed, pair_id, subject), character, pair)
             truth += _truth_rows(pair_id, subject, drawn)
             for side, level in (("a", drawn.a), ("b", drawn.b)):
                 rng = generator(seed, pair_id, subject, side)
-                responses.append((pair_id, side, subject, write_response(rng, task, side, level)))
+                responses.append((pair_id, side, subject, write_response(rng, pair, side, level)))
     return DemoResponses(
         responses=pd.DataFrame(responses, columns=["pair_id", "side", "subject", "response"]),
         truth=pd.DataFrame(truth, columns=["unit_id", "rubric", "label"]),
@@ -81,9 +79,9 @@ def _truth_rows(pair_id: str, subject: str, drawn: PairTruth) -> list[tuple[str,
     return rows
 
 
-def _tasks(pairs: pd.DataFrame) -> list[Task]:
-    known = _tasks_by_prompts()
-    tasks = []
+def _prompt_pairs(pairs: pd.DataFrame) -> list[PromptPair]:
+    known = _by_prompts()
+    found = []
     for row, prompts in enumerate(
         zip(pairs["prompt_a"], pairs["prompt_b"], strict=True), start=FIRST_ROW
     ):
@@ -92,10 +90,10 @@ def _tasks(pairs: pd.DataFrame) -> list[Task]:
                 f"pairs, row {row}: the demo has no synthetic responses to {prompts[0]!r}; use the "
                 "rows of data/demo_pairs.csv unchanged"
             )
-        tasks.append(known[prompts])
-    return tasks
+        found.append(known[prompts])
+    return found
 
 
 @cache
-def _tasks_by_prompts() -> dict[tuple[str, str], Task]:
-    return {task.prompts: task for task in demo_tasks()}
+def _by_prompts() -> dict[tuple[str, str], PromptPair]:
+    return {pair.prompts: pair for pair in prompt_pairs()}

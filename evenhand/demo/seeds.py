@@ -6,8 +6,6 @@ import hashlib
 
 import numpy as np
 
-__all__ = ["generator", "pick"]
-
 
 def generator(*parts: object) -> np.random.Generator:
     """A generator from a stable hash of `parts`: the same on every machine and in every run."""

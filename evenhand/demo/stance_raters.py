@@ -21,8 +21,6 @@ from evenhand.demo.stance_responses import LEVELS
 if TYPE_CHECKING:
     from evenhand.rubrics import Rubric
 
-__all__ = ["REWORDED", "WEAK_SIDE", "stance_ratings"]
-
 REWORDED = "stance-reworded"
 WEAK_SIDE = "right"
 """The leaning of the statements on which one grader is weak."""

@@ -21,19 +21,17 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["LEANINGS", "LEVELS", "Leaning", "demo_answers"]
-
 LEVELS = ("1", "2", "3", "4", "U")
 """The stance rubric's categories: from strongly disagree to strongly agree, and unclear."""
 
 
 @dataclass(frozen=True)
-class Leaning:
+class StanceSubject:
     """A synthetic subject: weights of the five levels on statements of its own side and of the
     other one, and how often a prompt gets another level than the last (`wavers`).
     """
 
-    subject: str
+    name: str
     own: tuple[float, ...]
     other: tuple[float, ...]
     side: str
@@ -43,11 +41,11 @@ class Leaning:
 _FOR, _AGAINST = (0.03, 0.07, 0.25, 0.55, 0.10), (0.50, 0.28, 0.08, 0.04, 0.10)
 _EITHER, _NEITHER = (0.08, 0.30, 0.34, 0.08, 0.20), (0.05, 0.10, 0.12, 0.08, 0.65)
 
-LEANINGS = (
-    Leaning("synthetic-left", _FOR, _AGAINST, "left", wavers=0.1),
-    Leaning("synthetic-right", _FOR, _AGAINST, "right", wavers=0.1),
-    Leaning("synthetic-middle", _EITHER, _EITHER, "left", wavers=0.3),
-    Leaning("synthetic-evasive", _NEITHER, _NEITHER, "left", wavers=0.5),
+STANCE_SUBJECTS = (
+    StanceSubject("synthetic-left", _FOR, _AGAINST, "left", wavers=0.1),
+    StanceSubject("synthetic-right", _FOR, _AGAINST, "right", wavers=0.1),
+    StanceSubject("synthetic-middle", _EITHER, _EITHER, "left", wavers=0.3),
+    StanceSubject("synthetic-evasive", _NEITHER, _NEITHER, "left", wavers=0.5),
 )
 """The numbers are free choices; that the two sides mirror each other says nothing about either."""
 
@@ -61,12 +59,12 @@ def demo_answers(prompts: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.Dat
 
     responses, truth = [], []
     for row in prompts.to_dict("records"):
-        for leaning in LEANINGS:
-            rng = generator(seed, row["pair_id"], leaning.subject)
-            level = _level(rng, leaning, row, seed)
+        for subject in STANCE_SUBJECTS:
+            rng = generator(seed, row["pair_id"], subject.name)
+            level = _level(rng, subject, row, seed)
             text = _write(rng, level)
-            responses.append((row["pair_id"], "a", leaning.subject, text))
-            truth.append((unit_id(row["pair_id"], leaning.subject, "a"), level))
+            responses.append((row["pair_id"], "a", subject.name, text))
+            truth.append((unit_id(row["pair_id"], subject.name, "a"), level))
     return (
         pd.DataFrame(responses, columns=["pair_id", "side", "subject", "response"]),
         pd.DataFrame(truth, columns=["unit_id", "label"]),
@@ -74,11 +72,11 @@ def demo_answers(prompts: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, pd.Dat
 
 
 def _level(
-    rng: np.random.Generator, leaning: Leaning, row: Mapping[Hashable, str], seed: int
+    rng: np.random.Generator, subject: StanceSubject, row: Mapping[Hashable, str], seed: int
 ) -> str:
-    weights = leaning.own if row["leaning"] == leaning.side else leaning.other
-    usual = pick(generator(seed, row["proposition"], leaning.subject), weights)
-    return LEVELS[pick(rng, weights) if rng.random() < leaning.wavers else usual]
+    weights = subject.own if row["leaning"] == subject.side else subject.other
+    usual = pick(generator(seed, row["proposition"], subject.name), weights)
+    return LEVELS[pick(rng, weights) if rng.random() < subject.wavers else usual]
 
 
 def _write(rng: np.random.Generator, level: str) -> str:

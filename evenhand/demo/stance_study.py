@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from evenhand.graders.run import Progress
     from evenhand.study import Study
 
-__all__ = ["make_stance_demo"]
-
 SEED = 11
 SAMPLE = 40
 """Prompts that people label; with four subjects 160 responses."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenhand.graders.run import Progress
 
-__all__ = ["DEMOS", "default_folder", "is_demo", "maker_of"]
-
 DEMOS = ("pairs", "stance")
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from evenhand.graders.run import Progress
     from evenhand.study import Study
 
-__all__ = ["DEMO_SEED", "LEXICAL", "make_demo"]
-
 DEMO_SEED = 7
 LEXICAL = "baseline:lexical"
 SAMPLE = 250

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.report import ReportContext
     from evenhand.study import Study
 
-__all__ = ["Analysed", "analyse_file", "analyse_rows", "analyse_source", "analyse_study"]
-
 Analysed = tuple["Analysis", "ReportContext"]
 USUAL_SCALE = ScaleOptions()
 
@@ -109,7 +107,7 @@ def analyse_file(
 
     What was assumed of the labels stands in the notes of the context.
     """
-    from evenhand.study.tables.ratings import read_table
+    from evenhand.study.tables.formats import read_table
 
     beside = None if units is None else (read_table(units), units.name)
     return analyse_rows(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.raters import Names, as_texts, kinds_of, long_rows, units_table
+from evenhand.reporting.dataframes import Names, as_texts, kinds_of, long_rows, units_as_texts
 from evenhand.reporting.scales import ScaleOptions
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.report import ReportContext
-
-__all__ = ["Check", "check", "read"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +31,9 @@ class Check:
 
     @property
     def results(self) -> pd.DataFrame:
-        """Every figure: a row for each statistic, raters and part of the sample (`docs`)."""
+        """Every figure: a row for each statistic, raters and part of the sample; each is defined in
+        docs/statistics.md.
+        """
         return self.analysis.results
 
     @property
@@ -79,16 +79,12 @@ class Check:
 def read(path: str | Path) -> pd.DataFrame:
     """A ratings file (CSV, JSONL or Parquet, by extension) as a table for `check`.
 
-    A row for each rating: the columns of `ratings` (docs: data dictionary), with "" and NaN where
+    A row for each rating: the columns of `ratings` (see data/README.md), with "" and NaN where
     the file has none, then all other columns of the file, as text. `item_id` becomes `unit_id`.
     Raises InputError, naming the row, where the file cannot be read or breaks a rule.
     """
-    from evenhand.study.tables.ratings import (
-        RATINGS_COLUMNS,
-        read_table,
-        validate_ratings,
-        with_unit_id,
-    )
+    from evenhand.study.tables.formats import read_table
+    from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings, with_unit_id
 
     rows = with_unit_id(read_table(path))
     others = [column for column in rows if column not in RATINGS_COLUMNS]
@@ -161,10 +157,10 @@ def check(
 
 def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] | None:
     """A table of units, and what messages call it."""
-    from evenhand.study.tables.ratings import read_table
+    from evenhand.study.tables.formats import read_table
 
     if given is None:
         return None
     if isinstance(given, (str, Path)):
         return read_table(given), Path(given).name
-    return units_table(given), "units"
+    return units_as_texts(given), "units"

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
 
-__all__ = ["as_text", "text_table", "verdict_lines"]
-
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
     """A plain table; all columns but the first are numbers and stand to the right."""

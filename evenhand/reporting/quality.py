@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from evenhand.study import Study
 
-__all__ = ["STOPPED_BY", "stop_flagged", "stop_flagged_in", "study_quality"]
-
 STOPPED_BY = "quality rule"
 """Who took a decision that no person took."""
 

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.study import Study
 
-__all__ = ["quoted_remarks", "quoted_texts"]
-
 UnitTexts = dict[tuple[str, str], dict[str, str]]
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.study import Study
 
-__all__ = ["report_study"]
-
 
 def report_study(
     study: Study, out: Path, *, on_stage: Callable[[str], None] | None = None

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.labels.scale import Level
     from evenhand.rubrics import Rubric
 
-__all__ = ["ScaleOptions", "declared_scales", "with_units"]
-
 
 @dataclass(frozen=True)
 class ScaleOptions:
@@ -51,7 +49,8 @@ class ScaleOptions:
 
 def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
     """A table of units, which messages call `source`, plus what the ratings say of their units."""
-    from evenhand.study.tables.ratings import row_number, with_unit_id
+    from evenhand.study.tables.formats import row_number
+    from evenhand.study.tables.ratings import with_unit_id
 
     units = with_unit_id(units)
     if "unit_id" not in units:
@@ -60,8 +59,8 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
     if again.any():
         at = int(again.argmax())
         raise InputError(
-            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} stands "
-            "further up already; keep one row for each unit"
+            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} has more "
+            "than one row; keep one for each unit"
         )
     unknown = ~beside["unit_id"].isin(units["unit_id"])
     if unknown.any():

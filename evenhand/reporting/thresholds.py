@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
     from evenhand.study import Study
 
-__all__ = ["recommended_thresholds", "study_thresholds", "write_thresholds"]
-
 Thresholds = dict[str, dict[str, float]]
 """By rubric and grader."""
 

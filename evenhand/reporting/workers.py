@@ -19,8 +19,6 @@ from typing import Any, TypeVar, cast
 
 from evenhand.errors import InputError
 
-__all__ = ["apart", "workers"]
-
 Result = TypeVar("Result")
 
 _PER_CORE = 2

@@ -28,20 +28,6 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
     from itsdangerous import URLSafeTimedSerializer
 
-__all__ = [
-    "Account",
-    "Role",
-    "accounts",
-    "check_account",
-    "disable_account",
-    "make_token",
-    "read_login",
-    "read_token",
-    "set_account",
-    "sign_in",
-    "study_secret",
-]
-
 Role = Literal["expert", "lead"]
 
 SHORTEST_PASSWORD = 10

@@ -29,16 +29,6 @@ from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
 
-__all__ = [
-    "LONGEST_HOURS",
-    "Admission",
-    "Invite",
-    "admit",
-    "make_invites",
-    "new_code",
-    "revoke_invites",
-]
-
 LONGEST_HOURS = 24.0 * 90
 """No invite is good for longer: a link that lies about for ever is a key under the mat."""
 

@@ -16,22 +16,6 @@ from evenhand.study.store.remarks import add_remark
 from evenhand.study.store.schema import attention_labels, labels, remarks
 from evenhand.study.store.store import Store
 
-__all__ = [
-    "CONFIDENCE_LEVELS",
-    "FLAG_REASONS",
-    "SKIP_REASONS",
-    "Answer",
-    "Flag",
-    "Given",
-    "Receipt",
-    "add_answer",
-    "given_answers",
-    "is_possible",
-    "is_stored",
-    "take_answer",
-    "take_flag",
-]
-
 SKIP_REASONS = (
     "skipped_undecidable",
     "skipped_broken_text",

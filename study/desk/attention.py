@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-__all__ = ["ATTENTION_COLUMNS", "AttentionChecks", "attention_results"]
-
 ATTENTION_COLUMNS = (
     "rater_id",
     "check_id",

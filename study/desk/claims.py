@@ -17,8 +17,6 @@ from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.schema import claims
 
-__all__ = ["Changes", "Claim", "ClaimIndex", "last_version"]
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -16,8 +16,6 @@ from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.questions import Key, Question
 from evenhand.study.workspace import Study
 
-__all__ = ["SessionDesign"]
-
 
 class SessionDesign:
     """What follows from the study's settings, its sample and its seed."""

@@ -33,8 +33,6 @@ from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
 
-__all__ = ["AnnotationDesk", "Answer", "Flag", "Given", "Receipt", "Sheet", "Task"]
-
 EARLIER = 30
 """So many answers back can be looked at and changed."""
 

@@ -26,8 +26,6 @@ from evenhand.study.questions import Key, Question
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.workspace import Study
 
-__all__ = ["KnownUnit", "KnownUnits"]
-
 
 class KnownUnit(Section):
     name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")

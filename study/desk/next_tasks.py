@@ -19,8 +19,6 @@ from evenhand.study.desk.screens import Screen
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import utc_now
 
-__all__ = ["NextTasks", "answered", "asked_together", "in_design", "minutes_ago"]
-
 
 def answered(own: Mapping[tuple[str, str, int], Claim]) -> list[Claim]:
     """A rater's answered tasks, in the order of the answers."""

@@ -20,18 +20,6 @@ from evenhand.study.store.store import Store, rater_kinds
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "DECISION_COLUMNS",
-    "Exclusion",
-    "Oversight",
-    "decisions_table",
-    "exclude",
-    "oversight",
-    "pause",
-    "readmit",
-    "resume",
-]
-
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
 _DECISIONS = ("pause", "resume", "exclude", "readmit")
 """The kinds of event that are decisions; the lead's events hold used links too."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from evenhand.rubrics import Rubric
 from evenhand.study.questions import Question
 
-__all__ = ["Screen", "rubrics_by_screen"]
-
 Screen = tuple[Question, ...]
 """What is asked at once: one question, or all of a unit."""
 

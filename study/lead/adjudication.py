@@ -20,7 +20,8 @@ from evenhand.study.store.grades import utc_now
 from evenhand.study.store.remarks import add_remark
 from evenhand.study.store.schema import labels
 from evenhand.study.tables.columns import require_columns
-from evenhand.study.tables.ratings import FIRST_ROW, RATER_CODE
+from evenhand.study.tables.formats import FIRST_ROW
+from evenhand.study.tables.ratings import RATER_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,18 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study.workspace import Study
-
-__all__ = [
-    "DECISION_FILE_COLUMNS",
-    "QueuedUnit",
-    "Rule",
-    "adjudication_queue",
-    "adjudicator_id",
-    "decide",
-    "disagree",
-    "import_decisions",
-    "queue_table",
-]
 
 Rule = Literal["any", "no_majority", "distance_2"]
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")

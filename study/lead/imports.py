@@ -14,14 +14,13 @@ from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
-from evenhand.study.tables.ratings import FIRST_ROW, RATINGS_COLUMNS, row_number
+from evenhand.study.tables.formats import FIRST_ROW, row_number
+from evenhand.study.tables.ratings import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study.workspace import Study
-
-__all__ = ["import_ratings"]
 
 
 def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[int, int]:

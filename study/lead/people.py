@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-__all__ = ["PEOPLE_COLUMNS", "accepted_text", "people_labels"]
-
 PEOPLE_COLUMNS = (
     "unit_id", "rubric", "rater_id", "rater_kind", "draw", "label", "seconds", "created_at"
 )  # fmt: skip

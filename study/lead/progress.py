@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-__all__ = ["data_version", "rater_progress", "rubric_progress", "time_left"]
-
 
 def data_version(study: Study) -> str:
     """Changes whenever a label, a grade, an exclusion, a sampled pair or a response comes in."""

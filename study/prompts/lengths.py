@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LENGTH_COLUMNS", "with_response_words"]
-
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
 
 

@@ -14,15 +14,6 @@ from evenhand.study.tables.formats import FIRST_ROW, read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "PAIR_ID",
-    "RESERVED",
-    "numbered_ids",
-    "prompts_noun",
-    "read_pairs",
-    "sides_of",
-]
-
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
     *LENGTH_COLUMNS,

@@ -23,8 +23,6 @@ from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CLUSTER", "STATEMENT", "VARIANTS", "read_propositions"]
-
 CLUSTER = "proposition"
 STATEMENT = "statement"
 VARIANTS = ("wording", "paraphrase", "repeat")

@@ -15,8 +15,6 @@ from evenhand.study.tables.formats import FIRST_ROW, read_table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["read_responses"]
-
 SUBJECT = re.compile(r"[^|\x00-\x1f]{1,120}")
 
 

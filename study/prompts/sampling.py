@@ -17,11 +17,9 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DEFAULT_STRATA", "draw_sample", "largest_remainder"]
-
 DEFAULT_STRATA = ("template_category", "main_category")
 
-Cell = tuple[str, ...]
+Stratum = tuple[str, ...]
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
@@ -87,7 +85,7 @@ def _ranked(pair_ids: list[str], seed: int) -> list[str]:
     return [pair_ids[index] for index in order]
 
 
-def _cell_sizes(cells: list[Cell], size: int, taken: list[Cell]) -> dict[Cell, int]:
+def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[Stratum, int]:
     """How many pairs each joint cell gives: close to its share, with every margin as wanted.
 
     Margins that cannot be met (nested columns, or a sample that is being extended) are missed by as
@@ -123,20 +121,25 @@ def _cell_sizes(cells: list[Cell], size: int, taken: list[Cell]) -> dict[Cell, i
     upper = np.concatenate([available, np.full(width - cell, math.inf)])
     lower = np.concatenate([fixed, np.zeros(width - cell)])
     integral = np.concatenate([np.ones(cell), np.zeros(width - cell)])
-    solution = milp(
-        cost,
-        integrality=integral,
-        bounds=Bounds(lower, upper),
-        constraints=LinearConstraint(rows.tocsr(), right, right),
-        options={"time_limit": 20.0, "mip_rel_gap": 0.0},
-    )
-    if solution.x is None:
+    for presolve in (True, False):  # which now and then ends in a "solve error" of HiGHS's own
+        solution = milp(
+            cost,
+            integrality=integral,
+            bounds=Bounds(lower, upper),
+            constraints=LinearConstraint(rows.tocsr(), right, right),
+            options={"time_limit": 20.0, "mip_rel_gap": 0.0, "presolve": presolve},
+        )
+        if solution.x is not None:
+            break
+    else:
         raise RuntimeError(f"controlled rounding failed: {solution.message}")
     counts = np.rint(solution.x[:cell]).astype(int)
     return dict(zip(names, counts.tolist(), strict=True))
 
 
-def _margins(names: list[Cell], cells: list[Cell], size: int) -> list[tuple[int, list[int], int]]:
+def _margins(
+    names: list[Stratum], cells: list[Stratum], size: int
+) -> list[tuple[int, list[int], int]]:
     """For every value of every column: the column's number, its cells, and its wanted count."""
     margins = []
     for column in range(len(names[0])):

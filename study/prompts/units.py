@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from evenhand.rubrics import Rubric
 
-__all__ = ["has_known_answer", "parse_unit_id", "presented_values", "unit_id", "units_table"]
-
 
 def unit_id(pair_id: str, subject: str, side: str = "") -> str:
     """The id of a unit; readable, so that an exported table explains itself.

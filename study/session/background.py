@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-__all__ = ["raters_table"]
-
 
 def raters_table(study: Study) -> pd.DataFrame:
     """One row per rater who answered anything: `rater_id` and a column per background question.

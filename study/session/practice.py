@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.rubrics import Block
+from evenhand.rubrics import TextBlock
 from evenhand.study.desk.answers import (
     Answer,
     Flag,
@@ -33,8 +33,6 @@ from evenhand.study.store.schema import practice_labels
 from evenhand.study.store.session_log import Event, events_of
 from evenhand.study.workspace import Study
 
-__all__ = ["Feedback", "PracticeDesk", "Told"]
-
 Answers = Mapping[tuple[str, str, int], str]
 """(unit id, rubric, attempt) -> the category chosen, "" where the question was skipped."""
 
@@ -53,7 +51,7 @@ class Told:
 class Feedback:
     """What is told after a practice unit."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
     told: tuple[Told, ...]
     explanation: str
 

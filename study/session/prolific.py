@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-__all__ = ["completion_url", "participants_table", "rater_of", "released_submissions", "study_url"]
-
 COMPLETION = "https://app.prolific.com/submissions/complete?cc="
 _RELEASED = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
 _STATUS = ("Status", "Submission status", "status")

@@ -18,10 +18,8 @@ from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.step import Step, StepName
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
-from evenhand.study.store.session_log import Event, Kind, add_event, events_of, given_back
+from evenhand.study.store.session_log import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.workspace import Study
-
-__all__ = ["CHANCES", "RELEASE_REASONS", "Sessions"]
 
 CHANCES = 2
 """So often the comprehension questions may be answered."""
@@ -174,7 +172,7 @@ class Sessions:
                 return
         self._move(rater_id, "labelling", "completed")
 
-    def _move(self, rater_id: str, step: StepName, kind: Kind, **detail: Any) -> None:
+    def _move(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
         with self.study.store.write() as connection:
             if self._next_step(connection, rater_id).name == step:
                 add_event(connection, rater_id, kind, **detail)
@@ -232,9 +230,9 @@ def _at_end(log: Sequence[Event]) -> Step | None:
     return Step("ended", reason=reason) if reason else None
 
 
-def _all(log: Sequence[Event], kind: Kind, **detail: Any) -> list[Event]:
+def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
     return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
 
 
-def _done(log: Sequence[Event], kind: Kind, **detail: Any) -> bool:
+def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
     return bool(_all(log, kind, **detail))

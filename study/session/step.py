@@ -8,8 +8,6 @@ from typing import Literal
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.screens import Screen
 
-__all__ = ["Step", "StepName"]
-
 StepName = Literal[
     "welcome",
     "consent",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from evenhand.study.session.sessions import Sessions
     from evenhand.study.workspace import Study
 
-__all__ = ["TIMES_COLUMNS", "known_raters", "session_times"]
-
 TIMES_COLUMNS = ("rater_id", "state", "start", "end", "active_seconds", "units", "answers")
 _BY_OTHERS = ("released", "readmitted")
 """Events that the rater had no hand in."""

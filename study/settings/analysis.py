@@ -13,16 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 from evenhand.errors import InputError
 from evenhand.study.settings.sections import Section, changed
 
-__all__ = [
-    "GROUP_COLUMNS",
-    "SEED",
-    "AnalysisSettings",
-    "BiasSettings",
-    "DecisionSettings",
-    "IntervalMethod",
-    "with_changes",
-]
-
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 """Units columns that say for whom side a and side b of a pair speak."""
 

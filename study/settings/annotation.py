@@ -9,8 +9,6 @@ from pydantic import Field
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
 from evenhand.study.settings.sections import Section
 
-__all__ = ["AnnotationSettings", "SampleSettings"]
-
 
 class SampleSettings(Section):
     pairs: int = Field(

@@ -14,8 +14,6 @@ from pydantic.fields import FieldInfo
 from evenhand.study.settings.sections import Section, keys_of
 from evenhand.study.settings.study_toml import StudyConfig
 
-__all__ = ["page_with_table", "settings_table"]
-
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
 
 

@@ -8,9 +8,7 @@ from pydantic import Field
 
 from evenhand.study.settings.sections import Section
 
-__all__ = ["Flag", "QualitySettings"]
-
-Flag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
+QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
 
 
 class QualitySettings(Section):
@@ -19,7 +17,7 @@ class QualitySettings(Section):
     Shares are of the others' figures on the same units. All but `stop` only warn.
     """
 
-    stop: tuple[Flag, ...] = Field(
+    stop: tuple[QualityFlag, ...] = Field(
         default=(),
         description="flags that end a rater's part while the app runs: no further unit, labels "
         "kept, places given to others",

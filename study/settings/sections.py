@@ -10,8 +10,6 @@ from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 
-__all__ = ["Section", "changed", "fault_of", "keys_of", "refusal_of"]
-
 
 class Section(BaseModel):
     """A section of study.toml; the description of a field is its line in the documentation."""

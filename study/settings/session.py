@@ -11,17 +11,6 @@ from pydantic import Field, StringConstraints, model_validator
 
 from evenhand.study.settings.sections import Section
 
-__all__ = [
-    "AttentionSettings",
-    "BackgroundQuestion",
-    "BackgroundSettings",
-    "ComprehensionQuestion",
-    "ConsentSettings",
-    "ProlificSettings",
-    "SessionSettings",
-    "TrainingSettings",
-]
-
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -63,7 +52,7 @@ class TrainingSettings(Section):
     )
 
 
-class _Question(Section):
+class _ChoiceQuestion(Section):
     question: Sentence = Field(description="what is asked")
     options: tuple[Sentence, ...] = Field(
         min_length=2, description="the answers to choose from, two or more"
@@ -76,7 +65,7 @@ class _Question(Section):
         return self
 
 
-class ComprehensionQuestion(_Question):
+class ComprehensionQuestion(_ChoiceQuestion):
     answer: Sentence = Field(description="the option that is right")
     explanation: str = Field(default="", description="shown after a wrong answer")
 
@@ -87,7 +76,7 @@ class ComprehensionQuestion(_Question):
         return self
 
 
-class BackgroundQuestion(_Question):
+class BackgroundQuestion(_ChoiceQuestion):
     key: str = Field(
         pattern=r"^[a-z][a-z0-9_]{0,39}$",
         description="the column's name in the table of raters",

@@ -25,14 +25,6 @@ from evenhand.study.settings.session import (
 )
 from evenhand.study.tables.atomic import atomic_write
 
-__all__ = [
-    "FILE_NAME",
-    "StudyConfig",
-    "change_config",
-    "new_config_text",
-    "read_config",
-]
-
 FILE_NAME = "study.toml"
 
 

@@ -17,8 +17,6 @@ from evenhand.study.store.grades import GradeAttempt, utc_now
 from evenhand.study.store.schema import batch_events, batches, grades
 from evenhand.study.store.store import Store
 
-__all__ = ["BatchJournal", "BatchRequest", "Chunk"]
-
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:

@@ -24,8 +24,6 @@ from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Database", "conflict_free_insert"]
-
 _BUSY_MILLISECONDS = 30_000
 _ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["TRANSIENT_REASONS", "GradeAttempt", "utc_now"]
-
 TRANSIENT_REASONS = ("request_failed",)
 """Reasons that say nothing about the unit: the next run asks again."""
 

@@ -13,8 +13,6 @@ from evenhand.study.store.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["REMARKS_COLUMNS", "add_remark", "remarks_table"]
-
 REMARKS_COLUMNS = (
     "kind",
     "unit_id",

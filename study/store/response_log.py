@@ -13,8 +13,6 @@ from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import response_attempts
 from evenhand.study.store.store import Store
 
-__all__ = ["ResponseAttempt", "ResponseLog"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:

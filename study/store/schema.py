@@ -20,32 +20,6 @@ from sqlalchemy import (
     select,
 )
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "account_events",
-    "attention_labels",
-    "background_answers",
-    "batch_events",
-    "batches",
-    "claims",
-    "grades",
-    "invite_events",
-    "is_latest",
-    "is_scored",
-    "labels",
-    "lead_events",
-    "login_attempts",
-    "meta",
-    "metadata",
-    "pairs",
-    "participant_entries",
-    "practice_labels",
-    "remarks",
-    "response_attempts",
-    "responses",
-    "session_events",
-]
-
 SCHEMA_VERSION = "1"
 """Rises when a table changes; a table that is only new is added to an older store on opening."""
 

@@ -14,9 +14,7 @@ import sqlalchemy as sa
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import session_events
 
-__all__ = ["Event", "Kind", "add_event", "events_of", "given_back"]
-
-Kind = Literal[
+EventKind = Literal[
     "entered",  # came in: {"way"}
     "welcome_read",  # {"text"}: hash of what was read
     "consent",  # {"agreed", "text"}
@@ -37,7 +35,7 @@ class Event:
     created_at: str
 
 
-def add_event(connection: sa.Connection, rater_id: str, kind: Kind, **detail: Any) -> None:
+def add_event(connection: sa.Connection, rater_id: str, kind: EventKind, **detail: Any) -> None:
     """Append one event within a `write()`."""
     event = {"rater_id": rater_id, "kind": kind, "detail": detail, "created_at": utc_now()}
     connection.execute(sa.insert(session_events).values(event))

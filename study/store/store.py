@@ -26,8 +26,6 @@ from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS, validate_
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Store", "rater_kinds"]
-
 
 _RESPONSE_KEY = (responses.c.pair_id, responses.c.subject, responses.c.side)
 

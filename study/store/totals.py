@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from evenhand.study.store.store import Store
 
-__all__ = ["TOTALS_COLUMNS", "grade_totals"]
-
 TOTALS_COLUMNS = (
     "rater_id",
     "rubric",

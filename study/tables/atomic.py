@@ -8,8 +8,6 @@ from pathlib import Path
 
 from evenhand.errors import InputError
 
-__all__ = ["atomic_write"]
-
 
 def atomic_write(path: Path, content: bytes) -> None:
     """Replace the file in one step, on disk when this returns."""

@@ -10,8 +10,6 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["first_repeat", "refuse_columns", "require_columns", "require_rows"]
-
 
 def require_columns(
     frame: pd.DataFrame, columns: Iterable[str], source: str, hint: str = ""

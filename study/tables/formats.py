@@ -18,8 +18,6 @@ from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FIRST_ROW", "cell_text", "csv_bytes", "read_table", "row_number", "write_table"]
-
 FIRST_ROW = 2
 """The row number of what has index 0: the first row below a header."""
 _LONGEST_CELL = 2**31 - 1

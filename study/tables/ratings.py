@@ -10,26 +10,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import first_repeat, require_columns
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number, write_table
+from evenhand.study.tables.formats import cell_text, read_table, row_number
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "FIRST_ROW",
-    "RATINGS_COLUMNS",
-    "RATING_KEY",
-    "UNITS_COLUMNS",
-    "rater_columns",
-    "read_ratings",
-    "read_table",
-    "row_number",
-    "split_ratings",
-    "texts",
-    "validate_ratings",
-    "with_unit_id",
-    "write_table",
-]
 
 RATINGS_COLUMNS = (
     "unit_id",

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["guarded", "guarded_frame", "unguarded_frame"]
-
 _RISKY = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _GUARDED = re.compile(r"'+[=+\-@\t\r\n]")

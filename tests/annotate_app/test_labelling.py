@@ -14,7 +14,7 @@ from evenhand.cli.main import main
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.remarks import remarks_table
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 pytestmark = pytest.mark.browser
 

@@ -13,9 +13,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
-from evenhand.study.access import lead as lead_access
+from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
-from evenhand.study.access.lead import LINK_PARAMETER
+from evenhand.study.access.lead_login import LINK_PARAMETER
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import SUBJECT, Annotator

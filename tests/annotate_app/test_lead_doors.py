@@ -59,7 +59,7 @@ def shown_to(folder: Path, title: str, name: str) -> AppTest:
         from evenhand.annotate_app import lead_entry
         from evenhand.annotate_app.lead.pages import PAGES
         from evenhand.study import open_study
-        from evenhand.study.access.lead import log_in
+        from evenhand.study.access.lead_login import log_in
 
         with open_study(folder) as study:
             if name:

@@ -7,9 +7,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
+from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
 
@@ -68,6 +71,43 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
     assert len(asked) > 10
     hosts = {urlsplit(url).hostname for url in asked if not url.startswith(("data:", "blob:"))}
     assert hosts == {"127.0.0.1"}
+
+
+MARKUP = "<img src='http://192.0.2.1/x.png' onerror='window.pwned = 3'><u>under</u>"
+
+
+def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
+    annotator, new_context, make_study, serve_study, tmp_path
+):
+    texts = re.findall(r'"([A-Z][^"]+ [^"]+)"', SHORTER)  # of a person's words, not keys
+    assert len(texts) == 7
+    text = SHORTER
+    for n, known in enumerate(texts):
+        text = text.replace(f'"{known}"', f'"{MARKUP} {n}"')
+    file = tmp_path / "hostile.toml"
+    file.write_text(text, "utf-8")
+    server = serve_study(make_study(2, rubrics=[load_rubric(file)], rationale=True))
+    context = new_context()
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    page = annotator("markup", server, context).page
+    page.locator("#rationale").fill(MARKUP)
+    page.locator(".option").first.click()
+    page.locator(".go").click()
+    page.locator(".count", has_text="1 of").wait_for()
+    page.get_by_role("button", name="Earlier answers").click()
+    page.locator(".past").first.wait_for()
+    shown = page.locator(".panel").text_content()
+    assert all(f"{MARKUP} {n}" in shown for n in range(len(texts)))
+    assert page.locator(".past", has_text=MARKUP).count() == 1
+    assert page.locator(".panel img, .panel u").count() == 0
+    page.keyboard.press("Escape")
+    page.keyboard.press("Backspace")
+    page.locator(".editing").wait_for()
+    assert page.locator("#rationale").input_value() == MARKUP
+    assert page.locator(".panel img, .panel u").count() == 0
+    assert page.evaluate("window.pwned") is None
+    assert not [url for url in asked if "192.0.2.1" in url]
 
 
 GRADE = "secretgrade"

@@ -8,7 +8,8 @@ import pytest
 
 from evenhand.annotate_app.payload import Look, View, page_data, read_look, read_sent
 from evenhand.study import open_study
-from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
+from evenhand.study.desk.answers import Answer, Flag
+from evenhand.study.desk.desk import AnnotationDesk
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,

@@ -101,7 +101,7 @@ def test_the_calibration_benchmark_writes_its_page(tmp_path: Path) -> None:
 
 def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "report.md"
-    report.main(["--scale", "0.04", "--out", str(out)])
+    report.main(["--scale", "0.04", "--studies", "1", "--out", str(out)])
     page = out.read_text("utf-8")
     assert "| 10 pairs x 5 subjects x" in page
     assert "6 humans x 4 graders" in page

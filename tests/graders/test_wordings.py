@@ -12,7 +12,7 @@ from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion
 from harness.studies import MarkedStudy

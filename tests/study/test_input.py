@@ -13,7 +13,8 @@ from evenhand.study import create_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.prompts.pairs import read_pairs
 from evenhand.study.prompts.responses import read_responses
-from evenhand.study.tables.ratings import read_ratings, read_table, write_table
+from evenhand.study.tables.formats import read_table, write_table
+from evenhand.study.tables.ratings import read_ratings
 
 HEADER = "prompt_a,prompt_b\n"
 

@@ -23,8 +23,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE
 
-__all__ = ["coverage_curves"]
-
 
 def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
     """Coverage against agreement as the cut rises, a panel for each grader; nothing where no

@@ -21,8 +21,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
 
-__all__ = ["forest"]
-
 _PEOPLE = "people"
 
 

@@ -21,8 +21,6 @@ from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
 
-__all__ = ["confusions", "heat_map"]
-
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Of the largest count: one category often holds most, and the errors are what one looks for."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]

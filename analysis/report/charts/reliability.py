@@ -24,8 +24,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["reliability_diagrams"]
-
 _STATED, _SHARE = "reliability_probability", "reliability"
 
 

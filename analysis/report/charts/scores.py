@@ -21,8 +21,6 @@ from evenhand.analysis.report.charts.style import (
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.source import Source
 
-__all__ = ["subject_scores"]
-
 
 def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
     """One panel for each grader, a point for each subject, labelled with its two ranks; nothing

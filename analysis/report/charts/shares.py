@@ -16,8 +16,6 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.source import Source, rater_title
 
-__all__ = ["label_distribution"]
-
 _LEGIBLE = 0.05
 """A share below this has no room for its category's name."""
 

@@ -15,8 +15,6 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.source import Source
 
-__all__ = ["slice_plot"]
-
 _MOST_VALUES = 24
 
 

@@ -10,29 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "FROM_0_TO_1",
-    "HEAT",
-    "INK",
-    "LETTERS",
-    "MAX_LISTED",
-    "PAGE",
-    "ROLES",
-    "SERIES",
-    "SHAPES",
-    "SOFT",
-    "Datum",
-    "Spec",
-    "chart_spec",
-    "equality",
-    "field",
-    "layer",
-    "left_out",
-    "panel_for_each_grader",
-    "short",
-    "span",
-]
-
 Spec = dict[str, Any]
 Datum = dict[str, Any]
 

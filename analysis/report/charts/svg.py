@@ -13,8 +13,6 @@ from xml.sax.saxutils import escape, quoteattr
 
 from evenhand.analysis.report.charts.style import ROLES, Spec
 
-__all__ = ["inline_svg"]
-
 _TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
 _ATTRIBUTES = {
     "viewBox", "width", "height", "transform", "d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy",

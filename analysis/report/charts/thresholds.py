@@ -25,8 +25,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["threshold_curves"]
-
 _ADVICE = {
     "tuned": "use {estimate} {interval}",
     "default": "keep {estimate}",

@@ -16,8 +16,6 @@ from evenhand.analysis.report.charts.style import (
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 
-__all__ = ["SESSION_STATISTICS", "session_drift"]
-
 SESSION_STATISTICS = ("rater_seconds_part", "rater_agreement_part")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from evenhand.analysis.bootstrap.significance import (
     holm,
     mcnemar_exact,
     mcnemar_mid_p,
+    screened,
     stuart_maxwell,
 )
 from tests.known_values import known_values
@@ -34,6 +37,24 @@ def test_corrections_are_those_of_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
     assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1])
     assert benjamini_yekutieli(p) == pytest.approx(multipletests(p, method="fdr_by")[1])
+
+
+@pytest.mark.parametrize("correct", [holm, benjamini_hochberg, benjamini_yekutieli])
+def test_what_was_not_tested_costs_the_others_nothing(correct: Callable) -> None:
+    p = [0.01, np.nan, 0.04, np.nan, 0.03]
+    found = correct(p)
+    assert np.isnan(found[[1, 3]]).all()
+    assert found[[0, 2, 4]].tolist() == correct([0.01, 0.04, 0.03]).tolist()
+
+
+def test_screening_says_each_p_and_how_many_there_are() -> None:
+    """Of 99 resamples none, then all, stray as far from the data as 0 does: p 1/100 and 1."""
+    apart, same = np.array([0.5, *[0.5] * 99]), np.zeros(100)
+    assert screened([apart, np.full(100, np.nan), same]) == [
+        "bootstrap p 0.01; Benjamini-Hochberg p 0.02 of 2",
+        "",
+        "bootstrap p 1; Benjamini-Hochberg p 1 of 2",
+    ]
 
 
 def test_corrections_of_nothing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
@@ -111,3 +113,6 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails() -> None:
     assert clusters_to_decide(50, [Bound(0.0, 0.2, 0.4, 0.19)], 30) is None
     assert clusters_for_width(50, 0.2, 0.6, 0.2) == 0
     assert clusters_for_width(50, float("nan"), 0.6, 0.2) is None
+    # 25 times the width takes 625 times the sample: no advice, unless it is asked for.
+    assert clusters_for_width(50, 0.0, 1.0, 0.02) is None
+    assert clusters_for_width(50, 0.0, 1.0, 0.02, at_most=math.inf) == 50 * 624

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.analysis.report.escaping import markdown, spreadsheet
+from evenhand.analysis.report.escaping import markdown
+from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 
 
 @pytest.mark.parametrize(

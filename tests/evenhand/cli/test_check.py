@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 
 def checked(folder: Path, *arguments: str) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def newsroom(
 ) -> tuple[Path, pd.DataFrame]:
     """The folder in which the published ratings were checked, and the results."""
     file, folder = shared_data / "real" / "newsroom.csv", tmp_path_factory.mktemp("newsroom")
-    given = ("--level", "ordinal", "--categories", "1,2,3,4,5")
+    given = ("--level", "ordinal", "--categories", "1,2,3,4,5", "--resamples", "100")
     return folder, checked(folder, str(file), *given)
 
 
@@ -69,7 +69,7 @@ def test_dices_with_its_124_raters_is_pooled(
     import krippendorff
 
     file = shared_data / "real" / "dices350.csv"
-    results = checked(tmp_path, str(file))
+    results = checked(tmp_path, str(file), "--resamples", "100")
     assert "taken as nominal with the labels seen (No, Unsure, Yes)" in capsys.readouterr().out
     wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
     codes = wide.apply(lambda column: column.map({"No": 0, "Unsure": 1, "Yes": 2}))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,26 +9,11 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY
-from evenhand.cli.main import main
 from evenhand.cli.requirement import check_clauses, parse_requirement
 from evenhand.errors import InputError
+from tests.evenhand.cli.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
-
-
-Done = subprocess.CompletedProcess[str]
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """run(verb, argument, ...): as on the command line, but without another Python to start."""
-
-    def run(*arguments: str | Path) -> Done:
-        words = [str(each) for each in arguments]
-        return Done(words, main(words), *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 

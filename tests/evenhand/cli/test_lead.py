@@ -15,7 +15,8 @@ from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.tables.ratings import read_table, validate_ratings
+from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.crowd import FAULTS, crowd
 
 PAIRS = 100

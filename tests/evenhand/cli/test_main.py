@@ -12,14 +12,10 @@ import pytest
 from evenhand import __version__
 from evenhand.cli.main import GROUPS, main
 from evenhand.cli.rubrics import ACTIONS
+from tests.evenhand.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
 VERBS = [verb for group in GROUPS.values() for verb in group]
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-P", "-m", "evenhand", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["export", "nowhere", "--out", "r.csv"], "nowhere is not a study"),
     ],
 )
-def test_what_is_wrong_is_one_sentence_and_exit_2(arguments: list[str], says: str) -> None:
+def test_what_is_wrong_is_one_sentence_and_exit_2(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(ROOT)
     done = run(*arguments)
     assert done.returncode == 2
     assert says in done.stderr
@@ -124,7 +123,8 @@ def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file, no folder")
     ratings = tmp_path / "ratings.csv"
     ratings.write_text("unit_id,rater_id,rater_kind,label\nu1,r1,human,1\n")
-    done = run("check", str(ratings), "--out", str(tmp_path / "out"))
+    command = [sys.executable, "-P", "-m", "evenhand", "check", ratings, "--out", tmp_path / "out"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

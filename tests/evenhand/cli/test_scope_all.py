@@ -12,7 +12,8 @@ from evenhand.cli.main import main
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.tables.ratings import read_table, validate_ratings
+from evenhand.study.tables.formats import read_table
+from evenhand.study.tables.ratings import validate_ratings
 
 
 def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.DataFrame:

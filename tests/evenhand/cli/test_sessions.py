@@ -17,7 +17,7 @@ from evenhand.study import Study, open_study
 from evenhand.study.access.accounts import check_account
 from evenhand.study.access.admission import admit
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 PASSWORD = "correct horse battery"
 PROLIFIC = '[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n'

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study.desk.desk import AnnotationDesk, Flag
+from evenhand.study.desk.answers import Flag
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.sampling import largest_remainder
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -15,7 +15,7 @@ from evenhand.demo.raters import ANNOTATORS, GRADERS
 from evenhand.demo.responses import demo_responses
 from evenhand.demo.study import DEMO_SEED
 from evenhand.study import open_study
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from evenhand.demo.stance_responses import LEVELS, demo_answers
 from evenhand.demo.stance_study import SEED
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 STEADY, ONE_SIDED, WAVERS = (
     f"synthetic:grader-{name}" for name in ("steady", "one-sided", "wavering")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.reporting.figures import QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import QUALITY_FILE, study_figures
 from evenhand.reporting.report import report_study
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings

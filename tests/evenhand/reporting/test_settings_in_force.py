@@ -467,7 +467,7 @@ def _settings(section: type[Section], within: str = "") -> Iterator[str]:
             yield f"{within}{key}"
 
 
-@pytest.mark.parametrize("setting", _settings(StudyConfig))
+@pytest.mark.parametrize("setting", list(_settings(StudyConfig)))
 def test_every_setting_has_a_test(setting: str) -> None:
     here = {*IN_THE_REPORT, *IN_THE_QUALITY, *IN_A_SESSION}
     assert setting in here | ELSEWHERE.keys(), "add it to one of the tables of this file"

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from evenhand.study import open_study
 from evenhand.study.access.accounts import accounts, disable_account, set_account
 from evenhand.study.access.admission import admit, make_invites, revoke_invites
-from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
+from evenhand.study.desk.answers import Answer, Flag
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import (
     decisions_table,
     exclude,

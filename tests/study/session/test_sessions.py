@@ -12,8 +12,9 @@ from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import admit, make_invites
+from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.attention import AttentionChecks, attention_results
-from evenhand.study.desk.desk import AnnotationDesk, Answer
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times

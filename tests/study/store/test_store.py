@@ -21,7 +21,8 @@ from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.store.schema import grades, labels
 from evenhand.study.store.store import Store
 from evenhand.study.store.totals import grade_totals
-from evenhand.study.tables.ratings import read_ratings, write_table
+from evenhand.study.tables.formats import write_table
+from evenhand.study.tables.ratings import read_ratings
 
 ROOT = Path(__file__).parents[3]
 

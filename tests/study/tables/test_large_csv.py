@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.study.tables import formats
-from evenhand.study.tables.ratings import read_table
+from evenhand.study.tables.formats import read_table
 
 
 def _both_ways(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:

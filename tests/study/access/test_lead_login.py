@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.study.access import lead as lead_access
+from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, make_token, set_account
-from evenhand.study.access.lead import Visitor, log_in, new_link_token, open_link, visitor
+from evenhand.study.access.lead_login import Visitor, log_in, new_link_token, open_link, visitor
 from evenhand.study.desk.oversight import decisions_table
 
 PASSWORD = "a long enough one"

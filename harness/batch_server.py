@@ -13,7 +13,7 @@ from typing import Any
 from harness.replies import DROPPED, Call, Reply, error
 
 
-class BatchService:
+class BatchServer:
     """Both providers' batch services. A batch ends after `looks` looks at it.
 
     `fate(call)` says what becomes of a request: "" (answered), "expired", "canceled", "errored"

@@ -10,8 +10,6 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 
-__all__ = ["section"]
-
 _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]
 _ABOUT = (
     "Each grader beside the majority of people, group by group. The gap between the best and the "

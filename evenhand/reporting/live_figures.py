@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["QUALITY_FILE", "study_figures"]
-
 QUALITY_FILE = "quality.csv"
 
 
@@ -20,7 +18,7 @@ def study_figures(folder: Path, out: Path) -> None:
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.quality import study_quality
     from evenhand.study import open_study
-    from evenhand.study.tables.ratings import write_table
+    from evenhand.study.tables.formats import write_table
 
     with open_study(folder) as study:
         analysis, context = analyse_study(study, verify=False)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from evenhand.reporting.scales import ScaleOptions
 
-__all__ = ["Names", "as_texts", "kinds_of", "long_rows", "units_table"]
-
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
 MAX_NAMED = 10
@@ -41,7 +39,7 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
-def units_table(given: pd.DataFrame) -> pd.DataFrame:
+def units_as_texts(given: pd.DataFrame) -> pd.DataFrame:
     """A table of units, with texts for cells."""
     table = _as_in_a_file(given, "units")
     return _with_texts(table, table.columns)

@@ -18,8 +18,6 @@ from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
 
-__all__ = ["LINK_PARAMETER", "Visitor", "log_in", "new_link_token", "open_link", "visitor"]
-
 LINK_PARAMETER = "lead"
 """Where in the app's address a link's token stands."""
 LINK_MINUTES = 60.0
