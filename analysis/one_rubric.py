@@ -155,12 +155,13 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
 def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     """All rows of one rubric, on the same resamples."""
     rows = ResultRows(labels.scale.name)
-    for column in labels.slices:
-        check_values(column.name, column.values)
     settings = request.settings
+    for column in labels.columns((*request.screened, *settings.variants)):
+        check_values(column.name, column.values)
     labels, frequency = labels.folded()
     shared = request.resampled(frequency)
     for view in labels.views:
+        rows.know_chance(view, frequency)
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
@@ -185,14 +186,18 @@ def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
-        _add_verdict_rows(rows, labels, shared, kappas)
+        _add_verdict_rows(rows, labels, shared, kappas, request)
     look = request.facts.looks.get(labels.scale.name, 1)
     add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look)
     return rows
 
 
 def _add_verdict_rows(
-    rows: ResultRows, labels: LabelMatrix, shared: Resamples, kappas: KappaMeans
+    rows: ResultRows,
+    labels: LabelMatrix,
+    shared: Resamples,
+    kappas: KappaMeans,
+    request: Request,
 ) -> None:
     """What speaks of the binary verdict only: thresholds, probabilities, the pair rule, scores."""
     add_threshold_rows(rows, labels, shared, kappas)
@@ -204,7 +209,7 @@ def _add_verdict_rows(
         add_humans_rows(rows, overall.on_verdicts(), shared, "pair_")
     if labels.subjects:
         add_overall_rows(rows, overall, shared)
-    add_corrected_rate_rows(rows, overall, shared)
+    add_corrected_rate_rows(rows, overall, shared, overall.columns(request.strata))
 
 
 def _add_bias(

@@ -33,7 +33,13 @@ class Request:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every units column that is asked for."""
-        return tuple(dict.fromkeys((*self.screened, *self.settings.variants)))
+        return tuple(dict.fromkeys((*self.screened, *self.settings.variants, *self.strata)))
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The columns that the labelled sample was stratified by, as far as units have them."""
+        known = () if self.units is None else self.units.columns
+        return tuple(name for name in self.facts.strata if name in known)
 
     @property
     def screened(self) -> tuple[str, ...]:

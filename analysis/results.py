@@ -6,8 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
+import numpy as np
+
+from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.notes import Note, Remarks, join_notes, text_of
+from evenhand.analysis.labels.matrix import BINARY, Coded
+from evenhand.analysis.notes import Note, Remarks, join_notes, says, text_of
+from evenhand.analysis.types import Frequency
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +31,8 @@ RESULTS_COLUMNS = (
     "high",
     "note",
 )
+BASELINES = ("baseline:constant", "baseline:random")
+"""Raters that are no graders: what labels say that do not depend on the unit."""
 RESULTS_KEY = RESULTS_COLUMNS[:6]
 """What a row is unique by."""
 
@@ -70,10 +77,16 @@ def from_to(first: str, second: str) -> str:
 
 @dataclass
 class ResultRows:
-    """The rows of one rubric, found again by their key."""
+    """The rows of one rubric, found again by their key.
+
+    No row has an interval without width but for what is constant by construction (see
+    `_is_constant`): `chance` by reading of the labels, "" or "|binary", says how far coefficients
+    may fall.
+    """
 
     rubric: str
     rows: dict[tuple[str, ...], ResultRow] = field(default_factory=dict)
+    chance: dict[str, Chance] = field(default_factory=dict)
 
     def add(
         self,
@@ -86,11 +99,13 @@ class ResultRows:
         subset: str,
         at: str = "",
         note: Note = "",
-    ) -> None:
-        """Add a row; `counts` are (n_units, n_clusters)."""
+    ) -> Interval:
+        """Add a row, `counts` (n_units, n_clusters), and return its interval as it stands there."""
         key = (self.rubric, statistic, rater_a, rater_b, subset, at)
         if key in self.rows:
             raise ValueError(f"two results rows share the key {key}")
+        if not _is_constant(statistic, rater_b, join_notes(note)):
+            interval = self._widened(statistic, interval, counts[1], subset, at)
         remarks = join_notes(interval.remarks, note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
@@ -107,12 +122,38 @@ class ResultRows:
             note=text_of(remarks),
             remarks=remarks,
         )
+        return interval
+
+    def know_chance(self, coded: Coded, frequency: Frequency) -> None:
+        """Take in how often the labels of one reading are of each category; `frequency`
+        (clusters,) is how often each cluster stands in the data.
+        """
+        held, times = coded.labelled, frequency[coded.clusters][:, None]
+        counts = np.bincount(coded.codes[held], (held * times)[held], minlength=coded.q)
+        if counts.any():
+            of = BINARY if coded.is_binary else ""
+            self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal")
+
+    def _widened(
+        self, statistic: str, found: Interval, n_clusters: int, subset: str, at: str
+    ) -> Interval:
+        chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
+        apart = 0.0 if chance is None else chance.disagreement(statistic)
+        return widened(found, n_clusters, kind_of(statistic, at), apart)
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""
     ) -> ResultRow | None:
         """The row with this key, if there is one."""
         return self.rows.get((self.rubric, statistic, rater_a, rater_b, subset, at))
+
+
+def _is_constant(statistic: str, rater: str, about: Remarks) -> bool:
+    """Whether a statistic is what it is whatever the other labels: the kappa of a baseline, or of a
+    rater who only ever says one thing, is 0.
+    """
+    alone = rater in BASELINES or says(about, "constant_rater")
+    return alone and kind_of(statistic) == "coefficient"
 
 
 def results_table(rows: Iterable[TableRow]) -> pd.DataFrame:

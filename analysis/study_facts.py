@@ -19,7 +19,8 @@ class StudyFacts:
     they said of themselves. `usage` says what graders did and cost (see `analysis.usage`), `prices`
     what 1,000 units cost in US dollars, by (rubric, grader). `looks` counts, by rubric, looks at
     the verdict as labels came in, with this one (1 where not said); at 0 no verdict is given.
-    `source` is what messages call the ratings.
+    `source` is what messages call the ratings, `strata` the units columns that the labelled sample
+    was stratified by.
     """
 
     rubric_hashes: Mapping[str, Collection[str]] | None = None
@@ -29,3 +30,4 @@ class StudyFacts:
     prices: Mapping[tuple[str, str], float] = field(default_factory=dict)
     looks: Mapping[str, int] = field(default_factory=dict)
     source: str = "ratings"
+    strata: tuple[str, ...] = ()

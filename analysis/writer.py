@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
+from evenhand.analysis.bootstrap.boundary import kind_of, share_interval
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
@@ -74,8 +75,9 @@ class Writer:
         """A row from replicates (rows,), and its interval (see `Resamples.interval`)."""
         counts = self._counts(units)
         found = self.resamples.interval(values, counts[1], reason=reason, undefined=undefined)
-        self.add_interval(statistic, found, counts, **about)
-        return found
+        if kind_of(statistic, about.get("at", "")) == "share":
+            found = share_interval(found, self.resamples.plain(values)[1:], *counts)
+        return self.add_interval(statistic, found, counts, **about)
 
     def add_value(
         self,
@@ -102,10 +104,10 @@ class Writer:
         b: str = "",
         at: str = "",
         note: Note = "",
-    ) -> None:
-        """A row of an interval that is known already."""
+    ) -> Interval:
+        """A row of an interval that is known already, and the interval as it stands there."""
         counts, key = self._counts(units), {"rater_a": a, "rater_b": b, "subset": self.subset}
-        self.rows.add(statistic, found, counts, **key, at=at, note=note)
+        return self.rows.add(statistic, found, counts, **key, at=at, note=note)
 
     def _counts(self, units: Mask | Counts) -> Counts:
         return units if isinstance(units, tuple) else self.count(units)

@@ -28,6 +28,7 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.agreement.pairs import KappaMeans, pair_tables
+from evenhand.analysis.bootstrap.boundary import wilson
 from evenhand.analysis.bootstrap.intervals import interval
 from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
@@ -94,10 +95,22 @@ class Tally:
     @property
     def monte_carlo(self) -> tuple[float, float]:
         """Wilson's 95% interval of the coverage."""
-        z, n, p = 1.959964, self.runs, self.coverage
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return middle - half, middle + half
+        return wilson(self.coverage, self.runs)
+
+    @property
+    def given(self) -> int:
+        """Runs that had an interval."""
+        return max(1, self.runs - self.undefined)
+
+    @property
+    def given_coverage(self) -> float:
+        """Share of the intervals there were that held the true value."""
+        return 1.0 - (self.below + self.above) / self.given
+
+    @property
+    def given_monte_carlo(self) -> tuple[float, float]:
+        """Wilson's 95% interval of that."""
+        return wilson(self.given_coverage, self.given)
 
     @property
     def holds(self) -> bool:

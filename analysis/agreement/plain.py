@@ -21,8 +21,14 @@ import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import dawid_skene as lc
-from evenhand.analysis.agreement.counts import coincidences, majority_codes
-from evenhand.analysis.agreement.resampled import Agreement, Group, from_table, table_cells
+from evenhand.analysis.agreement.counts import agreeing_shares, coincidences, majority_codes
+from evenhand.analysis.agreement.resampled import (
+    Agreement,
+    Group,
+    apart_by_chance,
+    from_table,
+    table_cells,
+)
 from evenhand.analysis.agreement.standard_errors import (
     fleiss_null_error,
     group_errors,
@@ -55,7 +61,8 @@ def observed_agreement(
     0.6667
     """
     group = Group.of(labels, categories, clusters, bootstrap)
-    return group.corrected_for(lambda shares, weights: np.zeros(()))
+    agreed = agreeing_shares(group.counts, np.eye(len(categories)))
+    return group.agreement(ratio(*group.totals(np.column_stack([agreed, group.several])).T))
 
 
 def cohen_kappa(
@@ -79,7 +86,7 @@ def cohen_kappa(
     >>> second = ["yes"] * 40 + ["no"] * 9 + ["yes"] * 6 + ["no"] * 45
     >>> found = cohen_kappa(first, second, categories=["yes", "no"])
     >>> round(found.estimate, 3), round(found.low, 2), round(found.high, 2), found.n
-    (0.7, 0.55, 0.82, 100)
+    (0.7, 0.54, 0.83, 100)
 
     The same labels, ten to a cluster:
 
@@ -97,6 +104,7 @@ def cohen_kappa(
         lambda table: kappa_errors(table, agreement),
         clusters,
         bootstrap,
+        agreement,
     )
 
 
@@ -233,12 +241,14 @@ def krippendorff_alpha(
     values, q = category_values(categories, level), len(categories)
     group = Group.of(labels, categories, clusters, bootstrap)
     together = group.totals(coincidences(group.counts).reshape(len(group.counts), -1))
-    found = group.agreement(c.alpha(together.reshape(-1, q, q), level, values))
-    if level == "ordinal" or not found.n:
-        return found
     apart = np.subtract.outer(values, values) ** 2
     metric = 1.0 - apart / max(float(apart.max()), 1.0)
     weights = np.eye(q) if level == "nominal" else metric
+    shares = together[0].reshape(q, q).sum(axis=0) / max(float(together[0].sum()), 1.0)
+    alpha = c.alpha(together.reshape(-1, q, q), level, values)
+    found = group.agreement(alpha, apart=apart_by_chance(shares, weights))
+    if level == "ordinal" or not found.n:
+        return found
     errors = group_errors(group.counts, group.times, weights)
     return replace(found, se=errors["krippendorff_alpha"])
 

@@ -15,6 +15,7 @@ import numpy as np
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import agreeing_shares
 from evenhand.analysis.agreement.standard_errors import group_errors
+from evenhand.analysis.bootstrap.boundary import share_interval, widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.patterns import count_labels, count_patterns
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
@@ -53,8 +54,11 @@ def from_table(
     errors: Callable[[Array], tuple[float, float]],
     clusters: Clusters | None,
     bootstrap: Bootstrap | None,
+    weights: Array | None = None,
 ) -> Agreement:
-    """A coefficient of two raters from their tables of counts (..., q, q)."""
+    """A coefficient of two raters from their tables of counts (..., q, q); `weights` (q, q) are
+    those it gives to near agreement.
+    """
     q, cells = len(categories), table_cells(raters, categories)
     wide = (q + 1) ** 2
     of = None if clusters is None else cluster_codes(clusters, len(cells))
@@ -75,10 +79,18 @@ def from_table(
     resamples = (bootstrap or Bootstrap()).draw(times)
     values = statistic(resamples.totals(tables).reshape(-1, q, q))
     se, se_null = errors(table.reshape(q, q).astype(float))
-    found = resamples.interval(values, n_clusters)
+    pooled = (table.reshape(q, q).sum(axis=0) + table.reshape(q, q).sum(axis=1)) / 2.0
+    apart = apart_by_chance(pooled / table.sum(), weights)
+    found = widened(resamples.interval(values, n_clusters), n_clusters, "coefficient", apart)
     return Agreement(
         **vars(found), n=int(table.sum()), n_clusters=n_clusters, se=se, se_null=se_null
     )
+
+
+def apart_by_chance(shares: Array, weights: Array | None = None) -> float:
+    """The disagreement that shares (q,) of the categories bring by chance."""
+    near = np.eye(len(shares)) if weights is None else weights
+    return 1.0 - float(shares @ near @ shares)
 
 
 def table_cells(raters: tuple[Any, Any], categories: Categories) -> Codes:
@@ -144,7 +156,9 @@ class Group:
         shares = self.counts / np.maximum(labels, 1.0)
         sums = self.totals(np.column_stack([labels >= 2, agreed, labels > 0, shares]))
         expected = chance(ratio(sums[:, 3:], sums[:, 2:3]), weights)
-        found = self.agreement(c.chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected))
+        apart = 1.0 - float(np.atleast_1d(expected)[0])
+        corrected = c.chance_corrected(ratio(sums[:, 1], sums[:, 0]), expected)
+        found = self.agreement(corrected, apart=apart)
         errors = group_errors(self.counts, self.times, weights) if error else {}
         return replace(found, se=errors.get(error, np.nan))
 
@@ -153,9 +167,11 @@ class Group:
         values: Array,
         chosen: Mask | None = None,
         reason: Reason = "no_variation",
+        apart: float | None = None,
     ) -> Agreement:
         """Estimate and interval from replicates (resamples,), over the rows with several labels or
-        those chosen; `reason` says why it is undefined, if it is.
+        those chosen; `reason` says why it is undefined, if it is. `apart` is the disagreement that
+        a coefficient expects by chance; without it the statistic is a share.
         """
         if not self.several.any():
             return _no_pairable_units()
@@ -163,4 +179,7 @@ class Group:
         n = int(self.times[held].sum())
         n_clusters = self.resamples.count(self.clusters, held)[1]
         found = self.resamples.interval(values, n_clusters, reason=reason)
+        if apart is None:
+            found = share_interval(found, self.resamples.plain(values)[1:], n, n_clusters)
+        found = widened(found, n_clusters, "share" if apart is None else "coefficient", apart or 0)
         return Agreement(**vars(found), n=n, n_clusters=n_clusters)

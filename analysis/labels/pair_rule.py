@@ -36,6 +36,7 @@ def pair_verdicts(labels: LabelMatrix) -> LabelMatrix:
         subject=labels.subject[a],
         pair=labels.pair[a],
         side=np.full(len(a), -1, dtype=np.intp),
+        slices=tuple(replace(column, codes=column.codes[a]) for column in labels.slices),
     )
 
 

@@ -25,12 +25,11 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.writer import Writer
 
 CEILING = "human_ceiling_difference"
-BASELINES = ("baseline:constant", "baseline:random")
 TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (MIN_SHARED_UNITS,))
 TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (MIN_SHARED_UNITS,))
 

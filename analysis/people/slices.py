@@ -46,7 +46,7 @@ def add_main_rows(
     kappa = deciding_kappa(coded)
     metric = "ordinal" if "ordinal" in alpha_levels(coded) else "nominal"
     main = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    found, out = ResultRows(rows.rubric), Writer.of(rows, coded, resamples)
+    found, out = ResultRows(rows.rubric, chance=rows.chance), Writer.of(rows, coded, resamples)
     kappas = KappaMeans(coded, resamples, [kappa])
     add_group_rows(found, kappas, ["humans"])
     add_humans_rows(found, coded, resamples, names=main[:2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
@@ -12,6 +12,7 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.results import BASELINES
 
 _PAIR_PANEL = (
     "observed_agreement",

@@ -23,7 +23,7 @@ _ABOUT = (
     "and their intervals resample these and the others alike. Rogan-Gladen takes it that the "
     "grader errs alike on all subjects, and so cannot change their order; PPI++ does not, and is "
     "the one to read where the two part. "
-    "People's verdict is their majority, a tie counting half on either side."
+    "People's rate is the mean over units of the share of human raters who affirm the unit."
 )
 
 
@@ -77,7 +77,7 @@ def _rates(source: Source, rubric: str, graders: list[str]) -> list[Block]:
 
 def _errors(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
-        source.caption(rubric, "graders' error rates, against people's majority"),
+        source.caption(rubric, "graders' error rates, against the human raters"),
         "Grader",
         [entry_for(name).label for name in _ERRORS],
         count="",

@@ -11,6 +11,8 @@ from evenhand.analysis.usage import USAGE
 _INTERVALS = (
     "Brackets hold 95% intervals: percentiles of a bootstrap over clusters, the same resamples for "
     "every statistic of a rubric. Clusters are prompt pairs unless the facts below say otherwise. "
+    "Quantiles are widened for few clusters; shares of few cases, and figures that are the same in "
+    "every resample, have intervals that respect their limits. "
     "An interval speaks of other prompts from the same source, not of other raters. Where no "
     "interval or no estimate can be given, the reason stands with it."
 )

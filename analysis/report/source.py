@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
 from evenhand.analysis.report.blocks import Block, Heading, Paragraph, ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
+from evenhand.analysis.results import BASELINES
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis

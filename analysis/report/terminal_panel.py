@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import DASH
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.results import BASELINES
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis

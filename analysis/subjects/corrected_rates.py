@@ -6,14 +6,16 @@ together: by subject they rest on a handful of units of the rarer verdict. That 
 grader errs differently from subject to subject, so it is tested. PPI++ is computed by subject and
 takes nothing of the kind for granted.
 
-The reference is people's majority; a tied unit counts half on either side, since leaving out what
-people part over would make the labelled units easier than the rest.
+*People's rate* is one figure everywhere: the mean over units of the share of people who affirm the
+unit, as in `subject_score` and `prevalence`. Unlike a majority's it does not depend on how many
+people labelled a unit, and knows no ties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +23,19 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import bootstrap_p, holm
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
+from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Note, Reason, Remark, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
+from evenhand.analysis.subjects.formulas import (
+    RateSums,
+    clipped,
+    corrected_interval,
+    invert,
+    rate_features,
+    stratified_ppi,
+)
 from evenhand.analysis.subjects.order import add_order_rows
+from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
 
@@ -38,27 +49,28 @@ IMPOSSIBLE = Remark("outside_zero_one")
 _ALPHA = 0.05
 
 
-def people_verdicts(labels: LabelMatrix) -> Array:
-    """The majority of people's verdicts (units,), 0.5 where tied and NaN for none."""
-    verdicts = labels.verdicts[:, list(labels.humans)]
-    yes, no = ((verdicts == value).sum(axis=1) for value in (1, 0))
-    return np.where(yes + no > 0, np.where(yes == no, 0.5, yes > no), np.nan)
+MIN_STRATUM = 20
+"""A stratum of fewer labelled clusters, or fewer others, is taken together with the next: a
+resample must not come out without any, and a share of few says nothing of its own."""
 
 
-def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+def add_corrected_rate_rows(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples, strata: Sequence[UnitColumn] = ()
+) -> None:
     """Rates by subject (at): people's own, and each grader's before and after correction.
 
     `labels` has one row per unit that counts towards a rate. `rate_human` is people's on what they
     labelled; `rate_raw`, `rate_rogan_gladen` and `rate_ppi` with its `rate_ppi_lambda` speak of all
     units that the grader graded; `sensitivity`, `specificity` and `youden_j` of those that people
     labelled too. `rogan_gladen_bias` is by how much that correction misses people's own rate among
-    these. Where the units table names no subject, all units are one. For the order of the subjects
+    these. By `strata`, the columns that the labelled sample is stratified by, PPI++ is stratified.
+    Where the units table names no subject, all units are one. For the order of the subjects
     see `analysis.subjects.order`. Without people or without graders there is no row.
     """
     if not labels.humans or not labels.models:
         return
     out = Writer(rows, resamples, labels.clusters, BINARY_ALL)
-    reference, groups = people_verdicts(labels), _Groups.of(labels)
+    reference, groups = people_means(labels), _Groups.of(labels)
     _add_people_rows(out, reference, groups)
     verdicts = labels.verdicts.astype(float)
     verdicts[verdicts < 0] = np.nan
@@ -66,8 +78,10 @@ def add_corrected_rate_rows(rows: ResultRows, labels: LabelMatrix, resamples: Re
         grades = verdicts[:, model]
         graded = ~np.isnan(grades)
         if graded.any():
-            sums = groups.sums(rate_features(reference, grades), out)
-            _Case(out, groups, labels.raters[model], graded, reference, sums).add_rows()
+            features = rate_features(reference, grades)
+            sums = groups.sums(features, out)
+            case = _Case(out, groups, labels.raters[model], graded, reference, sums)
+            case.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
 
 
 def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
@@ -76,10 +90,7 @@ def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
     people = groups.sums(features, out).people
     for at, name, member in groups:
         if (labelled & member).any():
-            tied, _ = out.count((reference == 0.5) & member)
-            note = f"{tied} tied units count half" if tied else ""
-            values, units = people[:, at], labelled & member
-            out.add("rate_human", values, units, a="humans", at=name, note=note)
+            out.add("rate_human", people[:, at], labelled & member, a="humans", at=name)
 
 
 @dataclass(frozen=True)
@@ -102,12 +113,63 @@ class _Groups:
 
     def sums(self, features: Array, out: Writer) -> RateSums:
         """The features (units, 6) summed by group in every resample: each (rows, groups)."""
-        own, count, n_types = self.codes >= 0, len(self.names), out.resamples.n_types
-        cell = out.clusters[own] * count + self.codes[own]
-        size = n_types * count
-        cells = [np.bincount(cell, weights=column[own], minlength=size) for column in features.T]
-        shaped = np.stack(cells, axis=1).reshape(n_types, count, len(cells))
-        return RateSums(*np.moveaxis(out.resamples.totals(shaped), -1, 0))
+        return _cell_sums(features, self.codes, len(self.names), out)
+
+    def powered(self, features: Array, strata: Codes, sums: RateSums, out: Writer) -> _Powered:
+        """PPI++ by group, stratified where the labels of a group reach for two strata or more."""
+        weight = sums.ppi_weight
+        rates, strata_used = sums.ppi(weight), np.ones(len(self.names), dtype=np.intp)
+        for at, _, member in self:
+            parts = [member & (features[:, column] > 0) for column in (0, 4)]
+            joined = large_strata(strata, parts, lambda units: out.count(units)[1])
+            count = int(joined.max(initial=0)) + 1
+            if count > 1:
+                each = _cell_sums(features, np.where(member, joined, -1), count, out)
+                rates[:, at], weight[:, at] = stratified_ppi(each)
+                strata_used[at] = count
+        return _Powered(rates, weight, strata_used)
+
+
+class _Powered(NamedTuple):
+    """PPI++ rates and weights (rows, groups), and in how many strata (groups,)."""
+
+    rates: Array
+    weight: Array
+    strata: Codes
+
+
+def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
+    """The cell of the columns' joint values that each unit is in, (units,); 0 without columns."""
+    if not columns:
+        return np.zeros(n_units, dtype=np.intp)
+    cells = np.column_stack([column.codes for column in columns])
+    return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def large_strata(strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], int]) -> Codes:
+    """Strata (units,) numbered anew, so that each has `MIN_STRATUM` of both parts, the labelled
+    units and the rest, each (units,), by `count`; smaller ones are taken together, in order.
+    """
+    out, number, held = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2, dtype=np.intp)
+    for stratum in np.unique(strata[np.any(parts, axis=0)]):
+        own = strata == stratum
+        out[own] = number
+        held += [count(own & part) for part in parts]
+        if held.min() >= MIN_STRATUM:
+            number, held = number + 1, np.zeros(2, dtype=np.intp)
+    if held.any() and number:
+        out[out == number] = number - 1
+    return out
+
+
+def _cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> RateSums:
+    """Features (units, 6) summed over the units of each code, in every resample: (rows, count)."""
+    own, n_types = codes >= 0, out.resamples.n_types
+    cell = out.clusters[own] * count + codes[own]
+    size = n_types * count
+    cells = [np.bincount(cell, weights=column[own], minlength=size) for column in features.T]
+    shaped = np.stack(cells, axis=1).reshape(n_types, count, len(cells))
+    return RateSums(*np.moveaxis(out.resamples.totals(shaped), -1, 0))
 
 
 @dataclass(frozen=True)
@@ -121,14 +183,12 @@ class _Case:
     reference: Array
     sums: RateSums
 
-    def add_rows(self) -> None:
+    def add_rows(self, powered: _Powered) -> None:
         """All rows of this grader."""
         pooled = RateSums(*(each.sum(axis=1, keepdims=True) for each in self.sums))
         useless = self._add_error_rates(pooled)
         differ = set() if useless else self._add_subject_bias(pooled)
         inverted = invert(self.sums.raw, pooled.sensitivity, pooled.specificity)
-        weight = self.sums.ppi_weight
-        powered = self.sums.ppi(weight)
         labelled = ~np.isnan(self.reference)
         for at, name, member in self.groups:
             mine = self.graded & member
@@ -140,10 +200,12 @@ class _Case:
             self._add("rate_raw", self.sums.raw[:, at], name, mine)
             why = needless or useless
             self._add_corrected("rate_rogan_gladen", inverted[:, at], name, mine, why, about)
-            self._add_corrected("rate_ppi", powered[:, at], name, mine, needless or alone)
-            if not (needless or alone):
-                self._add("rate_ppi_lambda", weight[:, at], name, mine)
-        names, corrected = self.groups.names, clipped(powered)
+            why, count = needless or alone, powered.strata[at]
+            within = f"in {count} strata" if count > 1 else ""
+            self._add_corrected("rate_ppi", powered.rates[:, at], name, mine, why, within)
+            if not why:
+                self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
+        names, corrected = self.groups.names, clipped(powered.rates)
         add_order_rows(self.out, self.grader, names, self.sums.raw, corrected)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
@@ -198,15 +260,16 @@ class _Case:
         if why:
             self._add(statistic, np.full(len(values), np.nan), name, units, reason=why)
             return
-        counts = self.out.count(units)
-        labelled, _ = self.out.count(units & ~np.isnan(self.reference))
-        found = self.out.resamples.interval(values, counts[1])
+        counts, known = self.out.count(units), ~np.isnan(self.reference)
+        labelled = self.out.count(units & known)
+        rests_on = labelled if statistic == "rate_ppi" else self.out.count(self.graded & known)
+        found = self.out.resamples.interval(values, rests_on[1])
         if found.low > 1 or found.high < 0:
             found = Interval.undefined(IMPOSSIBLE)
         outside = "clipped to [0, 1]" if found.estimate < 0 or found.estimate > 1 else ""
-        estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
-        note = join_notes(about, outside, f"{labelled} of them labelled by people")
-        within = Interval(estimate, low, high, found.remarks)
+        note = join_notes(about, outside, f"{labelled[0]} of them labelled by people")
+        drawn = self.out.resamples.plain(values)[1:]
+        within = corrected_interval(found, drawn, counts[0], rests_on)
         self.out.add_interval(
             statistic, within, counts, a="humans", b=self.grader, at=name, note=note
         )

@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenhand.analysis.bootstrap.boundary import share_interval, widened
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.types import Array
 
@@ -92,6 +94,43 @@ class RateSums(NamedTuple):
     def ppi(self, weight: Array | float) -> Array:
         """People's rate by prediction-powered inference with this weight, as it comes."""
         return self.people + weight * (self.elsewhere - self.graded_labelled)
+
+
+def stratified_ppi(sums: RateSums) -> tuple[Array, Array]:
+    """People's rate by stratified prediction-powered inference, and the weight on the grader.
+
+    `sums` are (rows, ..., strata), row 0 the data; both results (rows, ...). Each stratum counts by
+    its share of all units in the data, which is known where the grader graded them all: the sample
+    need only be random within strata (Fisch et al. 2024, section 4). There one weight for all
+    strata is as good as the sample allows: small strata cannot tell their own. It is the one that
+    varies least, sum W^2 cov / n over sum W^2 var (1 / n + 1 / rest), and with one stratum that of
+    PPI++.
+    """
+    known = (sums.labelled + sums.rest)[:1]
+    share = ratio(known, known.sum(axis=-1, keepdims=True))
+    covariance = ratio(sums.both, sums.labelled) - sums.people * sums.graded_labelled
+    one = np.ones(1)
+    spread = sums.raw * (1.0 - sums.raw) * (ratio(one, sums.labelled) + ratio(one, sums.rest))
+    shared = (share**2 * ratio(covariance, sums.labelled)).sum(axis=-1)
+    total = (share**2 * spread).sum(axis=-1)
+    weight = np.divide(shared, total, out=np.zeros(total.shape), where=total > 1e-12)
+    weight = np.where(np.isnan(total), np.nan, np.clip(weight, 0.0, 1.0))
+    return (share * sums.ppi(weight[..., None])).sum(axis=-1), weight
+
+
+def corrected_interval(
+    found: Interval, drawn: Array, n_units: int, labelled: tuple[int, int]
+) -> Interval:
+    """The interval of a corrected rate, within [0, 1], where people's sample is small: Wilson's, or
+    as wide as its clusters allow where no resample differs (see `analysis.bootstrap.boundary`).
+
+    `drawn` are the resampled rates as they come, `n_units` all units graded, `labelled` the (units,
+    clusters) that people labelled.
+    """
+    estimate, low, high = clipped(np.array([found.estimate, found.low, found.high])).tolist()
+    within = Interval(estimate, low, high, found.remarks)
+    few = share_interval(within, drawn, n_units, labelled[1], labelled[0])
+    return widened(few, labelled[1], "unit")
 
 
 def invert(rate: Array, sensitivity: Array, specificity: Array) -> Array:

@@ -19,7 +19,13 @@ from evenhand.analysis.bootstrap.patterns import distinct_rows
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.notes import Code
-from evenhand.analysis.subjects.formulas import RateSums, clipped, invert, rate_features
+from evenhand.analysis.subjects.formulas import (
+    RateSums,
+    clipped,
+    corrected_interval,
+    invert,
+    rate_features,
+)
 from evenhand.analysis.types import Array, Codes
 from evenhand.errors import InputError
 
@@ -173,13 +179,19 @@ def _resampled(
     bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
 ) -> Interval:
-    """The interval from resamples of units or clusters; like ones are folded into one."""
+    """The interval from resamples of units or clusters; like ones are folded into one.
+
+    What is known of the rate rests on the labelled ones: they say how far it can be trusted.
+    """
     of = cluster_codes(clusters, len(units))
     sums = np.stack([np.bincount(of, weights=column) for column in units.T], axis=1)
     kept, times = distinct_rows([_small_codes(column) for column in sums.T])
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = clipped(rate(RateSums(*resamples.totals(sums[kept]).T)))
-    return resamples.interval(replicates, len(sums))
+    replicates = rate(RateSums(*resamples.totals(sums[kept]).T))
+    labelled = int(units[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
+    found = resamples.interval(replicates, labelled[1])
+    drawn = resamples.plain(replicates)[1:]
+    return corrected_interval(found, drawn, len(units), labelled)
 
 
 def _small_codes(column: Array) -> Codes:

@@ -48,14 +48,18 @@ def _unit_scores(verdicts: LabelMatrix) -> dict[str, Array]:
     """Each unit's verdict by the humans (their mean) and by each grader, NaN for none."""
     table = verdicts.verdicts.astype(float)
     table[table < 0] = np.nan
-    scores = {}
-    if verdicts.humans:
-        people = table[:, list(verdicts.humans)]
-        held = ~np.isnan(people)
-        total = np.where(held, people, 0.0).sum(axis=1)
-        scores["humans"] = ratio(total, held.sum(axis=1))
+    scores = {"humans": people_means(verdicts)} if verdicts.humans else {}
     scores |= {verdicts.raters[model]: table[:, model] for model in verdicts.models}
     return scores
+
+
+def people_means(verdicts: LabelMatrix) -> Array:
+    """The share of people who affirm each unit, of those who labelled it, (units,); NaN for none.
+
+    Its mean over units is *people's rate*: of every score, rate and prevalence the same.
+    """
+    people = verdicts.verdicts[:, list(verdicts.humans)]
+    return ratio((people == 1).sum(axis=1), (people >= 0).sum(axis=1))
 
 
 def _add_subject_scores(out: Writer, verdicts: LabelMatrix, name: str, score: Array) -> None:

@@ -90,6 +90,7 @@ def threshold_results(
         rng = np.random.default_rng(seed)
         shared = Resamples(np.ones(labels.n_clusters), settings.resamples, rng, settings.interval)
         kappas = KappaMeans(labels.on_verdicts(), shared)
+        rows.know_chance(kappas.coded, shared.frequency)
         add_threshold_rows(rows, labels, shared, kappas, wanted)
         clusters = {
             labels.raters[grader]: clusters_labelled(labels, grader, reference)

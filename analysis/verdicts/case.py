@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.notes import Code, says
-from evenhand.analysis.people.ceiling import BASELINES, CEILING
+from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
-from evenhand.analysis.results import RESULTS_KEY, ResultRow, ResultRows
+from evenhand.analysis.results import BASELINES, RESULTS_KEY, ResultRow, ResultRows
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import (

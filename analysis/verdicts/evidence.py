@@ -36,8 +36,8 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Remark, join_notes
-from evenhand.analysis.people.ceiling import BASELINES, with_and_among_humans
-from evenhand.analysis.results import ResultRows
+from evenhand.analysis.people.ceiling import with_and_among_humans
+from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.thresholds.held_out import held_out_verdicts
 from evenhand.analysis.thresholds.references import human_majority, probability_graders
 from evenhand.analysis.types import Array, Frequency, Mask

@@ -84,6 +84,7 @@ def analyse_study(
             usage=usage,
             prices=_prices(usage),
             looks=_looks(study, ratings, record=look),
+            strata=config.sample.stratify,
         ),
         verify=verify,
         why=why,

@@ -163,15 +163,23 @@ def test_the_coverage_of_corrected_rates_writes_its_page(tmp_path: Path) -> None
     few = ["--runs", "3", "--resamples", "40", "--processes", "1"]
     corrected_rates.main([*few, "--out", str(out)])
     page = out.read_text("utf-8")
-    assert page.count("| 0.5 |") == len(corrected_rates.ESTIMATES)
+    # Each cell's estimates that are judged, and at .5 all of them once more.
+    small = len(corrected_rates.LABELLED) * len(corrected_rates.JUDGED)
+    assert page.count("| 0.5 |") == small + len(corrected_rates.ESTIMATES)
+    assert page.count("| 0.02 |") == small
     assert "in 3 simulated studies" in page
 
 
 @pytest.mark.parametrize("prevalence", corrected_rates.PREVALENCES)
 def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float) -> None:
-    """People's rate and the grader's error rates, against 60 simulated studies."""
+    """People's rate and the grader's error rates, against 60 simulated studies, or more where few
+    units are affirmative.
+    """
     rng = np.random.default_rng(5)
-    drawn = [corrected_rates.simulate(prevalence, rng) for _ in range(60)]
+    drawn = [
+        corrected_rates.simulate(250, prevalence, rng)
+        for _ in range(60 if prevalence > 0.05 else 400)
+    ]
     people, grader = (np.vstack(each).ravel() for each in zip(*drawn, strict=True))
     sensitivity, specificity = corrected_rates.error_rates(prevalence)
     assert people.mean() == pytest.approx(prevalence, abs=0.004)

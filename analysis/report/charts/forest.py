@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.people.ceiling import BASELINES
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     INK,
@@ -20,6 +19,7 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.results import BASELINES
 
 _PEOPLE = "people"
 

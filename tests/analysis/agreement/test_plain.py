@@ -425,3 +425,27 @@ def test_an_array_of_codes_needs_no_look_up(clustered) -> None:
         assert a.fleiss_kappa(labels, categories=categories) == expected
     with pytest.raises(InputError, match=r"row 0, column 1 \(from 0\): -1 is none of the"):
         a.fleiss_kappa(np.array([[0, -1]]), categories=range(4))
+
+
+def test_perfect_agreement_is_known_as_far_as_its_units_reach() -> None:
+    """60 units without a disagreement, half of each category: 6% might differ."""
+    labels = [0, 1] * 30
+    share = 1 - 0.025 ** (1 / 60)
+    pair = [labels, labels]
+    for found, by_chance in (
+        (a.cohen_kappa(*pair, categories=[0, 1]), 0.5),
+        (a.scott_pi(*pair, categories=[0, 1]), 0.5),
+        (a.fleiss_kappa(np.transpose(pair), categories=[0, 1]), 0.5),
+        (a.gwet_ac1(np.transpose(pair), categories=[0, 1]), 0.5),
+        (a.brennan_prediger(np.transpose(pair), categories=[0, 1]), 0.5),
+        (a.krippendorff_alpha(np.transpose(pair), categories=[0, 1], level="ordinal"), 0.5),
+        (a.observed_agreement(np.transpose(pair), categories=[0, 1]), 1.0),
+        (a.specific_agreement(np.transpose(pair), categories=[0, 1])[1], None),
+    ):
+        assert (found.estimate, found.high) == (1.0, 1.0)
+        # Half of the units have the category: their own number counts.
+        expected = 0.025 ** (1 / 30) if by_chance is None else 1 - share / by_chance
+        assert found.low == pytest.approx(expected)
+    # Weighted kappa by its own weights: of three steps, the middle one is never used.
+    found = a.cohen_kappa(*pair, categories=[0, 0.5, 1], weights="quadratic")
+    assert found.low == pytest.approx(1 - share / 0.5)

@@ -9,6 +9,7 @@ from evenhand.analysis.bootstrap.intervals import (
     _quantiles,
     acceleration,
     bca_bounds,
+    expanded_tail,
     interval,
     percentile_bounds,
 )
@@ -31,6 +32,7 @@ def test_bca_is_what_scipy_has_on_the_same_data() -> None:
             lambda x, y, axis: x.mean(axis) / y.mean(axis),
             paired=True,
             n_resamples=20_000,
+            confidence_level=1 - 2 * expanded_tail(40),
             method=method,
             rng=np.random.default_rng(2),
         ).confidence_interval
@@ -77,7 +79,7 @@ def test_where_bca_is_undefined_the_interval_is_percentile_and_says_so() -> None
     outside = interval(np.append(0.9, drawn), 30, left_out=np.array([0.8, 0.9, 1.0]))
     undefined = interval(np.append(0.3, drawn), 30, left_out=np.array([0.3, np.nan]))
     for found in (outside, undefined):
-        assert (found.low, found.high) == percentile_bounds(drawn)
+        assert (found.low, found.high) == percentile_bounds(drawn, expanded_tail(30))
         assert found.note == "percentile interval, as BCa is undefined"
     # Perfect agreement in every resample is no bias.
     perfect = interval(np.ones(101), 30, left_out=np.ones(30))
@@ -88,7 +90,7 @@ def test_values_without_jackknife_rows_have_a_percentile_interval() -> None:
     resamples = Resamples(np.ones(30), 200, np.random.default_rng(0), method="bca")
     values = np.random.default_rng(1).normal(size=201)
     found = resamples.interval(values, 30)
-    assert (found.low, found.high) == percentile_bounds(values[1:])
+    assert (found.low, found.high) == percentile_bounds(values[1:], expanded_tail(30))
 
 
 def test_an_unknown_method_is_refused() -> None:
@@ -132,3 +134,42 @@ def test_bounds_are_the_quantiles_that_numpy_gives(rng: np.random.Generator) -> 
         for shares in ((0.0, 1.0), (0.7, 0.2)):
             expected = np.quantile(drawn, shares).tolist()
             assert _quantiles(drawn, *shares) == pytest.approx(expected, rel=1e-14)
+
+
+def test_expanded_percentiles_of_a_mean_are_students_interval(rng: np.random.Generator) -> None:
+    """Resamples of a mean are nearly normal; expanded they are t (Hesterberg 2015)."""
+    from scipy.stats import t
+
+    for n in (8, 20):
+        data = rng.normal(size=n)
+        totals = Resamples(np.ones(n), 40_000, rng).totals(data[:, None])[:, 0] / n
+        found = interval(totals, n)
+        own = t.interval(0.95, n - 1, data.mean(), data.std(ddof=1) / np.sqrt(n))
+        assert (found.low, found.high) == pytest.approx(own, abs=0.04 * (own[1] - own[0]))
+        # Plain percentiles are further off than that.
+        plain = percentile_bounds(totals[1:])
+        assert plain[1] - plain[0] < (0.92 if n == 20 else 0.8) * (own[1] - own[0])
+
+
+def test_the_expansion_is_that_of_published_software_and_fades() -> None:
+    """R's resample::ExpandProbs(0.025, n) is pnorm(qt(0.025, n - 1) * sqrt(n / (n - 1)))."""
+    from scipy.stats import norm, t
+
+    for n in (5, 10, 30, 250):
+        expected = norm.cdf(t.ppf(0.025, n - 1) * np.sqrt(n / (n - 1)))
+        assert expanded_tail(n) == pytest.approx(expected, rel=1e-12)
+    assert expanded_tail(100_000) == pytest.approx(0.025, abs=1e-5)
+
+
+def test_few_clusters_cover(rng: np.random.Generator) -> None:
+    """Shares of ten clusters of four units: plain percentiles cover .89 of studies at most."""
+    held = {"plain": 0, "expanded": 0}
+    for _ in range(400):
+        shared = rng.normal(size=(10, 1)) + rng.normal(size=(10, 4))
+        counts = (shared > 0).sum(axis=1).astype(float)
+        values = Resamples(np.ones(10), 400, rng).totals(counts[:, None])[:, 0] / 40
+        found, plain = interval(values, 10), percentile_bounds(values[1:])
+        held["expanded"] += found.low <= 0.5 <= found.high
+        held["plain"] += plain[0] <= 0.5 <= plain[1]
+    assert held["expanded"] >= 0.93 * 400
+    assert held["plain"] < held["expanded"]

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import analyse
+from evenhand.analysis import StudyFacts, analyse
 from evenhand.analysis.results import from_to
+from evenhand.analysis.subjects.corrected_rates import large_strata
+from evenhand.analysis.subjects.formulas import RateSums, stratified_ppi
 from tests.analysis.graded_studies import YES, study
 
 
@@ -23,10 +25,10 @@ def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
     wide = wide.loc[units["unit_id"]]
     grades = (wide["g"] == "y").to_numpy(float)
-    people = (wide[["h0", "h1", "h2"]] == "y").sum(axis=1).to_numpy() >= 2
+    people = (wide[["h0", "h1", "h2"]] == "y").mean(axis=1).to_numpy()
     known = wide["h0"].notna().to_numpy()
-    sensitivity = grades[known & people].mean()
-    specificity = 1 - grades[known & ~people].mean()
+    sensitivity = (grades * people)[known].sum() / people[known].sum()
+    specificity = ((1 - grades) * (1 - people))[known].sum() / (1 - people)[known].sum()
     assert rows_of(results, "sensitivity").loc["", "estimate"] == pytest.approx(sensitivity)
     assert rows_of(results, "specificity").loc["", "estimate"] == pytest.approx(specificity)
     j = sensitivity + specificity - 1
@@ -52,17 +54,20 @@ def test_rates_from_counts_written_out(rng: np.random.Generator) -> None:
         assert found == pytest.approx(bias)
 
 
-def test_a_tied_unit_counts_half(rng: np.random.Generator) -> None:
+def test_peoples_rate_is_the_mean_over_people_in_every_row(rng: np.random.Generator) -> None:
+    """Rates, scores and prevalence of people are one figure; a tied unit counts half."""
     ratings, units = study(rng, {"g": [(0.9, 0.8)] * 2}, people=2)
     results = analyse(ratings, units, [YES], resamples=100).results
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
     votes = (wide[["h0", "h1"]] == "y").sum(axis=1)[wide["h0"].notna()]
-    tied = int((votes == 1).sum())
-    assert tied > 10
+    assert (votes == 1).sum() > 10
     found = rows_of(results, "rate_human", "")
     assert found["estimate"].mean() == pytest.approx((votes / 2).mean())
-    assert sum(int(note.split()[0]) for note in found["note"]) == tied
-    assert found["note"].str.endswith("tied units count half").all()
+    people = results[results["rater_a"] == "humans"]
+    scores = people[people["statistic"] == "subject_score"].set_index("at")
+    assert found["estimate"].to_dict() == pytest.approx(scores["estimate"].to_dict())
+    prevalence = people[people["statistic"].eq("prevalence") & people["subset"].eq("all|binary")]
+    assert prevalence["estimate"].item() == pytest.approx((votes / 2).mean())
 
 
 def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Generator) -> None:
@@ -227,3 +232,87 @@ def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -
     for column in ("n_units", "n_clusters", "estimate"):
         apart = ~np.isclose(compared[column], same[column], rtol=1e-12, equal_nan=True)
         assert not apart.any(), compared.index[apart].tolist()
+
+
+def test_a_stratified_sample_has_stratified_ppi(rng: np.random.Generator) -> None:
+    """Half of the strata was sampled five times as often: what is not weighted is wrong."""
+    ratings, units = study(rng, {"g": [(0.85, 0.8)]}, rates=(0.5,), pairs=1200, labelled=300)
+    pair = units["cluster_id"].str[1:].astype(int)
+    # Of the labelled 250 and of the others 50 a stratum, in which the grader sees less and people
+    # affirm more.
+    rare = (pair < 50) | (pair >= 650)
+    units["leaning"] = np.where(rare, "rare", "often")
+    ratings = ratings.merge(units[["unit_id", "leaning"]], on="unit_id")
+    flip = (ratings["leaning"] == "rare") & (rng.random(len(ratings)) < 0.5)
+    of_people = ratings["rater_kind"] == "human"
+    ratings.loc[flip & of_people, "label"] = "y"
+    ratings = ratings.drop(columns="leaning")
+    plain = rows_of(analyse(ratings, units, [YES], resamples=300).results, "rate_ppi")
+    facts = StudyFacts(strata=("leaning", "not_there"))
+    results = analyse(ratings, units, [YES], resamples=300, facts=facts).results
+    found = rows_of(results, "rate_ppi").loc["s0"]
+    assert found["note"] == "in 2 strata; 300 of them labelled by people"
+    # The sums written out: strata by their share of all units, one weight for both.
+    wide = ratings.pivot(index="unit_id", columns="rater_id", values="label").loc[units["unit_id"]]
+    y, f = (wide["h0"] == "y").to_numpy(float), (wide["g"] == "y").to_numpy(float)
+    known = wide["h0"].notna().to_numpy()
+    above, below, parts = 0.0, 0.0, []
+    for stratum in ("often", "rare"):
+        own = (units["leaning"] == stratum).to_numpy()
+        labelled, rest = own & known, own & ~known
+        share, n, more = own.mean(), labelled.sum(), rest.sum()
+        above += share**2 * np.cov(y[labelled], f[labelled], ddof=0)[0, 1] / n
+        below += share**2 * f[own].var() * (1 / n + 1 / more)
+        parts.append((share, y[labelled].mean(), f[rest].mean() - f[labelled].mean()))
+    weight = above / below
+    assert rows_of(results, "rate_ppi_lambda").loc["s0", "estimate"] == pytest.approx(weight)
+    expected = sum(share * (theirs + weight * moved) for share, theirs, moved in parts)
+    assert found["estimate"] == pytest.approx(expected)
+    assert abs(plain.loc["s0", "estimate"] - expected) > 0.05
+
+
+def test_small_strata_are_taken_together() -> None:
+    strata = np.repeat([0, 1, 2, 3], [60, 8, 60, 12])
+    labelled = np.arange(140) % 2 == 0
+    joined = large_strata(strata, [labelled, ~labelled], lambda units: int(units.sum()))
+    # 8 units are too few by themselves, so are 12 after the last large one.
+    assert [joined[strata == stratum][0] for stratum in range(4)] == [0, 1, 1, 1]
+    alone = large_strata(strata * 0, [labelled, ~labelled], lambda units: int(units.sum()))
+    assert set(alone) == {0}
+    nobody = large_strata(strata, [labelled & False, ~labelled], lambda units: int(units.sum()))
+    assert set(nobody) == {0}
+
+
+def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons() -> None:
+    """ppi_py.ppi_mean_pointestimate (0.2.3) of each stratum at lambda .6, by shares 2:3:1, on units
+    counted here as (affirmed by both, people alone, the grader alone, neither; rest yes, rest no).
+    """
+    counts = [(20, 5, 10, 65, 60, 140), (50, 10, 5, 35, 120, 80), (8, 2, 1, 9, 25, 15)]
+    sums = []
+    for both, people, grader, neither, yes, no in counts:
+        labelled = both + people + grader + neither
+        sums.append([labelled, both + people, both + grader, both, yes + no, yes])
+    strata = RateSums(*np.array(sums, dtype=float).T[:, None, :])
+    each = strata.ppi(0.6)[0]
+    assert each == pytest.approx([0.25, 0.63, 0.605])
+    first = RateSums(*(part[:, :1] for part in strata))
+    rate, weight = stratified_ppi(first)
+    assert rate == pytest.approx(first.ppi(first.ppi_weight)[:, 0])
+    assert weight == pytest.approx(first.ppi_weight[:, 0])
+    # A stratum without the rest is no number rather than a wrong one.
+    empty = strata._replace(
+        rest=strata.rest * [1, 1, 0], rest_graded=strata.rest_graded * [1, 1, 0]
+    )
+    assert np.isnan(stratified_ppi(empty)[0]).all()
+
+
+def test_a_rate_that_nobody_affirmed_has_an_interval_from_the_labelled(
+    rng: np.random.Generator,
+) -> None:
+    ratings, units = study(rng, {"g": [(0.9, 0.98)]}, rates=(0.02,), pairs=600, labelled=50)
+    ratings.loc[ratings["rater_kind"] == "human", "label"] = "n"
+    results = analyse(ratings, units, [YES], resamples=200).results
+    for of in (("rate_human", ""), ("rate_ppi", "g")):
+        row = rows_of(results, *of).loc["s0"]
+        assert (row["estimate"], row["low"]) == (0.0, 0.0)
+        assert row["high"] == pytest.approx(1 - 0.025 ** (1 / 50))

@@ -148,3 +148,39 @@ def test_the_seed_decides() -> None:
     )
     assert first == again
     assert first != other
+
+
+def test_a_sample_in_which_nobody_affirmed_has_an_interval() -> None:
+    """0 of 50: Clopper and Pearson's upper bound of the labelled ones, however many are graded."""
+    nobody, few = np.zeros(50), np.repeat([1, 0], [3, 47])
+    found = ppi_plus_plus(nobody, few, np.repeat([1, 0], [60, 940]))
+    assert (found.estimate, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(1 - 0.025 ** (1 / 50))
+    everybody = ppi_plus_plus(1 - nobody, 1 - few, np.repeat([0, 1], [60, 940]))
+    assert everybody.low == pytest.approx(0.025 ** (1 / 50))
+    # Nobody affirmed: there is no sensitivity to correct by.
+    assert rogan_gladen(nobody, few, np.ones(100)).note == "no_variation"
+
+
+def test_few_cases_are_wilsons_and_many_are_the_resamples() -> None:
+    rest = np.repeat([1, 0], [30, 970])
+    people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [2, 1, 47], axis=0).T
+    found = ppi_plus_plus(people, grader, rest, bootstrap=Bootstrap(1000))
+    plain = ppi_plus_plus(people, grader, rest, method="normal")
+    assert 0 < found.low < found.estimate < found.high
+    # The normal interval reaches below 0 and is cut there; Wilson's is not symmetrical.
+    assert plain.low == 0.0
+    assert found.high - found.estimate > 1.2 * (found.estimate - found.low)
+    known = ppi_plus_plus(PEOPLE, GRADER, REST, bootstrap=Bootstrap(4000))
+    normal = ppi_plus_plus(PEOPLE, GRADER, REST, method="normal")
+    assert (known.low, known.high) == pytest.approx((normal.low, normal.high), abs=0.004)
+
+
+def test_clusters_of_labelled_units_say_how_far_a_rate_can_be_trusted() -> None:
+    """Four labelled clusters are too few, however many clusters were graded."""
+    people, grader = np.repeat([[1, 1], [0, 1], [0, 0]], [10, 5, 25], axis=0).T
+    rest = np.repeat([1, 0], [30, 70])
+    clusters = [*np.repeat(["a", "b", "c", "d"], 10), *(f"r{unit}" for unit in range(100))]
+    found = ppi_plus_plus(people, grader, rest, clusters=clusters)
+    assert np.isnan(found.low)
+    assert found.note == "too_few_clusters"

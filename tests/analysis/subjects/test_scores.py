@@ -83,7 +83,10 @@ def test_scores_are_compared_on_the_units_that_both_scored(rng: np.random.Genera
     assert found["estimate"].tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert set(found["n_units"]) == {80}
     assert set(found["n_clusters"]) == {20}
-    assert set(found["note"]) == {"4 subjects; exact p 0.08333"}
+    # The same units, so no resample parts them; that is as sure as 20 pairs can be.
+    certain = "no resample differs: the interval is what 20 clusters allow"
+    assert set(found["note"]) == {f"{certain}; 4 subjects; exact p 0.08333"}
+    assert found["low"].tolist() == pytest.approx([1 - 2 * (1 - 0.025 ** (1 / 20))] * 3)
 
 
 def test_two_subjects_have_no_correlation() -> None:

@@ -1,0 +1,277 @@
+"""Intervals where resamples fall short: shares of few cases, and resamples that do not vary.
+
+*Few cases.* Resamples of two affirmative units in fifty know of no third. Where fewer than ten
+cases lie on the rarer side of a share, its interval is Wilson's (1927) on the effective sample
+size, units over the design effect, with Student's t in place of the normal quantile (Korn &
+Graubard 1998).
+
+*No variation.* Where all agree, or nobody affirmed, every resample says the same, and its quantiles
+are one number. Yet n clusters alike rule out, at 97.5%, only that more than 1 - .025^(1/n) of all
+clusters are unlike them: the bound of Clopper & Pearson (1934) for none of n. The interval lets a
+statistic move as far as that share of clusters, each at an end of the statistic's range, could
+move it. For a share this is Clopper and Pearson's interval. A kappa of 1 falls by that share over
+the disagreement expected by chance: 1 - share / (1 - pe).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.intervals import LEVEL, Interval
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.types import Array
+
+Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
+"""What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
+chance; a difference of two such; a place, a cut or a median, whose interval may be one number."""
+
+FEW_CASES = 10
+"""Fewer expected cases on the rarer side of a share have Wilson's interval. By simulation (true
+share .02 to .5, 10 to 250 clusters of 1 or 4 units): with 5, one tail still misses .04."""
+
+_TAIL = (1.0 - LEVEL) / 2.0
+_NO_WIDTH = 1e-12
+
+_NAMES: dict[Kind, tuple[str, ...]] = {
+    "share": (
+        "observed_agreement",
+        "observed_agreement_unscored_as_disagreement",
+        "pair_observed_agreement",
+        "observed_agreement_at_threshold",
+        "threshold_curve_agreement",
+        "specific_agreement",
+        "prevalence",
+        "coverage",
+        "consensus_ties",
+        "consensus_agreement",
+        "rater_agreement",
+        "rater_agreement_part",
+        "intra_rater_agreement",
+        "ensemble_agreement",
+        "subject_score",
+        "rate_human",
+        "rate_raw",
+        "sensitivity",
+        "specificity",
+        "clear_share",
+        "clear_agreement",
+        "sorted_agreement",
+        "confidence_coverage",
+        "confidence_agreement",
+        "confidence_coverage_held_out",
+        "confidence_agreement_held_out",
+        "group_precision",
+        "group_recall",
+        "reliability",
+        "direction_share",
+        "bias_order_flips",
+        "bias_order_first",
+    ),
+    "unit": (
+        "rate_rogan_gladen",
+        "rate_ppi",
+        "rate_ppi_lambda",
+        "alt_test_advantage",
+        "ensemble_balanced_accuracy",
+        "group_balanced_accuracy",
+        "group_gap",
+        "f1_at_threshold",
+        "prevalence_match_at_threshold",
+        "brier",
+        "ece",
+        "brier_recalibrated",
+        "ece_recalibrated",
+        "reliability_probability",
+        "mean_confidence",
+        "bias_side_share",
+        "bias_side_errors",
+    ),
+    "signed": (
+        "prevalence_index",
+        "bias_index",
+        "rater_agreement_drift",
+        "youden_j",
+        "youden_at_threshold",
+        "rogan_gladen_bias",
+        "slice_difference",
+        "group_difference",
+        "direction_net",
+        "bias_side",
+        "bias_order",
+        "bias_length",
+        "bias_self_preference",
+        "bias_rater_group",
+        "bias_slice",
+        "brier_skill",
+        "spearman",
+        "kendall",
+        "pearson",
+        "rate_order_kendall",
+    ),
+    "difference": (
+        "human_ceiling_difference",
+        "human_ceiling_difference_held_out",
+        "kappa_difference",
+        "threshold_held_out_gain",
+    ),
+    "place": (
+        "subject_rank",
+        "rate_rank_raw",
+        "rate_rank_ppi",
+        "threshold",
+        "threshold_recommended",
+        "confidence_cut",
+        "rater_seconds_median",
+        "rater_seconds_part",
+    ),
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names}
+_COEFFICIENTS = (
+    "kappa",
+    "krippendorff_alpha",
+    "scott_pi",
+    "gwet_ac",
+    "brennan_prediger",
+)
+"""What the names of coefficients hold."""
+
+
+def kind_of(statistic: str, at: str = "") -> Kind | None:
+    """What a statistic of results.csv is, None where its range is not known.
+
+    >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
+    ('share', 'coefficient', None)
+    """
+    kind = _KINDS.get(statistic)
+    if kind is None and any(part in statistic for part in _COEFFICIENTS):
+        kind = "coefficient"
+    if at == "ensemble-best_single":
+        return "difference" if kind == "coefficient" else "signed"
+    return kind
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The categories' shares (q,) of all labels, and whether they are in order, from which
+    coefficients take the disagreement that they expect by chance."""
+
+    shares: Array
+    ordered: bool = False
+
+    def disagreement(self, statistic: str) -> float:
+        """1 - pe, pe by the raters' pooled shares; AC and Brennan-Prediger by equal ones, which is
+        the most that they ever take. Weights as the name says, else those of the deciding kappa.
+        """
+        q = len(self.shares)
+        apart = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
+        if "linear" not in statistic:
+            apart = apart**2 if self._is_quadratic(statistic) else np.sign(apart)
+        uniform = "gwet" in statistic or "brennan" in statistic
+        return float(apart.mean()) if uniform else float(self.shares @ apart @ self.shares)
+
+    def _is_quadratic(self, statistic: str) -> bool:
+        if any(part in statistic for part in ("quadratic", "ordinal", "interval", "ac2")):
+            return True
+        nominal = ("cohen", "scott", "fleiss", "nominal", "ac1", "brennan")
+        return self.ordered and not any(part in statistic for part in nominal)
+
+
+def unseen(n_clusters: int) -> float:
+    """The largest share of clusters that may be unlike all n that were seen, at 97.5%.
+
+    >>> round(unseen(60), 4)
+    0.0596
+    """
+    return float(1.0 - _TAIL ** (1.0 / n_clusters))
+
+
+def widened(found: Interval, n_clusters: int, kind: Kind | None, apart: float = 1.0) -> Interval:
+    """An interval without width, as wide as so many clusters allow; any other as it is.
+
+    `apart` is the disagreement expected by chance, for coefficients and their differences. Where
+    the statistic's range is not known there is no interval.
+
+    >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
+    0.8807
+    """
+    if kind == "place" or not found.high - found.low <= _NO_WIDTH:
+        return found
+    if kind is None or n_clusters < 1:
+        return Interval.point(found.estimate, (*found.remarks, Remark("no_resample_differs")))
+    at, share = found.estimate, unseen(n_clusters)
+    reach = 1.0 / apart if apart > 0 else math.inf
+    first, last = {
+        "share": (0.0, 1.0),
+        "unit": (0.0, 1.0),
+        "signed": (-1.0, 1.0),
+        "coefficient": (1.0 - reach, 1.0),
+        "difference": (at - reach, at + reach),
+    }[kind]
+    floor = 0.0 if kind in ("share", "unit") else -1.0
+    low, high = at - share * (at - first), at + share * (last - at)
+    low, high = max(low, min(floor, at)), min(high, max(1.0, at))
+    remarks = (*found.remarks, Remark("as_clusters_allow", (n_clusters,)))
+    return replace(found, low=low, high=high, remarks=remarks)
+
+
+def share_interval(
+    found: Interval, drawn: Array, n_units: int, n_clusters: int, labelled: int | None = None
+) -> Interval:
+    """The interval of a share: Wilson's where cases are few, else `found` as it is.
+
+    `drawn` are the resampled values. Without variation it is left to `widened`. A rate that is
+    corrected by `labelled` of its units may be 0 while its resamples vary: it then counts as if one
+    of these were affirmative.
+    """
+    if math.isnan(found.low) or n_clusters < 2:
+        return found
+    least = 1.0 / (labelled or n_units)
+    share = min(max(found.estimate, least), 1.0 - least)
+    size = effective_size(share, drawn, n_units, n_clusters)
+    if math.isnan(size) or size * min(found.estimate, 1.0 - found.estimate) >= FEW_CASES:
+        return found
+    low, high = wilson(found.estimate, size * student_shrinkage(n_clusters))
+    return replace(found, low=low, high=high)
+
+
+def effective_size(share: float, drawn: Array, n_units: int, n_clusters: int) -> float:
+    """How many independent units would know a share as well: p (1 - p) over its variance.
+
+    No more than the units there are; NaN where nothing varies.
+    """
+    variance = float(np.nanvar(drawn)) * n_clusters / (n_clusters - 1)
+    if variance < _NO_WIDTH:
+        return math.nan
+    return min(share * (1.0 - share) / variance, n_units)
+
+
+def student_shrinkage(n_clusters: int) -> float:
+    """What is left of an effective size as its variance is estimated: (z / t)^2, Korn & Graubard
+    (1998), t on clusters - 1 degrees of freedom.
+
+    >>> round(student_shrinkage(10), 3), round(student_shrinkage(250), 3)
+    (0.751, 0.99)
+    """
+    from scipy.special import ndtri, stdtrit
+
+    return float((ndtri(1.0 - _TAIL) / stdtrit(n_clusters - 1, 1.0 - _TAIL)) ** 2)
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Wilson's 95% interval (1927) of a share of n; n need not be whole.
+
+    Newcombe (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to 0.1611 for 0 of 20.
+
+    >>> [round(bound, 4) for bound in (*wilson(81 / 263, 263), *wilson(0, 20))]
+    [0.2553, 0.3662, 0.0, 0.1611]
+    """
+    from scipy.special import ndtri
+
+    z2 = float(ndtri(1.0 - _TAIL)) ** 2
+    middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n)
+    half = math.sqrt(z2 * (share * (1.0 - share) / n + z2 / (4.0 * n * n))) / (1.0 + z2 / n)
+    return max(0.0, middle - half), min(1.0, middle + half)
