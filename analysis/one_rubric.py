@@ -86,7 +86,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(
             f"{title}: {len(labels.raters)} raters; "
-            f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
+            f"above {MAX_LISTED_RATERS} pairs with a person appear pooled only"
         )
     if request.why:
         found.components = components_of(labels)
