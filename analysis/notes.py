@@ -61,6 +61,7 @@ Code = Literal[
     "sharpness_assumed",
     "uncorrected_p",
     "unscored",
+    "unstable_consensus",
     # All that is said to people only.
     "text",
 ]
@@ -112,6 +113,7 @@ TEXTS: dict[Code, str] = {
     "sharpness_assumed": "fewer than {} units have two people's labels: taken to see as people do",
     "uncorrected_p": "uncorrected {:.4g}",
     "unscored": "unscored: {}",
+    "unstable_consensus": "consensus not stable: {:.0%} of units differ between solutions",
     "text": "{}",
 }
 """A remark as the notes of results.csv have it; braces hold its detail."""
