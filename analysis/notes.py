@@ -71,6 +71,7 @@ Code = Literal[
     "no_level",
     "nothing_varies",
     "people",
+    "unstable_consensus",
     # All that is said to people only.
     "text",
 ]
@@ -131,6 +132,7 @@ TEXTS: dict[Code, str] = {
     "no_level": "no level left for a bound",
     "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
     "people": "for people like these {}",
+    "unstable_consensus": "consensus not stable: {:.0%} of units differ between solutions",
     "text": "{}",
 }
 """A remark as the notes of results.csv have it; braces hold its detail."""

@@ -121,9 +121,12 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     if len(labels.raters) > MAX_LISTED_RATERS:
+        pooled = (
+            "pairs of raters" if len(labels.models) > MAX_LISTED_RATERS else "pairs with a person"
+        )
         found.notes.append(
             f"{title}: {len(labels.raters)} raters; "
-            f"above {MAX_LISTED_RATERS} pairs of raters appear pooled only"
+            f"above {MAX_LISTED_RATERS} {pooled} appear pooled only"
         )
     if request.why:
         found.components = components_of(labels)

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import groups
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.agreement.pairs import listed_raters
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.results import ResultRows
 
@@ -66,10 +66,8 @@ def _pairs(coded: Coded) -> Iterator[_Value]:
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
 
-    if len(coded.raters) > MAX_LISTED_RATERS:
-        return
     wanted = dict(list(_KAPPAS.items())[: 1 if coded.level == "nominal" else None])
-    for one, two in combinations(range(len(coded.raters)), 2):
+    for one, two in combinations(listed_raters(coded), 2):
         both = coded.labelled[:, one] & coded.labelled[:, two]
         first, second = coded.codes[both, one], coded.codes[both, two]
         if len(np.union1d(first, second)) < 2:

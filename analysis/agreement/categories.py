@@ -9,7 +9,7 @@ import numpy as np
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement.counts import label_counts
 from evenhand.analysis.agreement.groups import groups
-from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS, data_table, table_chunks
+from evenhand.analysis.agreement.pairs import data_table, listed_raters, table_chunks
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code
@@ -37,11 +37,9 @@ def add_category_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> N
     for grader in coded.members("model"):
         if humans:
             _add_with_humans(out, coded, humans, grader)
-    if len(coded.raters) > MAX_LISTED_RATERS:
-        return
     pairs = [
         (a, b)
-        for a, b in combinations(range(len(coded.raters)), 2)
+        for a, b in combinations(listed_raters(coded), 2)
         if (coded.labelled[:, a] & coded.labelled[:, b]).any()
     ]
     for chunk, tables in table_chunks(coded, pairs, resamples):

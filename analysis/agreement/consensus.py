@@ -29,6 +29,8 @@ from evenhand.analysis.writer import Writer
 
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
 TOO_FEW_RATERS: Code = "too_few_raters"
+UNSTABLE = 0.01
+"""From this share of units on that change their category, a consensus is called not stable."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,11 @@ def _fitted(coded: Coded, members: tuple[int, ...], resamples: Resamples) -> lc.
     return lc.fit(lc.counts_of_codes(codes, coded.q), frequency=frequency)
 
 
-def _trouble(found: lc.DawidSkene) -> str:
-    return "" if found.converged else f"not converged after {found.iterations} steps"
+def _trouble(found: lc.DawidSkene) -> Note:
+    return join_notes(
+        "" if found.converged else f"not converged after {found.iterations} steps",
+        Remark("unstable_consensus", (found.unstable,)) if found.unstable >= UNSTABLE else "",
+    )
 
 
 def _add_agreement_rows(

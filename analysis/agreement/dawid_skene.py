@@ -1,22 +1,41 @@
 """Dawid & Skene's consensus (1979): each unit's most likely category, and how each rater errs.
 
 Every unit has one latent category; a rater who meets category k says l with a probability of their
-own, independently of the others. Maximum likelihood by EM.
+own, independently of the others. Maximum likelihood by EM. EM climbs to the maximum next to its
+start and there are often several, so it starts from several places and the best one counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Integers, Labels
 
 MIN_RATERS = 3
 """With two raters the model has more unknowns than their table has cells: no unique answer."""
 MAX_ITERATIONS = 20_000
+STARTS = 10
+"""Starts of EM: the shares of labels, and nine places around them."""
+
+_SEED = 1979
 _TOLERANCE = 1e-12
 _TIE = 1e-6
+_CELLS = 5_000_000
+"""Starts x units x raters x categories: in larger data starts are compared on some of the units."""
+_LEG = 10
+"""Steps between two looks at which starts to follow."""
+_SETTLED = 1e-3
+"""A start that a leg raises by less has arrived, as nearly as a comparison needs."""
+_PATIENCE = 30
+"""How many legs at its latest pace a start may need to catch up with the best one."""
+_JOINED = 0.01
+"""Starts whose posteriors are so near to each other go the same way."""
+_SAME = 0.05
+"""Two starts whose posteriors differ by less have come to the same place."""
+_UNTOLD = 1.96
+"""Vuong's test at 5%: below so many standard errors two solutions cannot be told apart."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +44,9 @@ class DawidSkene:
 
     `confusion[j, k, l]` is how likely rater j says l where the category is k (NaN where no unit
     that the rater labelled has it); `log_likelihood` is that of the labels; rows of `posterior`
-    are NaN for units that nobody labelled.
+    are NaN for units that nobody labelled. `unstable` is the largest share of the labelled units
+    that another solution puts into another category, among solutions that the labels cannot tell
+    from this one (Vuong 1989).
     """
 
     posterior: Array
@@ -34,6 +55,7 @@ class DawidSkene:
     log_likelihood: float
     iterations: int
     converged: bool
+    unstable: float
 
     @property
     def codes(self) -> Codes:
@@ -49,72 +71,232 @@ def counts_of_codes(codes: Integers, q: int) -> Labels:
     return np.asarray(codes[:, :, None] == np.arange(q), dtype=np.int8)
 
 
-def fit(counts: Integers, *, frequency: Integers | None = None) -> DawidSkene:
+def fit(counts: Integers, *, frequency: Integers | None = None, starts: int = STARTS) -> DawidSkene:
     """Fit the model to label counts (units, raters, q): how often each rater said each category.
 
     `frequency` (units,) says how often a unit stands in the data. EM starts from each unit's shares
-    of labels, as the authors do, and ends when a step raises the log-likelihood by less than 1e-12
-    of it and moves no posterior by 1e-7; the likelihood never falls. After 20,000 steps it gives up
-    and says so in `converged`.
+    of labels, as the authors do, and from places around them, `starts` in all; they are compared on
+    some thousands of units where data are large. The most likely solution is followed until a step
+    raises the log-likelihood by less than 1e-12 of it and moves no posterior by 1e-7; the
+    likelihood never falls. After 20,000 steps it gives up and says so in `converged`. Classes have
+    no names of their own: they are called by the categories of their units' labels, so that as many
+    labels as possible are of their unit's class.
     """
-    raters = counts.shape[1]
     patterns, where, times = _distinct(counts, frequency)
-    said = patterns.reshape(len(patterns), -1).astype(float)
-    labelled = np.asarray(patterns.any(axis=(1, 2)))
-    weight = np.where(labelled, times, 0.0)[:, None]
-    votes = patterns.sum(axis=1, dtype=float)
-    posterior = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
+    data = _Data.of(patterns, times)
+    solutions = _Solutions.compared(data, starts) if starts > 1 else None
+    first = data.shares[:, None] if solutions is None else solutions.first_of_best(data)
+    posterior, iterations, converged = _climb(data, first)
+    prevalence, confusion = data.maximise(posterior)
+    named = data.names(posterior[:, 0])
+    met = confusion[0].sum(axis=2, keepdims=True) > 0
+    found = posterior[:, 0, named]
+    found[data.weight == 0] = np.nan
+    return DawidSkene(
+        posterior=found[where],
+        prevalence=prevalence[0, named],
+        confusion=np.where(met, confusion[0], np.nan)[:, named],
+        log_likelihood=float(data.weight @ data.expect(prevalence, confusion)[1][:, 0]),
+        iterations=iterations + (solutions.steps if solutions else 0),
+        converged=converged,
+        unstable=solutions.disagreement if solutions else 0.0,
+    )
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Distinct units: label counts `said` (units, raters x q), and by how many units each stands
+    for they weigh, `weight` (units,); 0 where nobody labelled them.
+
+    Several starts are taken through a step together, in one product: posteriors are (units, starts,
+    q).
+    """
+
+    said: Array
+    weight: Array
+    raters: int
+    q: int
+
+    @classmethod
+    def of(cls, patterns: Integers, times: Array) -> _Data:
+        units, raters, q = patterns.shape
+        labelled = patterns.any(axis=(1, 2))
+        return cls(patterns.reshape(units, -1).astype(float), times * labelled, raters, q)
+
+    @property
+    def by_rater(self) -> Array:
+        """Label counts (units, raters, q)."""
+        return self.said.reshape(-1, self.raters, self.q)
+
+    @property
+    def votes(self) -> Array:
+        """Labels of each category that a unit was given, (units, q)."""
+        return np.asarray(self.by_rater.sum(axis=1))
+
+    @property
+    def shares(self) -> Array:
+        """Shares of the categories among a unit's labels, (units, q)."""
+        return _normed(self.votes)
+
+    def sample(self, units: int) -> _Data:
+        """Some of the units, at random; the same ones each time."""
+        if units >= len(self.said):
+            return self
+        chosen = np.random.default_rng(_SEED).choice(len(self.said), units, replace=False)
+        return replace(self, said=self.said[chosen], weight=self.weight[chosen])
+
+    def maximise(self, posterior: Array) -> tuple[Array, Array]:
+        """Prevalence (starts, q) and confusion (starts, raters, q, q) that posteriors make most
+        likely."""
+        belief = (posterior * self.weight[:, None, None]).reshape(len(posterior), -1)
+        joint = (belief.T @ self.said).reshape(-1, self.q, self.raters, self.q)
+        joint = joint.transpose(0, 2, 1, 3)
+        total = joint.sum(axis=3, keepdims=True)
+        confusion = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
+        prevalence = belief.sum(axis=0).reshape(-1, self.q) / max(float(self.weight.sum()), 1.0)
+        return prevalence, confusion
+
+    def expect(self, prevalence: Array, confusion: Array) -> tuple[Array, Array]:
+        """Posteriors (units, starts, q), and each unit's log-likelihood (units, starts)."""
+        with np.errstate(divide="ignore"):
+            log_prevalence = np.log(prevalence)
+            # A finite floor: 0 * -inf would be NaN. It is far below any sum of real logarithms.
+            log_confusion = np.maximum(np.log(confusion), -1e9)
+        each = log_confusion.transpose(1, 3, 0, 2).reshape(self.raters * self.q, -1)
+        joint = (self.said @ each).reshape(len(self.said), *prevalence.shape) + log_prevalence
+        top = joint.max(axis=2, keepdims=True)
+        shares = np.exp(joint - top)
+        total = shares.sum(axis=2, keepdims=True)
+        return np.asarray(shares / total), (top + np.log(total))[:, :, 0]
+
+    def names(self, posterior: Array) -> Codes:
+        """Which class of a solution (units, q) is called by each category, (q,)."""
+        from scipy.optimize import linear_sum_assignment
+
+        given = (posterior * self.weight[:, None]).T @ self.votes
+        classes, categories = linear_sum_assignment(given, maximize=True)
+        return np.asarray(classes[np.argsort(categories)])
+
+
+class _Solutions:
+    """Where EM gets to from several starts: posteriors (units, starts, q), and each unit's
+    log-likelihood (units, starts)."""
+
+    def __init__(self, data: _Data, posterior: Array) -> None:
+        self.data, self.posterior = data, posterior
+        self.each = np.zeros(posterior.shape[:2])
+        self.steps = 0
+
+    @classmethod
+    def compared(cls, data: _Data, starts: int) -> _Solutions:
+        """Every start followed, leg by leg, as long as it may still get highest."""
+        sample = data.sample(_CELLS // (starts * data.said.shape[1]))
+        out = cls(sample, _first_posteriors(sample, starts))
+        going, before = np.arange(starts), np.full(starts, -np.inf)
+        while len(going) and out.steps < MAX_ITERATIONS:
+            out._leg(going)
+            reached = out.likelihood
+            going, before = out._worth_following(going, reached - before), reached
+        return out
+
+    @property
+    def likelihood(self) -> Array:
+        """Log-likelihoods (starts,)."""
+        return np.asarray(self.data.weight @ self.each)
+
+    @property
+    def best(self) -> int:
+        """The start that got highest."""
+        return int(self.likelihood.argmax())
+
+    @property
+    def disagreement(self) -> float:
+        """See `DawidSkene.unstable`."""
+        likelihood, weight = self.likelihood, self.data.weight
+        units = max(float(weight.sum()), 1.0)
+        behind = likelihood[self.best] - likelihood
+        codes = self._named(self.best).argmax(axis=1)
+        shares = [
+            float(weight @ (self._named(rival).argmax(axis=1) != codes)) / units
+            for rival in np.flatnonzero(behind <= _UNTOLD * self._errors()).tolist()
+        ]
+        return max(shares)
+
+    def first_of_best(self, data: _Data) -> Array:
+        """Posteriors (units, 1, q) of all units from which to climb to the best solution: the
+        authors' own start, where that leads there.
+        """
+        own, best = self._named(0), self._named(self.best)
+        if np.abs(own - best).max() < _SAME:
+            return data.shares[:, None]
+        return data.expect(*self.data.maximise(best[:, None]))[0]
+
+    def _leg(self, going: Codes) -> None:
+        posterior = self.posterior[:, going]
+        for _ in range(_LEG):
+            posterior, each = self.data.expect(*self.data.maximise(posterior))
+        self.posterior[:, going], self.each[:, going] = posterior, each
+        self.steps += _LEG
+
+    def _worth_following(self, going: Codes, gain: Array) -> Codes:
+        """Those starts that still climb, may catch up, and are not on the best one's way."""
+        likelihood, best = self.likelihood, self.best
+        behind = likelihood[best] - likelihood > _PATIENCE * gain + _UNTOLD * self._errors()
+        near = np.abs(self.posterior - self.posterior[:, [best]]).max(axis=(0, 2)) < _JOINED
+        near[best] = False
+        return np.asarray(going[((gain > _SETTLED) & ~behind & ~near)[going]])
+
+    def _errors(self) -> Array:
+        """Standard errors (starts,) of how far each start's likelihood is behind the best one's."""
+        weight, apart = self.data.weight, self.each - self.each[:, [self.best]]
+        spread = weight @ apart**2 - (weight @ apart) ** 2 / max(float(weight.sum()), 1.0)
+        return np.asarray(np.sqrt(np.maximum(spread, 0.0)))
+
+    def _named(self, start: int) -> Array:
+        """Posteriors (units, q) of one start, its classes called by the categories."""
+        posterior = self.posterior[:, start]
+        return np.asarray(posterior[:, self.data.names(posterior)])
+
+
+def _first_posteriors(data: _Data, starts: int) -> Array:
+    """Posteriors (units, starts, q) to start from: the shares of labels; then, in turn, shares
+    drawn around them, half of them replaced by chance, and half by a single rater's labels (of
+    those who labelled most).
+    """
+    rng = np.random.default_rng(_SEED)
+    votes, shares, by_rater = data.votes, data.shares, data.by_rater
+    busiest = np.argsort(-(data.weight @ by_rater.sum(axis=2)), kind="stable")
+    out = np.empty((len(votes), starts, data.q))
+    for start in range(starts):
+        turn, kind = divmod(start - 1, 3)
+        if start == 0:
+            out[:, start] = shares
+        elif kind == 0:
+            out[:, start] = _normed(rng.standard_gamma(votes + 0.5))
+        elif kind == 1:
+            out[:, start] = (shares + _normed(rng.standard_exponential(votes.shape))) / 2.0
+        else:
+            own = by_rater[:, busiest[turn % data.raters]]
+            out[:, start] = _normed(shares + np.where(own.any(axis=1, keepdims=True), own, shares))
+    return out
+
+
+def _normed(weights: Array) -> Array:
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _climb(data: _Data, posterior: Array) -> tuple[Array, int, bool]:
+    """One start, (units, 1, q), taken to its maximum: posteriors, steps, and whether it arrived."""
     likelihood, step, converged = -np.inf, 0, False
     while step < MAX_ITERATIONS and not converged:
         step += 1
-        prevalence, confusion = _maximise(posterior, said, weight, raters)
-        moved, reached = _expect(prevalence, confusion, said, weight, labelled)
+        moved, each = data.expect(*data.maximise(posterior))
+        reached = float(data.weight @ each[:, 0])
         gain = reached - likelihood
         still = np.abs(moved - posterior).max(initial=0.0) < 1e-7
         converged = bool(still and gain <= _TOLERANCE * max(1.0, abs(reached)))
         posterior, likelihood = moved, reached
-    prevalence, confusion = _maximise(posterior, said, weight, raters)
-    posterior[~labelled] = np.nan
-    met = confusion.sum(axis=2, keepdims=True) > 0
-    return DawidSkene(
-        posterior=posterior[where],
-        prevalence=prevalence,
-        confusion=np.where(met, confusion, np.nan),
-        log_likelihood=float(likelihood),
-        iterations=step,
-        converged=converged,
-    )
-
-
-def _maximise(posterior: Array, said: Array, weight: Array, raters: int) -> tuple[Array, Array]:
-    """Prevalence (q,) and confusion (raters, q, q) that the posteriors make most likely."""
-    belief = posterior * weight
-    q = posterior.shape[1]
-    joint = (belief.T @ said).reshape(q, raters, q).transpose(1, 0, 2)
-    total = joint.sum(axis=2, keepdims=True)
-    confusion = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
-    return belief.sum(axis=0) / max(float(weight.sum()), 1.0), confusion
-
-
-def _expect(
-    prevalence: Array,
-    confusion: Array,
-    said: Array,
-    weight: Array,
-    labelled: Mask,
-) -> tuple[Array, float]:
-    """Posteriors of the units and the log-likelihood of the labels."""
-    q = len(prevalence)
-    with np.errstate(divide="ignore"):
-        log_prevalence = np.log(prevalence)
-        # A finite floor: 0 * -inf would be NaN. It is far below any sum of real logarithms.
-        log_confusion = np.maximum(np.log(confusion), -1e9)
-    joint = log_prevalence + said @ log_confusion.transpose(0, 2, 1).reshape(-1, q)
-    top = joint.max(axis=1, keepdims=True)
-    shares = np.exp(joint - top)
-    total = shares.sum(axis=1, keepdims=True)
-    log_likelihood = float((weight * (top + np.log(total)))[labelled].sum())
-    return np.where(labelled[:, None], shares / total, 0.0), log_likelihood
+    return posterior, step, converged
 
 
 def _distinct(counts: Integers, frequency: Integers | None) -> tuple[Integers, Codes, Array]:

@@ -20,7 +20,7 @@ PairStatistic = Callable[[Array], Array]
 Pairs = Sequence[tuple[int, int]]
 
 MAX_LISTED_RATERS = 12
-"""Above this many raters, pairs of raters appear pooled only."""
+"""Above this many raters, pairs with a person appear pooled only."""
 MEANS_OVER_PAIRS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic", "scott_pi")
 """Statistics of two raters that a group has as a mean over its pairs."""
 MIN_SHARED_UNITS = 30
@@ -95,6 +95,16 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
     weights = resamples.frequency[coded.clusters[both]]
     counts = np.bincount(cell, weights, minlength=coded.q**2).astype(float)
     return counts.reshape(coded.q, coded.q)
+
+
+def listed_raters(coded: Coded) -> tuple[int, ...]:
+    """Whose pairs have rows of their own: everybody's where raters are few, else the graders',
+    who are few even where people are many.
+    """
+    for listed in (tuple(range(len(coded.raters))), coded.members("model")):
+        if len(listed) <= MAX_LISTED_RATERS:
+            return listed
+    return ()
 
 
 def shared_units(coded: Coded, resamples: Resamples, within: Mask | None = None) -> Integers:
@@ -236,15 +246,13 @@ def _alpha_of_two(level: str, values: tuple[float, ...]) -> PairStatistic:
 
 
 def add_pair_rows(rows: ResultRows, coded: Coded, resamples: Resamples, prefix: str = "") -> None:
-    """Every pair of raters that share units (unless there are too many raters to list).
+    """Every pair of listed raters that share units.
 
     `prefix` goes before the statistics' names, for labels that are not on single units.
     """
     raters = coded.raters
-    if len(raters) > MAX_LISTED_RATERS:
-        return
     out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
-    pairs = [pair for pair in combinations(range(len(raters)), 2) if shared[pair] > 0]
+    pairs = [pair for pair in combinations(listed_raters(coded), 2) if shared[pair] > 0]
     statistics = _chosen(pair_statistics(coded), prefix)
     for chunk, tables in table_chunks(coded, pairs, resamples):
         constant = c.constant_raters(tables[0])

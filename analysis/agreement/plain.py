@@ -325,12 +325,18 @@ def majority(labels: Any, *, categories: Categories) -> Majority:
 
 
 def dawid_skene(
-    labels: Any, *, categories: Categories, raters: Sequence[Hashable] | None = None
+    labels: Any,
+    *,
+    categories: Categories,
+    raters: Sequence[Hashable] | None = None,
+    starts: int = 1,
 ) -> lc.DawidSkene:
     """Dawid & Skene's model (1979) of labels (units, raters) by EM; see `DawidSkene`.
 
     `raters` names the columns; columns of the same name are one rater's repeats, who then has one
-    confusion matrix, in the order of first mention. Raises InputError below two categories.
+    confusion matrix, in the order of first mention. From one start, the shares of labels, it is the
+    authors' estimate; with more `starts` the most likely solution that EM finds, as in the reports
+    (ten). Raises InputError below two categories.
 
     Three raters who agree on the first nine units of ten, one of them alone on the last:
 
@@ -348,7 +354,8 @@ def dawid_skene(
             f"raters names {len(names)} columns, and the labels have {counts.shape[1]}"
         )
     columns = [[k for k, name in enumerate(names) if name == one] for one in dict.fromkeys(names)]
-    return lc.fit(np.stack([counts[:, own].sum(axis=1) for own in columns], axis=1))
+    counts = np.stack([counts[:, own].sum(axis=1) for own in columns], axis=1)
+    return lc.fit(counts, starts=starts)
 
 
 @dataclass(frozen=True)

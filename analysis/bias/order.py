@@ -11,7 +11,7 @@ import numpy as np
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import favour_signs
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
+from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
@@ -56,8 +56,8 @@ def add_order_rows(
 
     Flips are units labelled differently in the two orders. Of those that move from one side to
     another, or to neither, `bias_order_first` is the share that move to the side shown first;
-    `bias_order` is the net gain of a side from being shown first, per unit. Its p is the exact sign
-    test on the moves, which takes units as independent.
+    `bias_order` is the net gain of a side from being shown first, per unit. Its p is exact, by
+    flipping the signs of the clusters' moves.
     """
     for grader, matrix in matrices.items():
         both = np.asarray((matrix.codes >= 0).all(axis=1))
@@ -82,11 +82,10 @@ def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) 
     if not matrix.scale.favours:
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
-    p = mcnemar_exact(to_first, to_second)
+    found = sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
-        f"exact p {p:.4g}, mid-p {mcnemar_mid_p(to_first, to_second):.4g}",
-        "p takes units as independent",
+        f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
     )
     add("bias_order_first", values=ratio(first, moves), note=note)
-    add("bias_order", values=ratio(net, n), note=note, exact_p=p)
+    add("bias_order", values=ratio(net, n), note=note, exact_p=found.exact)

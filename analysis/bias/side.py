@@ -11,7 +11,7 @@ from evenhand.analysis.bias.audit_rows import FEW_CLUSTERS, AuditRows
 from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
-from evenhand.analysis.bootstrap.significance import mcnemar_exact, mcnemar_mid_p
+from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows, from_to
@@ -110,6 +110,7 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
     clusters, calls = seen.clusters[judged], own[judged]
     net, n = audit.resamples.sums(clusters, calls, np.ones(len(calls))).T
     first, second = int((calls > 0).sum()), int((calls < 0).sum())
+    found = sign_flip(np.bincount(clusters, weights=np.sign(calls)))
     audit.add(
         "bias_side_errors",
         seen.raters[grader],
@@ -119,8 +120,7 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
         at=part.at,
         note=join_notes(
             f"{first} to {part.first}, {second} to {part.second}",
-            f"exact p {mcnemar_exact(first, second):.4g}, mid-p {mcnemar_mid_p(first, second):.4g}",
-            "p takes units as independent",
+            f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
         ),
     )
 

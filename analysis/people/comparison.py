@@ -11,23 +11,17 @@ from evenhand.analysis.agreement.pairs import (
     MAX_LISTED_RATERS,
     MIN_SHARED_UNITS,
     KappaMeans,
-    data_table,
     deciding_kappa,
+    listed_raters,
     shared_units,
 )
-from evenhand.analysis.bootstrap.significance import (
-    holm,
-    mcnemar_exact,
-    mcnemar_mid_p,
-    stuart_maxwell,
-)
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.significance import clustered_homogeneity, holm, sign_flip
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Codes
+from evenhand.analysis.types import Array, Codes
 from evenhand.analysis.writer import About, Writer
-
-_UNITS_ALONE = "takes units as independent"
 
 
 def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
@@ -37,11 +31,12 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     labelled and in the same resamples, so that it is paired.
     """
     coded, resamples = kappas.coded, kappas.resamples
-    if len(coded.raters) > MAX_LISTED_RATERS:
+    graders = coded.members("model")
+    if len(graders) > MAX_LISTED_RATERS:
         return
     out = Writer.of(rows, coded, resamples)
     majority = majority_codes(label_counts(coded, coded.members("human")))
-    for first, second in combinations(coded.members("model"), 2):
+    for first, second in combinations(graders, 2):
         within = coded.labelled[:, first] & coded.labelled[:, second]
         shared = shared_units(coded, resamples, within)
         humans = [h for h in coded.members("human") if shared[h, first] >= MIN_SHARED_UNITS]
@@ -61,39 +56,48 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
 def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Codes) -> None:
     """`mcnemar_p`, exact: are the two graders equally often of the humans' majority's mind?
 
-    Units without a majority (ties) take no part.
+    Units without a majority (ties) take no part; clusters come out either way round.
     """
     judged = coded.labelled[:, graders].all(axis=1) & (majority >= 0)
-    frequency = out.resamples.frequency[coded.clusters[judged]]
-    right = coded.codes[judged][:, graders] == majority[judged, None]
-    alone = [int(frequency[right[:, a] & ~right[:, 1 - a]].sum()) for a in (0, 1)]
+    right = coded.codes[:, graders] == majority[:, None]
+    alone = [judged & right[:, a] & ~right[:, 1 - a] for a in (0, 1)]
+    found = sign_flip(_by_cluster(coded, out.resamples, alone[0] * 1.0 - alone[1])[:, 0])
     a, b = (coded.raters[grader] for grader in graders)
+    first, second = (out.count(units)[0] for units in alone)
     note = join_notes(
-        f"with the humans' majority only the first {alone[0]}, only the second {alone[1]}",
-        f"mid-p {mcnemar_mid_p(*alone):.4g}",
-        _UNITS_ALONE,
+        f"with the humans' majority only the first {first}, only the second {second}",
+        f"mid-p {found.mid_p:.4g}",
     )
-    out.add_value("mcnemar_p", mcnemar_exact(*alone), judged, a=a, b=b, note=note)
+    out.add_value("mcnemar_p", found.exact, judged, a=a, b=b, note=note)
 
 
 def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     """`stuart_maxwell_p` of each human and grader: do they use the categories equally often?
 
-    Stuart 1955 and Maxwell 1970; with two categories McNemar's test without correction. The note
-    adds Holm's correction over the pairs of one rubric.
+    Where there are too many people to list, of each grader and all people together, who then count
+    as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
     coded, resamples = kappas.coded, kappas.resamples
-    if len(coded.raters) > MAX_LISTED_RATERS:
-        return
+    out, humans = Writer.of(rows, coded, resamples), coded.members("human")
+    people = {"humans": humans}
+    if len(listed_raters(coded)) == len(coded.raters):
+        people = {coded.raters[human]: (human,) for human in humans}
     found = []
-    for human in coded.members("human"):
+    for name, members in people.items():
+        counts = label_counts(coded, members)
         for grader in coded.members("model"):
-            table = data_table(coded, human, grader, resamples)
-            if table.any():
-                found.append((human, grader, stuart_maxwell(table).p))
-    out = Writer.of(rows, coded, resamples)
-    for (human, grader, p), adjusted in zip(found, holm([p for *_, p in found]), strict=True):
-        both = coded.labelled[:, human] & coded.labelled[:, grader]
-        note = "" if np.isnan(p) else join_notes(f"Holm p {adjusted:.4g}", _UNITS_ALONE)
-        names = About(a=coded.raters[human], b=coded.raters[grader], note=note)
-        out.add_value("stuart_maxwell_p", p, both, reason="not_testable", **names)
+            both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
+            if both.any():
+                own = coded.codes[:, [grader]] == np.arange(coded.q)
+                apart = (counts - own * counts.sum(axis=1, keepdims=True)) * both[:, None]
+                p = clustered_homogeneity(_by_cluster(coded, resamples, apart)).p
+                found.append((name, coded.raters[grader], both, p))
+    for (a, b, both, p), adjusted in zip(found, holm([p for *_, p in found]), strict=True):
+        note = "" if np.isnan(p) else f"Holm p {adjusted:.4g}"
+        out.add_value("stuart_maxwell_p", p, both, reason="not_testable", a=a, b=b, note=note)
+
+
+def _by_cluster(coded: Coded, resamples: Resamples, apart: Array) -> Array:
+    """Differences of units, (units,) or (units, k), summed over each cluster: (clusters, k)."""
+    sums = resamples.cluster_sums(coded.clusters, apart.reshape(len(apart), -1))
+    return np.repeat(sums, resamples.frequency, axis=0)

@@ -7,13 +7,17 @@ from collections import Counter
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, RunningMean
+from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array
 from evenhand.analysis.writer import Writer
 
 COVERAGE = "coverage"
+ENOUGH_CLUSTERS = 10
+"""Clusters with the rarer outcome from which on the design effect is estimated."""
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
 
 
@@ -21,12 +25,55 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
     """`coverage`: the share of the units put to a rater that have a valid label or probability.
 
     `rater_a` is empty and `rater_b` the rater; the note counts the reasons of the unscored ones.
+    Either bound holds with 97.5%, also where hardly anything or nothing is unscored.
     """
-    out, scored = Writer(rows, resamples, labels.clusters), labels.scored
+    out = Writer(rows, resamples, labels.clusters)
     for rater, name in enumerate(labels.raters):
         asked = labels.asked[:, rater]
-        values = out.share(scored[:, rater], asked)
-        out.add(COVERAGE, values, asked, b=name, note=_listed(labels.reasons[rater]))
+        scored = labels.scored[:, rater] & asked
+        sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, asked]))
+        found = Interval(*share_bounds(*np.repeat(sums, resamples.frequency, axis=0).T))
+        if not asked.any():
+            found = Interval.undefined("no_labels")
+        elif out.count(asked)[1] < MIN_CLUSTERS:
+            found = Interval.point(found.estimate, Remark("too_few_clusters"))
+        out.add_interval(COVERAGE, found, asked, b=name, note=_listed(labels.reasons[rater]))
+
+
+def share_bounds(part: Array, whole: Array) -> tuple[float, float, float]:
+    """A share, and bounds that each fail in 2.5%, from sums (clusters,) of part and whole.
+
+    Clopper & Pearson's bounds (1934) on the effective sample size: units over the design effect of
+    the clusters, with Korn & Graubard's correction (1998) for their number. Where the rarer outcome
+    is in fewer than 10 clusters the design effect is hardly known, and at 0 and 1 not at all: there
+    a cluster counts as one unit. (NaN, NaN, NaN) where the whole is 0.
+
+    29 of 30 units, one in each cluster, have the bounds of 29 successes in 30 trials:
+
+    >>> [round(each, 4) for each in share_bounds(np.array([1] * 29 + [0]), np.ones(30))]
+    [0.9667, 0.8278, 0.9992]
+    """
+    from scipy.special import betaincinv, stdtrit
+
+    part, whole = part[whole > 0], whole[whole > 0]
+    units, clusters = float(whole.sum()), len(whole)
+    if not clusters:
+        return np.nan, np.nan, np.nan
+    share = float(part.sum()) / units
+    size = units
+    if clusters > 1 and 0.0 < share < 1.0:
+        variance = clusters / (clusters - 1) * float(((part - share * whole) ** 2).sum()) / units**2
+        if variance > 0:
+            few = stdtrit(units - 1, 0.975) / stdtrit(clusters - 1, 0.975)
+            simple = share * (1.0 - share) / (units - 1.0)
+            size = min(units, units * simple / variance * few**2)
+    if min(np.sum(part > 0), np.sum(part < whole)) < ENOUGH_CLUSTERS:
+        size = min(size, float(clusters))
+    part_of_size = share * size
+    rest = size - part_of_size
+    low = float(betaincinv(part_of_size, rest + 1.0, 0.025)) if share > 0.0 else 0.0
+    high = float(betaincinv(part_of_size + 1.0, rest, 0.975)) if share < 1.0 else 1.0
+    return share, low, high
 
 
 def add_unscored_rows(

@@ -32,7 +32,16 @@ _TITLES = {
     "youden": "Youden's index",
     "prevalence": "the match of shares",
 }
-_QUALITY = ["brier", "brier_skill", "ece", "brier_recalibrated", "ece_recalibrated"]
+_QUALITY = [
+    "brier",
+    "brier_skill",
+    "brier_miscalibration",
+    "brier_discrimination",
+    "brier_uncertainty",
+    "ece",
+    "brier_recalibrated",
+    "ece_recalibrated",
+]
 _COLUMNS = ("At the default", "Tuned threshold", "At the tuned one", "Corrected", "Held-out gain")
 _ABOUT = (
     "A threshold tuned on these units looks better here than it would elsewhere. It is "

@@ -14,7 +14,9 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.labels.plain import cluster_codes, same_length
 from evenhand.analysis.thresholds.advice import Kind, calibrate
-from evenhand.analysis.thresholds.probabilities import calibration_error, recalibrated
+from evenhand.analysis.thresholds.calibration_error import BinnedGaps
+from evenhand.analysis.thresholds.probabilities import recalibrated
+from evenhand.analysis.thresholds.reliability import brier_parts
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
 from evenhand.errors import InputError
 
@@ -100,13 +102,21 @@ def tune_threshold(
 class ProbabilityScores:
     """How well probabilities mean what they say.
 
-    `brier` is the mean squared distance from the reference, `ece` the expected calibration error in
-    ten bins of equal width; the other two are of probabilities recalibrated by an isotonic curve
-    that was fitted on other clusters, NaN where there is one cluster only.
+    `brier` is the mean squared distance from the reference: `miscalibration` - `discrimination` +
+    `uncertainty` (see `analysis.thresholds.reliability`). `ece` is the calibration error, the root
+    of the mean squared distance of probabilities and shares in bins of equal size, free of what
+    chance adds, with its 95% interval (see `analysis.thresholds.calibration_error`). The last two
+    are of probabilities recalibrated by an isotonic curve that was fitted on other clusters, NaN
+    where there is one cluster only.
     """
 
     brier: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
     ece: float
+    ece_low: float
+    ece_high: float
     brier_recalibrated: float
     ece_recalibrated: float
 
@@ -116,22 +126,35 @@ def score_probabilities(
     reference: Sequence[bool],
     *,
     clusters: Sequence[Hashable] | None = None,
+    bootstrap: Bootstrap | None = None,
 ) -> ProbabilityScores:
     """Brier score and calibration error of probabilities (units,) against verdicts (units,).
 
+    `clusters` (units,) are resampled, or else units; below five the error has no interval (NaN).
+
     >>> found = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
-    >>> round(found.brier, 4), round(found.ece, 4)
-    (0.0125, 0.1)
+    >>> round(found.brier, 4), round(found.ece, 4), found.discrimination
+    (0.0125, 0.0, 0.25)
     """
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
     same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every unit, each between 0 and 1")
-    better = recalibrated(scores, affirmed, cluster_codes(clusters, len(scores)))
+    of = cluster_codes(clusters, len(scores))
+    n = int(of.max()) + 1
+    parts = brier_parts(scores, affirmed)
+    gaps = BinnedGaps.of(scores, affirmed, of, n)
+    error = gaps.interval((bootstrap or Bootstrap()).draw(np.ones(n)), n)
+    better = recalibrated(scores, affirmed, of)
     anew = np.full(len(scores), np.nan) if better is None else better
     return ProbabilityScores(
         brier=float(np.mean((scores - affirmed) ** 2)),
-        ece=calibration_error(scores, affirmed),
+        **vars(parts),
+        ece=error.estimate,
+        ece_low=error.low,
+        ece_high=error.high,
         brier_recalibrated=float(np.mean((anew - affirmed) ** 2)),
-        ece_recalibrated=np.nan if better is None else calibration_error(better, affirmed),
+        ece_recalibrated=(
+            np.nan if better is None else BinnedGaps.of(better, affirmed, of, n).error
+        ),
     )

@@ -7,7 +7,7 @@ stands in every row; graders with several ways are parted before (`analysis.labe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -17,17 +17,20 @@ from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import Note, join_notes
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.thresholds.calibration_error import BinnedGaps
 from evenhand.analysis.thresholds.references import (
     Reference,
     main_reference,
     probability_graders,
     references_of,
 )
+from evenhand.analysis.thresholds.reliability import (
+    brier_parts,
+    isotonic_curve,
+    reliability_curve,
+)
 from evenhand.analysis.types import Array, Codes, Numbers
 from evenhand.analysis.writer import About, Counts, Writer
-
-BINS = 10
-_BINS_NOTE = f"{BINS} bins of equal width"
 
 
 @dataclass(frozen=True)
@@ -51,48 +54,16 @@ class _Pairs:
         brier = sums[:, 0] / sums[:, -1]
         return np.asarray(1.0 - ratio(brier, always))
 
-    def bins(self, resamples: Resamples) -> tuple[Array, Array, Array]:
-        """Units, affirmatives and summed probabilities in each bin, three arrays (rows, BINS)."""
-        inside = bin_of(self.positive)[:, None] == np.arange(BINS)
-        columns = [
-            inside,
-            inside * self.affirmed[:, None],
-            inside * self.positive[:, None],
-        ]
-        totals = self._totals(resamples, *(part for each in columns for part in each.T))
-        units, affirmed, stated = (totals[:, at * BINS : (at + 1) * BINS] for at in range(3))
-        return units, affirmed, stated
+    def error(self, resamples: Resamples, n_clusters: int) -> Interval:
+        """The debiased calibration error with its interval."""
+        gaps = BinnedGaps.of(self.positive, self.affirmed, self.clusters, resamples.n_types)
+        return gaps.interval(resamples, n_clusters)
 
     def _totals(self, resamples: Resamples, *features: Numbers) -> Array:
         """Sums of the features, and of 1 last, in every resample: (rows, features + 1)."""
         totals = resamples.sums(self.clusters, *features, np.ones(len(self.positive)))
         totals[totals[:, -1] == 0] = np.nan
         return totals
-
-
-def bin_of(positive: Array, bins: int = BINS) -> Codes:
-    """The bin of each probability: equal widths, a bound belongs to the bin above, 1 to the last.
-
-    >>> bin_of(np.array([0.0, 0.099, 0.1, 0.3, 1.0])).tolist()
-    [0, 0, 1, 3, 9]
-    """
-    # Decimals such as 0.3 lie a hair below their bound as binary fractions.
-    place = np.floor(np.asarray(positive) * bins + 1e-9).astype(np.intp)
-    return np.minimum(place, bins - 1)
-
-
-def calibration_error(positive: Array, affirmed: Array, bins: int = BINS) -> float:
-    """Expected calibration error: the distance between mean probability and share affirmative in
-    each of some bins of equal width, weighted by the bins' units; empty bins weigh nothing.
-
-    Source: Naeini, Cooper & Hauskrecht 2015.
-
-    >>> calibration_error(np.array([0.9, 0.9, 0.1, 0.1]), np.array([1, 0, 0, 0])).__round__(3)
-    0.25
-    """
-    place = bin_of(positive, bins)
-    apart = np.bincount(place, weights=positive - affirmed, minlength=bins)
-    return float(np.abs(apart).sum() / len(positive))
 
 
 def recalibrated(positive: Array, affirmed: Array, clusters: Codes) -> Array | None:
@@ -112,25 +83,13 @@ def recalibrated(positive: Array, affirmed: Array, clusters: Codes) -> Array | N
     return out
 
 
-def isotonic_curve(positive: Array, affirmed: Array) -> tuple[Array, Array]:
-    """The distinct probabilities, and the share of affirmatives at each that rises best with them.
-
-    >>> isotonic_curve(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]))[1].tolist()
-    [0.0, 0.5, 0.5]
-    """
-    from scipy.optimize import isotonic_regression
-
-    stated, place, times = np.unique(positive, return_inverse=True, return_counts=True)
-    share = np.bincount(place.reshape(-1), weights=affirmed) / times
-    return stated, np.asarray(isotonic_regression(share, weights=times).x)
-
-
 def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
     """For every probability grader, against people or else the only reference there is.
 
     `brier`, `brier_skill`, `ece`; `brier_recalibrated` and `ece_recalibrated`, cross-fitted by
-    cluster; and with at = bin `reliability`, the share affirmative, and `reliability_probability`,
-    the mean probability.
+    cluster; the parts `brier_miscalibration`, `brier_discrimination` and `brier_uncertainty`; and
+    with at = probability `reliability`, the share affirmative, and `reliability_probability`, with
+    the bounds of that share for a calibrated grader.
     """
     out, references = Writer(rows, resamples, labels.clusters, BINARY_ALL), references_of(labels)
     for reference in references:
@@ -159,34 +118,23 @@ def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Refer
         for statistic in ("brier", "brier_skill", "ece"):
             add(statistic, Interval.undefined("no_pairable_units"))
         return
-    inside, affirmed, stated = given.bins(resamples)
     add("brier", resamples.interval(given.squares(resamples), units[1]))
     add("brier_skill", resamples.interval(given.skill(resamples), units[1]))
-    add("ece", _error_interval(inside, affirmed, stated, resamples, units[1]), note=_BINS_NOTE)
+    parts = brier_parts(given.positive, given.affirmed)
+    for part, value in asdict(parts).items():
+        add(f"brier_{part}", Interval.point(value))
+    add("ece", given.error(resamples, units[1]))
     better = recalibrated(given.positive, given.affirmed, given.clusters)
     if better is not None:
         anew = replace(given, positive=better)
         note = "isotonic, fitted on other clusters"
         add("brier_recalibrated", resamples.interval(anew.squares(resamples), units[1]), "", note)
-        error = _error_interval(*anew.bins(resamples), resamples, units[1])
-        add("ece_recalibrated", error, "", join_notes(note, _BINS_NOTE))
-    for place in np.flatnonzero(inside[0]):
-        at = f"{place / BINS:.1f}-{(place + 1) / BINS:.1f}"
-        here = resamples.count(given.clusters, bin_of(given.positive) == place)
-        for statistic, sums in (("reliability", affirmed), ("reliability_probability", stated)):
-            shares = ratio(sums[:, place], inside[:, place])
-            add(statistic, resamples.interval(shares, here[1], reason="no_labels"), at, on=here)
-
-
-def _error_interval(
-    units: Array, affirmed: Array, stated: Array, resamples: Resamples, n_clusters: int
-) -> Interval:
-    """Calibration error with its interval. Chance alone parts shares from probabilities, and more
-    so in a resample: the resamples are moved back by what they exceed the data on average.
-    """
-    with np.errstate(invalid="ignore"):
-        values = np.abs(stated - affirmed).sum(axis=1) / units.sum(axis=1)
-    drawn = values[1 : 1 + resamples.resamples]
-    excess = float(np.nanmean(drawn)) - values[0] if len(drawn) else 0.0
-    values[1 : 1 + resamples.resamples] = np.maximum(drawn - excess, 0.0)
-    return resamples.interval(resamples.plain(values), n_clusters)
+        add("ece_recalibrated", anew.error(resamples, units[1]), "", note)
+    curve = reliability_curve(given.positive, given.affirmed, given.clusters)
+    for stated, share, low, high, step in zip(
+        curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True
+    ):
+        here = resamples.count(given.clusters, curve.step_of_unit == step)
+        add("reliability", Interval.point(share), repr(float(stated)), on=here)
+        band = Interval(float(stated), min(low, stated), max(high, stated))
+        add("reliability_probability", band, repr(float(stated)), on=here)

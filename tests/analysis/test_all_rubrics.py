@@ -221,8 +221,8 @@ def test_many_raters_are_pooled(
     results = analyse(ratings, None, [Scale("", FIVE[:3])], resamples=100).results
     pairs = set(zip(results["rater_a"], results["rater_b"], strict=True))
     named = {(a, b) for a, b in pairs if a not in ("humans", "models", "all", "")}
-    assert {a for a, _ in named} <= {"g0", "g1"}  # their own prevalence, no pairs
-    assert all(b == "" for _, b in named)
+    # Their own prevalence, and the two graders with each other; no pair with a person.
+    assert named == {("g0", ""), ("g1", ""), ("g0", "g1")}
     assert {("humans", ""), ("humans", "g0"), ("humans", "g1"), ("models", "")} <= pairs
 
 

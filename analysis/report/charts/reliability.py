@@ -1,4 +1,4 @@
-"""Reliability diagram: of units with some probability, how many does the reference affirm?"""
+"""Reliability diagram without bins: how often does the reference affirm at each probability?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenhand.analysis.report.charts.style import (
     short,
     span,
 )
-from evenhand.analysis.report.figures import ALL_BINARY
+from evenhand.analysis.report.figures import ALL_BINARY, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
@@ -28,8 +28,9 @@ _STATED, _SHARE = "reliability_probability", "reliability"
 
 
 def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
-    """Mean probability against share affirmative in each bin, a panel for each grader; nothing
-    where no grader's probabilities meet a reference."""
+    """Probability against the share affirmative by the isotonic curve, and where a calibrated
+    grader's curve would be; a panel for each grader, nothing where no grader's probabilities meet a
+    reference."""
     shares = source.figures.select(rubric, _SHARE, ALL_BINARY)
     graders = list(dict.fromkeys(figure.raters for figure in shares))
     drawn = graders[:MAX_LISTED]
@@ -46,45 +47,50 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
         for share in shares:
             stated = source.figures.get(rubric, _STATED, *share.raters, ALL_BINARY, share.at)
             if share.raters == raters and stated is not None:
-                draft.add(share.at, [stated, share])
+                draft.add(shown(stated.bounds[1], "threshold"), [stated, share])
                 values.append(
                     share.datum(
                         grader=short(raters[1]),
                         units=share.n_units,
                         stated=stated.bounds[1],
                         stated_row=stated.line,
+                        stated_low=stated.bounds[0],
+                        stated_high=stated.bounds[2],
                     )
                 )
     whom = reference_title(drawn[0][0])
     return [
         Chart(
             caption=source.caption(rubric, "do probabilities mean what they say"),
-            alt="Reliability diagrams, one for each grader: the mean probability of the units in "
-            f"each bin across, the share of them that {whom} affirmed upwards, with intervals, "
-            "beside the line on which both are equal. "
+            alt="Reliability diagrams, one for each grader: the stated probability across, the "
+            f"share that {whom} affirmed upwards, by the rising curve that fits best. Beside it "
+            "the line on which both are equal, and the band in which a calibrated grader's curve "
+            "would be. "
             f"Graders: {', '.join(short(name) for _, name in drawn)}.",
             spec=chart_spec(values, _panels(whom)),
             data=tuple(draft.finish()),
             note="On the dashed line probabilities mean what they say; below it the grader "
-            "overstates, above it it understates." + left_out(graders),
+            "overstates, above it it understates. At 95% of its points a calibrated grader's curve "
+            "lies within the grey band." + left_out(graders),
         )
     ]
 
 
 def _panels(whom: str) -> Spec:
-    across = {"title": "Mean probability"} | FROM_0_TO_1
+    across = {"title": "Stated probability"} | FROM_0_TO_1
     y = {"title": f"Share affirmed by {whom}"} | FROM_0_TO_1
     x = {"x": field("stated", across)}
     estimate = x | {"y": field("estimate", y)}
+    band = x | span("y", y, "stated_low", "stated_high")
     size = {
-        "field": "units", "type": "quantitative", "title": "Units in the bin",
+        "field": "units", "type": "quantitative", "title": "Units on the step",
         "scale": {"rangeMin": 20, "rangeMax": 170},
         "legend": {"tickCount": 3, "columns": 4},
     }  # fmt: skip
     return panel_for_each_grader(
         [
+            layer("area", band, color=SOFT, opacity=0.25),
             equality(across, y, color=SOFT, strokeDash=[4, 3]),
-            layer("rule", x | span("y", y), color=SERIES[0], opacity=0.6),
             layer("line", estimate, color=SERIES[0], strokeWidth=1),
             layer("point", estimate | {"size": size}, filled=True, color=SERIES[0], opacity=1),
         ],

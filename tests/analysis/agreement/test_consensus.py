@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, analyse, dawid_skene, majority
 from evenhand.analysis.agreement.consensus import add_consensus_rows
-from evenhand.analysis.agreement.dawid_skene import MIN_RATERS
+from evenhand.analysis.agreement.dawid_skene import MIN_RATERS, DawidSkene
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.results import ResultRows
 from tests.known_values import known_values
@@ -46,10 +47,8 @@ def _plain_em(labels: list[list[str]], categories: tuple[str, ...], steps: int) 
     return np.array(belief), np.array(prior), likelihood
 
 
-def test_anaesthetists() -> None:
-    """Dawid & Skene (1979): 45 patients, five anaesthetists, the first of them three times."""
-    known = known_values("dawid_skene1979")
-    data, expected = known["data"], known["expected"]
+def _anaesthetists(starts: int) -> DawidSkene:
+    data = known_values("dawid_skene1979")["data"]
     columns: dict[tuple[int, int], dict[int, int]] = {}
     for item, rater, rating in zip(data["item"], data["rater"], data["rating"], strict=True):
         time = 0
@@ -58,13 +57,73 @@ def test_anaesthetists() -> None:
         columns[rater, time][item] = rating
     names = sorted(columns)
     labels = [[columns[name].get(item) for name in names] for item in range(1, 46)]
-    found = dawid_skene(labels, categories=[1, 2, 3, 4], raters=[rater for rater, _ in names])
-    tolerance = known["tolerance"]
+    raters = [rater for rater, _ in names]
+    return dawid_skene(labels, categories=[1, 2, 3, 4], raters=raters, starts=starts)
+
+
+def test_anaesthetists() -> None:
+    """Dawid & Skene (1979): 45 patients, five anaesthetists, the first of them three times."""
+    known = known_values("dawid_skene1979")
+    expected, tolerance = known["expected"], known["tolerance"]
+    found = _anaesthetists(starts=1)
     assert found.converged
     assert found.prevalence == pytest.approx(expected["class_prior"], abs=tolerance)
     assert found.log_likelihood == pytest.approx(expected["log_likelihood"], abs=tolerance)
     assert found.confusion[0] == pytest.approx(np.array(expected["rater1_confusion"]), abs=1e-4)
     assert found.confusion.shape == (5, 4, 4)
+
+
+def test_the_authors_start_does_not_lead_highest() -> None:
+    """Of their own data another solution is likelier; the labels cannot tell the two apart, and
+    not all patients are in the same classes."""
+    published, best = _anaesthetists(starts=1), _anaesthetists(starts=10)
+    assert best.converged
+    assert best.log_likelihood > published.log_likelihood + 1
+    assert best.unstable >= (best.codes != published.codes).mean() > 0
+    assert published.unstable == 0.0
+    data, likelihood = known_values("dawid_skene1979")["data"], 0.0
+    for item in range(1, 46):
+        joint = best.prevalence.copy()
+        for one, rater, rating in zip(data["item"], data["rater"], data["rating"], strict=True):
+            if one == item:
+                joint *= best.confusion[rater - 1, :, rating - 1]
+        likelihood += np.log(joint.sum())
+    assert best.log_likelihood == pytest.approx(likelihood)
+
+
+def test_without_rivals_the_fit_is_the_authors(noisy: Callable, rng: np.random.Generator) -> None:
+    """Also where there are so many labels that starts are compared on some of the units."""
+    truth = rng.integers(0, 3, 6000)
+    labels = np.array([noisy(rng, truth, 3, 0.7) for _ in range(30)]).T
+    one, ten = (dawid_skene(labels, categories=THREE, starts=starts) for starts in (1, 10))
+    assert np.array_equal(one.posterior, ten.posterior)
+    assert ten.unstable == 0.0
+
+
+def test_classes_are_called_by_their_units_labels(rng: np.random.Generator) -> None:
+    """The likelihood is the same by any names; noise leads EM to all sorts of classes."""
+    for _ in range(5):
+        labels = rng.choice(list(THREE), (40, 4))
+        found = dawid_skene(labels, categories=THREE, starts=10)
+        given = np.array([[(row == c).sum() for c in THREE] for row in labels])
+        kept = found.posterior.T @ given
+        by_name = [sum(kept[order[k], k] for k in range(3)) for order in permutations(range(3))]
+        assert kept.trace() == pytest.approx(max(by_name))
+
+
+def test_a_consensus_of_noise_is_called_unstable(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 3, 120)
+    for keep, unstable in ((0.05, True), (0.95, False)):
+        labels = {name: noisy(rng, truth, 3, keep) for name in ("ann", "ben", "cem", "g")}
+        results = analyse(make_ratings(labels, ["g"]), None, [Scale("", THREE)], resamples=50)
+        notes = [
+            _row(results.results, "consensus_kappa", "g", "dawid_skene")["note"],
+            *results.results.query("statistic == 'dawid_skene_prevalence'")["note"],
+        ]
+        assert all(("consensus not stable: " in note) == unstable for note in notes)
+        assert not unstable or notes[0].endswith("% of units differ between solutions")
 
 
 def test_the_fit_is_that_of_plain_loops(noisy: Callable, rng: np.random.Generator) -> None:

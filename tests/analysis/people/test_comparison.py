@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chi2
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.significance import mcnemar_exact
@@ -63,6 +64,65 @@ def test_mcnemar_counts_who_is_of_the_majoritys_mind(
     assert only in row["note"]
 
 
+def test_units_of_one_pair_are_one_piece_of_evidence(make_ratings: Callable) -> None:
+    """g and h part on the four units of 7 pairs, g with people in 6 of them: 2 * 8 / 128."""
+    wrong = "2222"
+    labels = {
+        "ann": "1111" * 12,
+        "g": "1111" * 6 + wrong + "1111" * 5,
+        "h": wrong * 6 + "1111" * 6,
+    }
+    ratings = make_ratings(labels, ["g", "h"])
+    ids = sorted(set(ratings["unit_id"]))
+    pairs = [f"p{k // 4}" for k in range(48)]
+    units = pd.DataFrame({"unit_id": ids, "cluster_id": pairs})
+    results = analyse(ratings, units, [TWO], resamples=50).results
+    row = _row(results, "mcnemar_p", "g", "h")
+    assert row["estimate"] == pytest.approx(16 / 128)
+    assert row["note"].startswith("with the humans' majority only the first 24, only the second 4")
+    assert row["n_clusters"] == 12
+    # ann and h part on 6 pairs, all one way: (6 * 4)^2 / (6 * 4^2) = 6 on one degree of freedom.
+    leniency = _row(results, "stuart_maxwell_p", "ann", "h")
+    assert leniency["estimate"] == pytest.approx(0.0143058784)
+
+
+def test_above_12_raters_graders_are_still_compared(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 60)
+    people = {f"h{k:02}": noisy(rng, truth, 2, 0.8) for k in range(12)}
+    graders = {name: noisy(rng, truth, 2, share) for name, share in (("g", 0.9), ("k", 0.5))}
+    analysis = analyse(make_ratings(people | graders, ["g", "k"]), None, [TWO], resamples=100)
+    results = analysis.results
+    assert _row(results, "kappa_difference", "g", "k")["estimate"] > 0
+    assert _row(results, "mcnemar_p", "g", "k")["n_units"] <= 60
+    assert _row(results, "cohen_kappa", "g", "k")["n_units"] == 60
+    leniency = results[results["statistic"] == "stuart_maxwell_p"]
+    assert leniency[["rater_a", "rater_b"]].to_numpy().tolist() == [
+        ["humans", "g"],
+        ["humans", "k"],
+    ]
+    assert not results["rater_a"].isin(people).any()
+    assert analysis.notes == [
+        "the rubric: 14 raters; above 12 pairs with a person appear pooled only"
+    ]
+
+
+def test_all_people_together_count_as_often_as_they_label(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    """The pooled test is that of the sum over people of their labels less the grader's."""
+    truth = rng.integers(0, 2, 80)
+    people = {f"h{k:02}": noisy(rng, truth, 2, 0.8) for k in range(13)}
+    labels = people | {"g": noisy(rng, truth, 2, 0.6)}
+    results = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=50).results
+    said = {name: np.array(list(each)) == "1" for name, each in labels.items()}
+    apart = sum(said[name].astype(float) for name in people) - 13 * said["g"]
+    score = apart.sum() ** 2 / (apart**2).sum()
+    row = _row(results, "stuart_maxwell_p", "humans", "g")
+    assert row["estimate"] == pytest.approx(chi2.sf(score, 1))
+
+
 def test_mcnemar_without_discordant_units_is_1() -> None:
     assert mcnemar_exact(0, 0) == 1.0
 
@@ -72,7 +132,7 @@ def test_leniency(make_ratings: Callable) -> None:
     ratings = make_ratings({"ann": "1" * 30 + "2" * 10, "g": "1" * 22 + "2" * 18}, ["g"])
     row = _row(analyse(ratings, None, [TWO], resamples=50).results, "stuart_maxwell_p", "ann", "g")
     assert row["estimate"] == pytest.approx(0.0046777350)
-    assert row["note"] == "Holm p 0.004678; takes units as independent"
+    assert row["note"] == "Holm p 0.004678"
 
 
 def test_leniency_of_two_raters_who_never_differ(make_ratings: Callable) -> None:

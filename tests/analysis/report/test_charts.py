@@ -75,6 +75,10 @@ def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
                 seen += 1
             others = {k for k, v in datum.items() if isinstance(v, float)} - PLACES
             others -= {"estimate", "low", "high", "people_low", "people_high"}
+            for bound in others & {"stated_low", "stated_high"}:
+                row_of_stated = rows[datum["stated_row"] - 2]
+                assert datum[bound] == row_of_stated[bound.removeprefix("stated_")]
+            others -= {"stated_low", "stated_high"}
             assert others <= {"at", "kept", "people", "stated"}
             if "at" in datum:
                 assert datum["at"] == float(row["at"])

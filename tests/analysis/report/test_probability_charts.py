@@ -84,11 +84,14 @@ def test_nothing_is_drawn_where_people_say_one_thing() -> None:
 
 def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
     [chart] = reliability_diagrams(shifted, "tone")
-    bins = data_of(chart)
-    assert sum(each["units"] for each in bins) == 400
-    assert all(0 <= each["stated"] <= 0.25 for each in bins)
-    sure = max(bins, key=lambda each: each["stated"])
-    assert sure["low"] > sure["stated"]
+    points = data_of(chart)
+    steps = {each["estimate"]: each["units"] for each in points}
+    assert sum(steps.values()) == 400
+    assert all(0 <= each["stated"] <= 0.25 for each in points)
+    assert [each["estimate"] for each in points] == sorted(each["estimate"] for each in points)
+    above = [each for each in points if each["stated"] > 0.15 and each["stated_high"] < 1]
+    assert above
+    assert all(each["estimate"] > each["stated_high"] > each["stated"] for each in above)
 
 
 def test_every_panel_has_a_cap() -> None:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import GroupKFold
 
 from evenhand.analysis import Scale, analyse, score_probabilities
 from evenhand.analysis.bootstrap.folds import folds
-from evenhand.analysis.thresholds.probabilities import (
-    bin_of,
-    calibration_error,
-    isotonic_curve,
-    recalibrated,
-)
+from evenhand.analysis.thresholds.probabilities import recalibrated
+from evenhand.analysis.thresholds.reliability import brier_parts, isotonic_curve
 from tests.known_values import known_values
 
+PARTS = ("miscalibration", "discrimination", "uncertainty")
 YES = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}))
 
 
@@ -29,8 +25,10 @@ def test_known_values() -> None:
     p = np.array(known["data"]["p"])
     expected = known["expected"]
     assert np.mean((p - y) ** 2) == pytest.approx(expected["brier"], abs=1e-12)
-    ece = calibration_error(p, y, bins=5)
-    assert ece == pytest.approx(expected["ece_5_equal_width_bins"], abs=1e-12)
+    parts = brier_parts(p, y)
+    assert parts.miscalibration - parts.discrimination + parts.uncertainty == pytest.approx(
+        expected["brier"], abs=1e-12
+    )
     fitted = np.interp(p, *isotonic_curve(p, y))
     assert fitted == pytest.approx(expected["isotonic_fitted_in_data_order"], abs=1e-12)
 
@@ -48,10 +46,6 @@ def test_recalibration_is_that_of_scikit_learn(rng: np.random.Generator) -> None
         theirs = IsotonicRegression(out_of_bounds="clip").fit(p[~test], y[~test])
         assert found[test] == pytest.approx(theirs.predict(p[test]))
     assert GroupKFold(10).get_n_splits() == fold.max() + 1
-
-
-def test_a_bound_belongs_to_the_bin_above() -> None:
-    assert bin_of(np.arange(11) / 10).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9]
 
 
 def _ratings(rng: np.random.Generator, p: np.ndarray, **columns: object) -> pd.DataFrame:
@@ -77,28 +71,38 @@ def test_rows_agree_with_scikit_learn(rng: np.random.Generator) -> None:
     assert "logprobs" in brier["note"]
     skill = 1 - brier_score_loss(y, p) / brier_score_loss(y, np.full(300, y.mean()))
     assert rows.loc[("brier_skill", ""), "estimate"] == pytest.approx(skill)
-    share, stated = calibration_curve(y, p, n_bins=10)
-    bins = [f"{k / 10:.1f}-{(k + 1) / 10:.1f}" for k in range(10)]
-    assert [rows.loc[("reliability", at), "estimate"] for at in bins] == pytest.approx(share)
-    means = [rows.loc[("reliability_probability", at), "estimate"] for at in bins]
-    assert means == pytest.approx(stated)
+    parts = [rows.loc[(f"brier_{name}", ""), "estimate"] for name in PARTS]
+    assert parts[0] - parts[1] + parts[2] == pytest.approx(brier["estimate"])
+    assert parts[2] == pytest.approx(y.mean() * (1 - y.mean()))
+    curve = rows.xs("reliability", level="statistic")
+    stated = curve.index.astype(float).to_numpy()
+    theirs = IsotonicRegression().fit(p, y).predict(stated)
+    assert curve["estimate"].to_numpy() == pytest.approx(theirs)
+    band = rows.xs("reliability_probability", level="statistic")
+    assert band["estimate"].to_numpy() == pytest.approx(stated)
+    # Said p where it is p squared: between the ends the curve lies below what is calibrated.
+    below = curve["estimate"].to_numpy() < band["low"].to_numpy()
+    assert below[(stated > 0.3) & (stated < 0.7)].any()
+    assert not (curve["estimate"].to_numpy() > band["high"].to_numpy()).any()
+    steps = curve.groupby("estimate")["n_units"].first()
+    assert steps.sum() == 300
     ece = rows.loc[("ece", "")]
-    counts = np.histogram(p, np.linspace(0, 1, 11))[0]
-    assert [rows.loc[("reliability", at), "n_units"] for at in bins] == counts.tolist()
-    assert ece["estimate"] == pytest.approx(np.abs(share - stated) @ counts / 300)
-    assert ece["low"] <= ece["estimate"] <= ece["high"]
-    # Said p where it is p squared: a curve mends that, on pairs that it was not fitted on.
+    assert 0 < ece["low"] <= ece["estimate"] <= ece["high"]
+    # A curve mends that, on pairs that it was not fitted on.
     assert rows.loc[("brier_recalibrated", ""), "high"] < brier["high"]
     assert rows.loc[("ece_recalibrated", ""), "estimate"] < ece["low"]
     plain = score_probabilities(p.tolist(), y.tolist())
     assert plain.brier == pytest.approx(brier["estimate"])
     assert plain.ece == pytest.approx(ece["estimate"])
+    assert plain.ece_low == pytest.approx(ece["low"], abs=0.02)
+    assert plain.miscalibration == pytest.approx(parts[0])
 
 
-def test_empty_bins_have_no_row(rng: np.random.Generator) -> None:
+def test_a_single_probability_is_a_single_point(rng: np.random.Generator) -> None:
     results = analyse(_ratings(rng, np.full(60, 0.75)), None, [YES], resamples=50).results
-    at = results[results["statistic"] == "reliability"]["at"].tolist()
-    assert at == ["0.7-0.8"]
+    curve = results[results["statistic"] == "reliability"]
+    assert curve["at"].tolist() == ["0.75"]
+    assert curve["n_units"].tolist() == [60]
 
 
 def test_people_who_say_one_thing_leave_skill_undefined(rng: np.random.Generator) -> None:
