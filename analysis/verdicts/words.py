@@ -134,14 +134,17 @@ def advice(clusters: int, more: int | None, noun: str, *, undecided: bool) -> li
 
 
 def difference(row: ResultRow, noun: str) -> str:
-    """The ceiling difference in words."""
+    """The ceiling difference in words, with its bounds at the verdict's level."""
+    ends = f"at worst {_signed(row['low'])}, at best {_signed(row['high'])}"
+    return f"{_apart(row)} ({ends}; {_sample(row, noun)})"
+
+
+def _apart(row: ResultRow) -> str:
+    """How far the grader's kappa with people lies from theirs."""
     apart = f"{abs(row['estimate']):.2f}"
     side = "above" if row["estimate"] > 0 else "below"
     away = f"{apart} {side if float(apart) else 'from'}"
-    return (
-        f"its kappa with people is {away} theirs with each other "
-        f"(at worst {_signed(row['low'])}, at best {_signed(row['high'])}; {_sample(row, noun)})"
-    )
+    return f"its kappa with people is {away} theirs with each other"
 
 
 def kappa(row: ResultRow, noun: str = "") -> str:
@@ -197,7 +200,9 @@ def _binary_caveat(case: Case, bounds: Bounds) -> str:
         return ""
     short = case.binary["high"] < -bounds.margin
     head = "Its binary verdicts may not" if short else "Of its binary verdicts this is not shown"
-    return f" {head}: {difference(case.binary, case.noun)}."
+    row = case.binary
+    ends = f"95% interval {_signed(row['low'])} to {_signed(row['high'])}"
+    return f" {head}: {_apart(row)} ({ends}; {_sample(row, case.noun)})."
 
 
 def _place(case: Case) -> str:
