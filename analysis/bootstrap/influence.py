@@ -5,7 +5,7 @@ small or unbalanced samples, where an estimate's spread and skewness are tied to
 bound is a t bound on the clusters' influence, with the skewness taken out by Hall's monotone cubic
 transformation (Hall 1992, section 3) and with the degrees of freedom that the influence's kurtosis
 leaves (the variance's own variance, matched as Satterthwaite does). Nothing is drawn, so that
-bounds far out in the tail cost no more than others. `python -m benchmarks.decisions` shows how often
+bounds far out in the tail cost no more. `python -m benchmarks.decisions` shows how often
 verdicts taken from them are wrong.
 
 Influence is the jackknife's: what the estimate loses without a cluster, times the other clusters.
