@@ -91,7 +91,7 @@ def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
 def test_the_interval_holds_the_optimum(name: str) -> None:
     """40 of the benchmark's studies; it has 500 of each kind (docs/calibration.md)."""
     population = next(of for of in benchmark.POPULATIONS if of.name == name)
-    found = benchmark.run(population, range(40), 200, benchmark.SEED)
+    found = benchmark.run_population(population, range(40), 200, benchmark.SEED)[population]
     assert found.held >= 37
     assert found.advice["tuned"] >= 38
 
@@ -99,5 +99,5 @@ def test_the_interval_holds_the_optimum(name: str) -> None:
 @pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
 def test_a_grader_without_information_is_never_tuned(objective: str) -> None:
     nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)
-    found = benchmark.run(nothing, range(30), 200, benchmark.SEED)
+    found = benchmark.run_population(nothing, range(30), 200, benchmark.SEED)[nothing]
     assert found.advice["default"] + found.advice["not_identifiable"] >= 29
