@@ -128,7 +128,9 @@ class ResultRows:
         """Take in how often the labels of one reading are of each category; `frequency`
         (clusters,) is how often each cluster stands in the data.
         """
-        held, times = coded.labelled, frequency[coded.clusters][:, None]
+        held, times = coded.labelled.copy(), frequency[coded.clusters][:, None]
+        if people := coded.members("human"):  # a grader's threshold moves nobody's chance
+            held[:, [at for at in range(held.shape[1]) if at not in people]] = False
         counts = np.bincount(coded.codes[held], (held * times)[held], minlength=coded.q)
         if counts.any():
             of = BINARY if coded.is_binary else ""

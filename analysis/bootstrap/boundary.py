@@ -85,6 +85,9 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "ece",
         "brier_recalibrated",
         "ece_recalibrated",
+        "brier_miscalibration",
+        "brier_discrimination",
+        "brier_uncertainty",
         "reliability_probability",
         "mean_confidence",
         "bias_side_share",
@@ -117,6 +120,10 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "human_ceiling_difference_held_out",
         "kappa_difference",
         "threshold_held_out_gain",
+        "non_inferiority",
+        "non_inferiority_people",
+        "kappa_above_baseline",
+        "best_grader_difference",
     ),
     "place": (
         "subject_rank",
@@ -124,9 +131,11 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "rate_rank_ppi",
         "threshold",
         "threshold_recommended",
+        "threshold_in_force",
         "confidence_cut",
         "rater_seconds_median",
         "rater_seconds_part",
+        "rarer_clusters",
     ),
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}

@@ -97,8 +97,8 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     seed (Hothorn, Bretz & Westfall 2008).
 
     >>> alike = np.array([[-1.0, -1.0], [1.0, 1.0]] * 20)
-    >>> round(simultaneous_level(alike), 2)
-    0.02
+    >>> 0.024 < simultaneous_level(alike) <= 0.025
+    True
     """
     from scipy.special import ndtr
 

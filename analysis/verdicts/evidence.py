@@ -51,7 +51,7 @@ ABOVE_BASELINE = "kappa_above_baseline"
 PEOPLE_KAPPA = "people_kappa"
 RARER = "rarer_clusters"
 WINNER = "best_grader_difference"
-HELD_OUT = "held_out"
+HELD_OUT, UNTUNED = "held_out", "untuned"
 TUNED_FOR = "kappa"
 
 
@@ -82,6 +82,8 @@ class Comparison:
     rarer: float
     chance: float
     constant: bool
+    counts_once: bool = True
+    """Else it is there a second time, and the level is not shared with it."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,20 @@ def add_deciding_rows(
     """
     if not labels.humans:
         return
-    left_out = Resamples(frequency, 0, np.random.default_rng(0), "bca")
+    # Clusters that nobody labelled say nothing of people, and count as none.
+    labelled = np.bincount(
+        labels.clusters,
+        (labels.codes[:, list(labels.humans)] >= 0).any(axis=1),
+        minlength=len(frequency),
+    )
+    left_out = Resamples(np.where(labelled > 0, frequency, 0), 0, np.random.default_rng(0), "bca")
     found = list(_Beside(rows, labels, left_out, margin, rule).comparisons())
     if not found:
         return
     level = _level(found, rule, look)
     for each in found:
-        _add_bounds(rows, each, level)
+        if each.at != UNTUNED:
+            _add_bounds(rows, each, level)
     _add_winner(rows, [each for each in found if not each.at], level)
 
 
@@ -150,7 +159,15 @@ class _Beside:
         for grader in labels.models:
             gives_categories = (labels.codes[:, grader] >= 0).any()
             coded = categories if gives_categories or verdicts is None else verdicts
-            yield from self._compared(known[coded.subset], coded, grader)
+            tuned = labels.raters[grader] in labels.scale.tunings
+            for each in self._compared(known[coded.subset], coded, grader):
+                # Verdicts at a tuned threshold are compared below; at the untuned one they were
+                # looked at as well, before it was tuned.
+                yield replace(each, counts_once=not (tuned and coded is verdicts))
+            if tuned and coded is verdicts and verdicts is not None:
+                untuned = self._at_untuned(verdicts, grader)
+                for each in self._compared(known[coded.subset], untuned, grader, UNTUNED):
+                    yield each
             if verdicts is not None and grader in tunable:
                 retuned = self._at_held_out(verdicts, grader)
                 if retuned is not None:
@@ -196,6 +213,15 @@ class _Beside:
         found = (self.rows.get(kind, "humans", name, coded.subset) for name in BASELINES)
         return max((row["estimate"] for row in found if row is not None), default=math.nan)
 
+    def _at_untuned(self, verdicts: Coded, grader: int) -> Coded:
+        """The verdicts with this grader's by the threshold that was there before tuning."""
+        labels, codes = self.labels, verdicts.codes.copy()
+        positive = labels.positive[:, grader]
+        held = ~np.isnan(positive)
+        usual = labels.scale.untuned_threshold_for(labels.raters[grader])
+        codes[held, grader] = np.where(positive[held] >= usual, 0, 1)
+        return replace(verdicts, codes=codes)
+
     def _at_held_out(self, verdicts: Coded, grader: int) -> Coded | None:
         """The verdicts with this grader's by thresholds tuned on other clusters."""
         labels, majority = self.labels, human_majority(self.labels).verdicts
@@ -221,6 +247,7 @@ def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Le
     alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
     if not alpha:
         return Level(0.0, look, len(found), 0.0)
+    found = [each for each in found if each.counts_once]
     known = [each.apart for each in found if not np.isnan(each.apart).any()]
     together = simultaneous_level(np.column_stack(known), alpha) if known else alpha
     return Level(together, look, len(found), together * after / alpha)
@@ -232,12 +259,13 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
     silent = _silent_reach(found, level.alpha)
     people = _bounded_over_people(found, level.alpha)
     beside = Remark("margin", (found.margin,))
+    constant = Remark("constant_rater") if found.constant else ""
     # Who always says the same is one of the baselines, whatever another cluster brings.
     silent_above = 0.0 if found.constant else silent
     for statistic, interval, note in (
         (NON_INFERIORITY, _bounded(found.difference, found.apart, level.alpha, silent), beside),
         (NON_INFERIORITY_PEOPLE, people, Remark("people", (found.n_people,))),
-        (ABOVE_BASELINE, _bounded(found.excess, found.above, level.alpha, silent_above), ""),
+        (ABOVE_BASELINE, _bounded(found.excess, found.above, level.alpha, silent_above), constant),
         (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), ""),
     ):
         if interval is not None:

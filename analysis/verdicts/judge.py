@@ -145,7 +145,8 @@ def _reasons_against(case: Case) -> list[str]:
         reasons.append(f"{text}, below the margin of {bounds.margin:.3g}")
     if kappa is not None:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
-        if high <= 0:
+        constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
+        if high <= 0 or constant:
             text = words.kappa(kappa, case.noun)
             reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
     return reasons

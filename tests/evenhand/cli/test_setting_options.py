@@ -31,6 +31,11 @@ GIVEN = {
     "bias_bound": (["--bias-bound", "0.2"], 0.2),
     "min_stability": (["--min-stability", "-1"], -1.0),
     "min_information": (["--min-information", "0.3"], 0.3),
+    "scope": (["--scope", "like_these"], "like_these"),
+    "looks": (["--looks", "3"], 3),
+    "margin_share": (["--margin-share", "0.2"], 0.2),
+    "min_people_kappa": (["--min-people-kappa", "0.1"], 0.1),
+    "min_rarer": (["--min-rarer", "5"], 5),
     "seed": (["--seed", "7"], 7),
 }
 

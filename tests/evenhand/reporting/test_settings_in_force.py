@@ -73,6 +73,17 @@ def verdict_on(grader: str) -> Callable[[Found], object]:
     return read
 
 
+def sentence_on(grader: str) -> Callable[[Found], object]:
+    def read(found: Found) -> str:
+        return next(
+            each["sentence"]
+            for each in found[0].verdicts
+            if (each["grader"], each["rubric"]) == (grader, "refusal")
+        )
+
+    return read
+
+
 def fact(name: str) -> Callable[[Found], object]:
     return lambda found: found[1].facts[name]
 
@@ -101,7 +112,12 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "analysis.families": ({"anthropic": ["our-tune"]}, rows_of("bias_self_preference")),
     "decision.min_coverage": (1.0, verdict_on(SURE)),
     "decision.min_clusters": (PAIRS + 1, verdict_on(SURE)),
-    "decision.bias_bound": (2.0, verdict_on(OWN)),
+    "decision.bias_bound": (2.0, sentence_on(OWN)),
+    "decision.scope": ("like_these", sentence_on(SURE)),
+    "decision.looks": (3, rows_of("non_inferiority")),
+    "decision.margin_share": (0.5, rows_of("non_inferiority")),
+    "decision.min_people_kappa": (1.0, verdict_on(SURE)),
+    "decision.min_rarer": (PAIRS + 1, verdict_on(SURE)),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
     "thresholds": ({"refusal": {SURE: 0.9}}, rows_of("cohen_kappa", subset="all|binary")),
@@ -157,7 +173,7 @@ def _ratings(study: Study) -> pd.DataFrame:
         yes = bool(rng.random() < 0.5)
         for person in ("ann", "ben", "cy"):
             rate(unit, person, yes != (rng.random() < 0.1))
-        rate(unit, WEAK, yes != (rng.random() < 0.3))
+        rate(unit, WEAK, yes != (rng.random() < 0.33))
         rate(unit, OWN, yes or (unit.endswith("|b") and rng.random() < 0.35))
         rate(unit, MOVING, yes)
         rate(unit, MOVING, bool(rng.random() < 0.5), "refusal-2")

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from evenhand.reporting.figures import study_figures
 
 from evenhand.analysis import Analysis
 from evenhand.analysis.results import ResultRow
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.live_figures import study_figures
 from evenhand.reporting.thresholds import study_thresholds
 from evenhand.study import Study, open_study
 from evenhand.study.creation import extend_sample
@@ -121,7 +121,8 @@ def test_writing_a_threshold_changes_no_verdict(tuned: MakeTuned, labels: bool) 
     same += [each for each in on_categories if not each["statistic"].startswith("bias")]
     now = {tuple(each.values())[:6]: repr(each) for each in after.rows}
     assert len(same) > 50
-    assert all(now[tuple(each.values())[:6]] == repr(each) for each in same)
+    for each in same:
+        assert now[tuple(each.values())[:6]] == repr(each)
 
 
 def test_a_tuned_threshold_is_worth_less_than_it_looks_where_it_was_tuned(
