@@ -142,7 +142,7 @@ def test_a_visitor_finds_units_to_label(demo: Path) -> None:
 
 def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", str(demo), "--no-app"]) == 0
-    assert "is there already" in capsys.readouterr().out
+    assert "already holds the" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_no_demo_is_left_alone(
