@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 DEFAULT_STRATA = ("template_category", "main_category")
 
 Stratum = tuple[str, ...]
+Margin = tuple[int, list[int], int]
+"""A column's number, its cells of one value, and how many pairs of it are wanted."""
 
 
 def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
@@ -92,24 +95,41 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
     little as possible, the first column being served first.
     """
     import numpy as np
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import lil_array
 
     names = sorted(set(cells))
     available = np.array([cells.count(name) for name in names])
     fixed = np.array([taken.count(name) for name in names])
-    exact = size * available / len(cells)
     margins = _margins(names, cells, size)
+    # In fractions the solver now and then gives up, in whole numbers not; but there it takes
+    # another one of samples that are equally good, and a seed is to go on drawing the same.
+    for unit in (1, len(cells)):
+        counts = _controlled_rounding(available, fixed, margins, size, unit)
+        if counts is not None:
+            return dict(zip(names, counts.tolist(), strict=True))
+    raise RuntimeError("controlled rounding failed")
+
+
+def _controlled_rounding(
+    available: np.ndarray, fixed: np.ndarray, margins: list[Margin], size: int, unit: int
+) -> np.ndarray | None:
+    """Counts by cell, None where the solver fails. Distances from exact shares are counted in
+    `unit` parts of a pair.
+    """
+    import numpy as np
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import lil_array
+
+    exact = unit * size * available / available.sum()
     # Columns: per cell x (count), over, under (distance from its exact share); per margin a miss
     # in either direction. Every row is an equation.
-    cell, margin = len(names), len(margins)
+    cell, margin = len(available), len(margins)
     width = 3 * cell + 2 * margin
     rows = lil_array((1 + cell + margin, width))
     right = np.zeros(1 + cell + margin)
     rows[0, :cell] = 1
     right[0] = size
     for i in range(cell):
-        rows[1 + i, i], rows[1 + i, cell + i], rows[1 + i, 2 * cell + i] = 1, -1, 1
+        rows[1 + i, i], rows[1 + i, cell + i], rows[1 + i, 2 * cell + i] = unit, -1, 1
         right[1 + i] = exact[i]
     for j, (_, members, wanted) in enumerate(margins):
         for i in members:
@@ -117,29 +137,21 @@ def _cell_sizes(cells: list[Stratum], size: int, taken: list[Stratum]) -> dict[S
         rows[1 + cell + j, 3 * cell + j], rows[1 + cell + j, 3 * cell + margin + j] = -1, 1
         right[1 + cell + j] = wanted
     penalty = np.array([1e3 / (1 + column) for column, _, _ in margins])
-    cost = np.concatenate([np.zeros(cell), np.ones(2 * cell), penalty, penalty])
+    cost = np.concatenate([np.zeros(cell), np.full(2 * cell, 1 / unit), penalty, penalty])
     upper = np.concatenate([available, np.full(width - cell, math.inf)])
     lower = np.concatenate([fixed, np.zeros(width - cell)])
     integral = np.concatenate([np.ones(cell), np.zeros(width - cell)])
-    for presolve in (True, False):  # which now and then ends in a "solve error" of HiGHS's own
-        solution = milp(
-            cost,
-            integrality=integral,
-            bounds=Bounds(lower, upper),
-            constraints=LinearConstraint(rows.tocsr(), right, right),
-            options={"time_limit": 20.0, "mip_rel_gap": 0.0, "presolve": presolve},
-        )
-        if solution.x is not None:
-            break
-    else:
-        raise RuntimeError(f"controlled rounding failed: {solution.message}")
-    counts = np.rint(solution.x[:cell]).astype(int)
-    return dict(zip(names, counts.tolist(), strict=True))
+    solution = milp(
+        cost,
+        integrality=integral,
+        bounds=Bounds(lower, upper),
+        constraints=LinearConstraint(rows.tocsr(), right, right),
+        options={"time_limit": 20.0, "mip_rel_gap": 0.0},
+    )
+    return None if solution.x is None else np.rint(solution.x[:cell]).astype(int)
 
 
-def _margins(
-    names: list[Stratum], cells: list[Stratum], size: int
-) -> list[tuple[int, list[int], int]]:
+def _margins(names: list[Stratum], cells: list[Stratum], size: int) -> list[Margin]:
     """For every value of every column: the column's number, its cells, and its wanted count."""
     margins = []
     for column in range(len(names[0])):
