@@ -165,7 +165,7 @@ def kind_of(statistic: str, at: str = "") -> Kind | None:
 
 @dataclass(frozen=True)
 class Chance:
-    """The categories' shares (q,) of all labels, and whether they are in order, from which
+    """The categories' shares (q,) of people's labels, and whether they are in order, from which
     coefficients take the disagreement that they expect by chance."""
 
     shares: Array
