@@ -10,8 +10,6 @@ from evenhand.analysis.bootstrap.influence import ALPHA
 
 REALISTIC = 20
 """Beyond so many times the present sample, "label more" is no advice."""
-
-
 CHANCE = 0.8
 """How likely the number of further clusters that is advised is to decide the question."""
 

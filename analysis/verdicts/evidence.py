@@ -166,8 +166,7 @@ class _Beside:
                 yield replace(each, counts_once=not (tuned and coded is verdicts))
             if tuned and coded is verdicts and verdicts is not None:
                 untuned = self._at_untuned(verdicts, grader)
-                for each in self._compared(known[coded.subset], untuned, grader, UNTUNED):
-                    yield each
+                yield from self._compared(known[coded.subset], untuned, grader, UNTUNED)
             if verdicts is not None and grader in tunable:
                 retuned = self._at_held_out(verdicts, grader)
                 if retuned is not None:
@@ -215,12 +214,10 @@ class _Beside:
 
     def _at_untuned(self, verdicts: Coded, grader: int) -> Coded:
         """The verdicts with this grader's by the threshold that was there before tuning."""
-        labels, codes = self.labels, verdicts.codes.copy()
-        positive = labels.positive[:, grader]
-        held = ~np.isnan(positive)
+        labels = self.labels
+        held = ~np.isnan(labels.positive[:, grader])
         usual = labels.scale.untuned_threshold_for(labels.raters[grader])
-        codes[held, grader] = np.where(positive[held] >= usual, 0, 1)
-        return replace(verdicts, codes=codes)
+        return _with_verdicts(verdicts, grader, held, labels.positive[held, grader] >= usual)
 
     def _at_held_out(self, verdicts: Coded, grader: int) -> Coded | None:
         """The verdicts with this grader's by thresholds tuned on other clusters."""
@@ -237,9 +234,14 @@ class _Beside:
         )
         if TUNED_FOR not in found:
             return None
-        codes = verdicts.codes.copy()
-        codes[held, grader] = np.where(found[TUNED_FOR], 0, 1)
-        return replace(verdicts, codes=codes)
+        return _with_verdicts(verdicts, grader, held, found[TUNED_FOR])
+
+
+def _with_verdicts(verdicts: Coded, grader: int, held: Mask, affirmed: Mask) -> Coded:
+    """The verdicts with others of one grader on the units (units,) that `held` names."""
+    codes = verdicts.codes.copy()
+    codes[held, grader] = np.where(affirmed, 0, 1)
+    return replace(verdicts, codes=codes)
 
 
 def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Level:
