@@ -131,7 +131,7 @@ TEXTS: dict[Code, str] = {
     "margin": "margin {:.4g}",
     "no_level": "no level left for a bound",
     "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
-    "people": "for people like these {}",
+    "people": "for people like these {0}",
     "unstable_consensus": "consensus not stable: {:.0%} of units differ between solutions",
     "text": "{}",
 }

@@ -38,6 +38,7 @@ from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_
 from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
 from evenhand.analysis.people.disagreements import GraderDisagreement, add_disagreement_rows
 from evenhand.analysis.people.group_gap import add_group_performance_rows
+from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.slices import (
     add_all_raters_rows,
     add_main_rows,
@@ -179,6 +180,7 @@ def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
         add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
+        add_recoded_rows(rows, view, frequency)
         add_unscored_rows(rows, labels, view, shared)
         add_slice_rows(rows, labels.columns(settings.slices), view, shared)
         add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
@@ -191,7 +193,8 @@ def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
         # The last view is the binary verdict.
         _add_verdict_rows(rows, labels, shared, kappas, request)
     look = request.facts.looks.get(labels.scale.name, 1)
-    add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look)
+    parts = [*labels.columns(request.screened), *labels.sides]
+    add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look, parts)
     return rows
 
 

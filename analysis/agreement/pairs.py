@@ -278,9 +278,9 @@ def add_humans_rows(
     Only the statistics in `names`, if any are given.
     """
     out, shared = Writer.of(rows, coded, resamples), shared_units(coded, resamples)
-    humans = coded.members("human")
     statistics = _chosen(pair_statistics(coded), prefix, names)
     for grader in coded.members(kind):
+        humans = coded.people_beside(grader)
         pairs, about = eligible_pairs([(human, grader) for human in humans], shared)
         if not pairs:
             continue

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.labels.combine import Readings
+from evenhand.analysis.labels.copies import Copy, copies_among
 from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
@@ -48,6 +49,7 @@ class Coded:
     values: tuple[float, ...]
     level: Level
     subset: str
+    copies: tuple[Copy, ...] = ()
 
     @property
     def q(self) -> int:
@@ -63,6 +65,12 @@ class Coded:
         """What rows on a part of the units are called."""
         return name + BINARY if self.is_binary else name
 
+    def only(self, chosen: Mask, subset: str) -> Coded:
+        """Some of the units, with their clusters numbered anew in the same order."""
+        _, clusters = np.unique(self.clusters[chosen], return_inverse=True)
+        codes = self.codes[chosen]
+        return replace(self, codes=codes, clusters=clusters.reshape(-1), subset=subset)
+
     @property
     def labelled(self) -> Mask:
         """Who has a label where, (units, raters)."""
@@ -76,6 +84,11 @@ class Coded:
         """Positions of the raters of one kind."""
         return tuple(at for at, of in enumerate(self.kinds) if of == kind)
 
+    def people_beside(self, grader: int) -> tuple[int, ...]:
+        """The humans whom a grader may be set beside: not those whose labels it repeats."""
+        own = {each.of for each in self.copies if each.who == grader}
+        return tuple(human for human in self.members("human") if human not in own)
+
 
 @dataclass(frozen=True)
 class LabelMatrix:
@@ -87,7 +100,7 @@ class LabelMatrix:
     (units, raters) turn the former into verdicts. `subject`, `pair` and `side` (units,) are codes,
     -1 where the units table does not say; `slices` are the units columns that were asked for.
     `methods` and `draws` say how each rater's probabilities came about (see
-    `analysis.labels.combine.Readings`).
+    `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's.
     """
 
     scale: Scale
@@ -109,6 +122,7 @@ class LabelMatrix:
     slices: tuple[UnitColumn, ...] = ()
     methods: tuple[str, ...] = ()
     draws: tuple[int, ...] = ()
+    copies: tuple[Copy, ...] = ()
 
     @property
     def verdicts(self) -> Labels:
@@ -124,6 +138,15 @@ class LabelMatrix:
         """Where a rater gave a usable label or probability, (units, raters)."""
         return (self.codes >= 0) | ~np.isnan(self.positive)
 
+    def put_to(self, rater: int) -> Mask:
+        """Which units a rater was to label, (units,): of a grader also those that people labelled,
+        for a row that is missing altogether is no answer either.
+        """
+        asked = self.asked[:, rater]
+        if self.kinds[rater] == "model":
+            asked = asked | self.scored[:, list(self.humans)].any(axis=1)
+        return asked
+
     @property
     def has_verdicts(self) -> bool:
         """Whether the scale says which categories are affirmative."""
@@ -133,6 +156,12 @@ class LabelMatrix:
         """The units columns with these names."""
         known = {column.name: column for column in self.slices}
         return [known[name] for name in names]
+
+    @property
+    def sides(self) -> list[UnitColumn]:
+        """The sides of pairs as a column, where units are single responses."""
+        both = len(np.unique(self.side[self.side >= 0])) == 2
+        return [UnitColumn("side", ("a", "b"), self.side)] if both else []
 
     @property
     def humans(self) -> tuple[int, ...]:
@@ -194,9 +223,8 @@ class LabelMatrix:
         level: Level,
         subset: str,
     ) -> Coded:
-        return Coded(
-            self.raters, self.kinds, codes, self.clusters, categories, values, level, subset
-        )
+        who = self.raters, self.kinds
+        return Coded(*who, codes, self.clusters, categories, values, level, subset, self.copies)
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
         """Identical units kept once, with their frequency, where every unit is its own cluster and
@@ -267,10 +295,14 @@ def encode(
     clusters = facts.clusters(cluster)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[each] for each in order)
+    kinds = tuple(readings.kinds[each] for each in order)
+    people, graders = (
+        [at for at, each in enumerate(kinds) if each == kind] for kind in ("human", "model")
+    )
     return LabelMatrix(
         scale=scale,
         raters=raters,
-        kinds=tuple(readings.kinds[each] for each in order),
+        kinds=kinds,
         codes=codes,
         positive=positive,
         confidence=confidence,
@@ -287,4 +319,5 @@ def encode(
         slices=facts.slices(slices),
         methods=tuple(readings.methods[each] for each in order),
         draws=tuple(readings.draws[each] for each in order),
+        copies=copies_among(codes, people, graders),
     )

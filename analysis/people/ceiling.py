@@ -45,8 +45,10 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
     out = Writer.of(rows, coded, kappas.resamples)
     for grader in coded.members(kind):
         within = coded.labelled[:, grader]
-        mean, people = _with_humans(kappas, grader), _among_humans(kappas, within)
-        _add_difference(out, coded, coded.raters[grader], within, mean, people)
+        beside = coded.people_beside(grader)
+        mean = _with_humans(kappas, grader)
+        people = _among_humans(kappas, within, beside)
+        _add_difference(out, coded, coded.raters[grader], within, mean, people, beside)
 
 
 def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
@@ -54,14 +56,14 @@ def add_baseline_ceiling_rows(rows: ResultRows, kappas: KappaMeans) -> None:
     coded, resamples = kappas.coded, kappas.resamples
     out = Writer.of(rows, coded, resamples)
     kappa = pair_statistics(coded)[deciding_kappa(coded)]
-    everywhere = np.ones(len(coded.codes), dtype=bool)
+    everywhere, humans = np.ones(len(coded.codes), dtype=bool), coded.members("human")
     steady = _steady_humans(coded, resamples)
     for name, share in baselines(coded, resamples).items():
         mean = None
         if steady:
             mean = _plain_mean(kappa(_baseline_tables(coded, resamples, steady, share)))
-        people = _among_humans(kappas, everywhere)
-        _add_difference(out, coded, name, everywhere, mean, people)
+        people = _among_humans(kappas, everywhere, humans)
+        _add_difference(out, coded, name, everywhere, mean, people, humans)
 
 
 def add_baseline_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
@@ -97,7 +99,8 @@ def with_and_among_humans(
     """
     kind = deciding_kappa(retuned)
     mean = _with_humans(KappaMeans(retuned, kappas.resamples, [kind]), grader)
-    return mean, _among_humans(kappas, retuned.labelled[:, grader])
+    within = retuned.labelled[:, grader]
+    return mean, _among_humans(kappas, within, retuned.people_beside(grader))
 
 
 def _with_humans(kappas: KappaMeans, grader: int) -> MeanOverPairs | None:
@@ -105,15 +108,14 @@ def _with_humans(kappas: KappaMeans, grader: int) -> MeanOverPairs | None:
     shared = shared_units(coded, kappas.resamples, within)
     pairs = [
         (human, grader)
-        for human in coded.members("human")
+        for human in coded.people_beside(grader)
         if shared[human, grader] >= MIN_SHARED_UNITS
     ]
     return kappas.over(pairs, within)[deciding_kappa(coded)] if pairs else None
 
 
-def _among_humans(kappas: KappaMeans, within: Mask) -> MeanOverPairs | None:
+def _among_humans(kappas: KappaMeans, within: Mask, humans: Sequence[int]) -> MeanOverPairs | None:
     shared = shared_units(kappas.coded, kappas.resamples, within)
-    humans = kappas.coded.members("human")
     pairs = [pair for pair in combinations(humans, 2) if shared[pair] >= MIN_SHARED_UNITS]
     return kappas.over(pairs, within)[deciding_kappa(kappas.coded)] if pairs else None
 
@@ -153,8 +155,8 @@ def _add_difference(
     within: Mask,
     mean: MeanOverPairs | None,
     people: MeanOverPairs | None,
+    humans: Sequence[int],
 ) -> None:
-    humans = coded.members("human")
     if not humans:
         return
     units = out.count(within & coded.labelled_by_any(humans))

@@ -16,6 +16,7 @@ from evenhand.analysis.types import Array
 from evenhand.analysis.writer import Writer
 
 COVERAGE = "coverage"
+ABSENT = "absent"
 ENOUGH_CLUSTERS = 10
 """Clusters with the rarer outcome from which on the design effect is estimated."""
 UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
@@ -24,12 +25,13 @@ UNSCORED_AS_DISAGREEMENT = "observed_agreement_unscored_as_disagreement"
 def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
     """`coverage`: the share of the units put to a rater that have a valid label or probability.
 
-    `rater_a` is empty and `rater_b` the rater; the note counts the reasons of the unscored ones.
+    Units that people labelled were put to every grader. `rater_a` is empty and `rater_b` the rater;
+    the note counts the reasons of the unscored ones.
     Either bound holds with 97.5%, also where hardly anything or nothing is unscored.
     """
     out = Writer(rows, resamples, labels.clusters)
     for rater, name in enumerate(labels.raters):
-        asked = labels.asked[:, rater]
+        asked = labels.put_to(rater)
         scored = labels.scored[:, rater] & asked
         sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, asked]))
         found = Interval(*share_bounds(*np.repeat(sums, resamples.frequency, axis=0).T))
@@ -37,7 +39,8 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
             found = Interval.undefined("no_labels")
         elif out.count(asked)[1] < MIN_CLUSTERS:
             found = Interval.point(found.estimate, Remark("too_few_clusters"))
-        out.add_interval(COVERAGE, found, asked, b=name, note=_listed(labels.reasons[rater]))
+        note = _listed(labels, rater, resamples)
+        out.add_interval(COVERAGE, found, asked, b=name, note=note)
 
 
 def share_bounds(part: Array, whole: Array) -> tuple[float, float, float]:
@@ -85,7 +88,7 @@ def add_unscored_rows(
     """
     out, humans = Writer.of(rows, coded, resamples), list(coded.members("human"))
     for grader in coded.members("model"):
-        put = coded.labelled[:, humans] & labels.asked[:, [grader]]
+        put = coded.labelled[:, humans] & labels.put_to(grader)[:, None]
         shared = put.T @ resamples.frequency[coded.clusters]
         people = shared >= MIN_SHARED_UNITS if (shared >= MIN_SHARED_UNITS).any() else shared > 0
         if not people.any():
@@ -102,10 +105,15 @@ def add_unscored_rows(
             undefined=found.undefined,
             a="humans",
             b=coded.raters[grader],
-            note=join_notes(found.note, _listed(labels.reasons[grader])),
+            note=join_notes(found.note, _listed(labels, grader, resamples)),
         )
 
 
-def _listed(reasons: Counter[str]) -> Note:
+def _listed(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
+    """Why units are unscored; those without any row are absent."""
+    absent = labels.put_to(rater) & ~labels.asked[:, rater]
+    reasons = labels.reasons[rater] + Counter(
+        {ABSENT: int(absent @ resamples.frequency[labels.clusters])}
+    )
     counted = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
     return Remark("unscored", (counted,)) if counted else ""

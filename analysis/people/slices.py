@@ -76,11 +76,8 @@ def add_slice_rows(
             if not chosen.any():
                 continue
             subset = coded.part(f"{column.name}={value}")
-            kept, clusters = np.unique(coded.clusters[chosen], return_inverse=True)
-            part = replace(
-                coded, codes=coded.codes[chosen], clusters=clusters.reshape(-1), subset=subset
-            )
-            add_main_rows(rows, part, resamples.only(kept))
+            kept = np.unique(coded.clusters[chosen])
+            add_main_rows(rows, coded.only(chosen, subset), resamples.only(kept))
         differences += _differences(out, column, coded)
     notes = screened([resamples.plain(each.values) for each in differences])
     for each, note in zip(differences, notes, strict=True):

@@ -28,6 +28,8 @@ class Bound:
     next_alpha: float = ALPHA
     varies: bool = True
     """Else the bounds speak of clusters not seen yet, and close in with their number itself."""
+    of_people: float = 0.0
+    """The share of the variance that is people's, which no further cluster takes away."""
 
     @property
     def growth(self) -> float:
@@ -39,17 +41,43 @@ class Bound:
         >>> round(Bound(0.0, 0.2, 0.4, 0.1).growth, 2)
         8.17
         """
-        from scipy.special import ndtri
-
-        above = self.estimate - self.bound
-        room = self.estimate - self.low if above > 0 else self.high - self.estimate
-        if not room > 0 or not self.next_alpha > 0 or above == 0:
+        if not self._room > 0 or not self.next_alpha > 0 or self._above == 0:
             return math.inf
         if not self.varies:
-            return max(room / above, 1.0) if above > 0 else math.inf
-        distance = abs(above) / room * -float(ndtri(self.alpha))
+            return max(self._room / self._above, 1.0) if self._above > 0 else math.inf
+        left = self._variance_left - self.of_people
+        return max((1.0 - self.of_people) / left, 1.0) if left > 0 else math.inf
+
+    @property
+    def people_growth(self) -> float:
+        """By what factor the number of people must grow instead, on the clusters that there are.
+
+        >>> round(Bound(0.0, 0.2, 0.4, 0.1, of_people=0.9).people_growth, 2)
+        40.26
+        >>> Bound(0.0, 0.2, 0.4, 0.1, of_people=0.8).people_growth
+        inf
+        """
+        if not self._room > 0 or not self.next_alpha > 0 or self._above == 0:
+            return math.inf
+        left = self._variance_left - (1.0 - self.of_people)
+        return max(self.of_people / left, 1.0) if left > 0 else math.inf
+
+    @property
+    def _above(self) -> float:
+        return self.estimate - self.bound
+
+    @property
+    def _room(self) -> float:
+        return self.estimate - self.low if self._above > 0 else self.high - self.estimate
+
+    @property
+    def _variance_left(self) -> float:
+        """What share of today's variance may be left."""
+        from scipy.special import ndtri
+
+        distance = abs(self._above) / self._room * -float(ndtri(self.alpha))
         needed = float(ndtri(CHANCE)) - float(ndtri(self.next_alpha))
-        return max((needed / distance) ** 2, 1.0)
+        return (distance / needed) ** 2
 
 
 def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:

@@ -11,18 +11,19 @@ from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
 from evenhand.analysis.results import BASELINES, RESULTS_KEY, ResultRow, ResultRows
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
-    HELD_OUT,
     NON_INFERIORITY,
     NON_INFERIORITY_PEOPLE,
     PEOPLE_KAPPA,
     RARER,
-    TUNED_FOR,
 )
+from evenhand.analysis.verdicts.parts import PART
+from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
 from evenhand.study.settings.analysis import DecisionSettings
 
 AT_THRESHOLD = "may_stand_in_at_threshold"
@@ -69,7 +70,7 @@ class Bounds:
     @property
     def margin(self) -> float:
         """How far below people the grader may lie."""
-        return float(str(self._said("margin")[0]))
+        return margin_of(self.difference)
 
     @property
     def alpha(self) -> float:
@@ -97,7 +98,11 @@ class Case:
     `difference` and `kappa` are the figures of the table, `bounds` what decides; `held_out` are the
     bounds of verdicts at thresholds tuned on other clusters, `at_threshold` their figures.
     `advised` is the threshold that tuning advises, its first remark the kind of advice, `in_force`
-    the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it.
+    the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it. `parts`
+    are the parts of the sample that were looked at. `copied` names people whose labels the grader
+    repeats, with the share of units on which it does, and `twins` graders with the same labels.
+    `recoded` are kappas of its labels read otherwise; `commonest` are the shares of the category
+    that it gives most often, in its labels and in people's.
     """
 
     rubric: str
@@ -118,6 +123,13 @@ class Case:
     is_tuned: bool
     biases: tuple[Finding, ...]
     moving: ResultRow | None
+    parts: tuple[ResultRow, ...]
+    parts_held_out: tuple[ResultRow, ...]
+    copied: tuple[tuple[str, float], ...]
+    copied_rows: tuple[ResultRow | None, ...]
+    twins: tuple[str, ...]
+    recoded: tuple[ResultRow, ...]
+    commonest: tuple[ResultRow, ResultRow] | None
 
     @property
     def to_beat(self) -> float:
@@ -126,13 +138,31 @@ class Case:
 
     @property
     def has_faults(self) -> bool:
-        """Whether it errs to one side, or its label moves with the wording."""
-        return bool(self.biases) or self.moving is not None
+        """Whether it errs to one side, its label moves with the wording, or it fails in a part."""
+        return bool(self.biases or self.failing) or self.moving is not None
 
     @property
-    def share_scored(self) -> float:
-        """The share of what it was asked that the grader scored."""
-        return self.coverage["estimate"] if self.coverage else 0.0
+    def failing(self) -> list[ResultRow]:
+        """The parts in which it is clearly below people."""
+        return [row for row in self.parts if row["high"] < -margin_of(row)]
+
+    @property
+    def scored_enough(self) -> bool:
+        """Whether it clearly answered as often as it must; who left nothing out did."""
+        share, least, _ = self.share_scored
+        return share == 1.0 or least >= self.rule.min_coverage
+
+    @property
+    def share_scored(self) -> tuple[float, float, float]:
+        """The share of what was put to the grader that it scored, with its bounds; 0 where that is
+        nothing.
+        """
+        row = self.coverage
+        if row is None:
+            return 0.0, 0.0, 0.0
+        if math.isnan(row["low"]):
+            return row["estimate"], row["estimate"], row["estimate"]
+        return row["estimate"], row["low"], row["high"]
 
     def deciding(self, bounds: Bounds) -> ResultRow:
         """The difference that decides: for these people, or for people like these."""
@@ -163,10 +193,27 @@ class Case:
             *self.baselines,
             *(each.row for each in self.biases),
             self.moving,
+            *self.parts,
+            *self.parts_held_out,
+            *self.recoded,
+            *(self.commonest or ()),
+            *self.copied_rows,
         )
         keyed = [dict(row) for row in rows if row is not None]
         keys = [tuple(str(row[name]) for name in RESULTS_KEY) for row in keyed]
         return [list(key) for key in dict.fromkeys(keys)]
+
+
+def margin_of(row: ResultRow) -> float:
+    """The margin that a comparison's bound is held against; NaN where it could not be made."""
+    said = (each.detail[0] for each in row["remarks"] if each.code == "margin")
+    return float(str(next(said, math.nan)))
+
+
+def share_of_people(row: ResultRow) -> float:
+    """Of a bound's variance, the share that comes with the choice of people; 0 for these people."""
+    said = (each.detail[1] for each in row["remarks"] if each.code == "people")
+    return float(str(next(said, 0.0)))
 
 
 Key = tuple[str, ...]
@@ -204,10 +251,12 @@ def case_of(
     kappa = "cohen_kappa" if level == "nominal" else "weighted_kappa_quadratic"
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     in_force = rows.get(IN_FORCE, "", grader, _BINARY_ALL)
+    own = labels.raters.index(grader)
+    names = {each.of: each.share for each in labels.copies if each.who == own}
     return Case(
         rubric=labels.scale.name,
         grader=grader,
-        n_humans=len(labels.humans),
+        n_humans=len(set(labels.humans) - set(names)),
         rule=rule,
         noun=noun,
         difference=categories,
@@ -223,6 +272,49 @@ def case_of(
         is_tuned=in_force is not None and subset == _BINARY_ALL,
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
         moving=_moving(rows, grader, rule),
+        parts=_parts(rows, grader, subset),
+        parts_held_out=_parts(rows, grader, _BINARY_ALL, HELD_OUT),
+        copied=tuple((labels.raters[of], names[of]) for of in names if of in labels.humans),
+        copied_rows=tuple(
+            rows.get("observed_agreement", labels.raters[of], grader, "all") for of in names
+        ),
+        twins=tuple(labels.raters[of] for of in names if of in labels.models),
+        recoded=_recoded(rows, grader, subset),
+        commonest=_commonest(rows, grader, subset, labels.scale.categories),
+    )
+
+
+def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...]:
+    """What another reading of its labels would bring, the best first."""
+    kinds = (REVERSED, EXCHANGED, LOWER, HIGHER)
+    found = (rows.get(RECODED, "humans", grader, subset, kind) for kind in kinds)
+    known = (row for row in found if row is not None)
+    return tuple(sorted(known, key=lambda row: -row["estimate"]))
+
+
+def _commonest(
+    rows: ResultRows, grader: str, subset: str, categories: Sequence[str]
+) -> tuple[ResultRow, ResultRow] | None:
+    """Nothing on the binary verdict, where the rates say it."""
+    found = (
+        (
+            rows.get("prevalence", grader, "", subset, at),
+            rows.get("prevalence", "humans", "", subset, at),
+        )
+        for at in categories
+    )
+    known = [(own, people) for own, people in found if own is not None and people is not None]
+    return max(known, key=lambda each: each[0]["estimate"], default=None)
+
+
+def _parts(rows: ResultRows, grader: str, subset: str, at: str = "") -> tuple[ResultRow, ...]:
+    """The grader in each part of the sample, on the same reading as the whole."""
+    is_binary = subset == _BINARY_ALL
+    return tuple(
+        row
+        for row in rows.rows.values()
+        if (row["statistic"], row["rater_b"], row["at"]) == (PART, grader, at)
+        and row["subset"].endswith(BINARY) == is_binary
     )
 
 

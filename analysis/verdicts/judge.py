@@ -3,18 +3,18 @@
 - *may stand in*: it meets the rule (`study.settings.analysis`) as it stands.
 - *may stand in at threshold t*: its binary verdicts do, with a threshold that won on units which it
   was not chosen on.
-- *only with correction*: it falls short of people, errs to one side, or moves with the wording, but
-  carries clear information: rates may be corrected by a sample that people labelled, single labels
-  may not be trusted.
+- *only with correction*: it falls short of people, errs to one side, moves with the wording, or
+  fails in a part of the sample, but carries clear information: rates may be corrected by a sample
+  that people labelled, single labels may not be trusted.
 - *do not use*: it is clearly below people, or no better than a baseline, and carries no clear
-  information.
+  information; or it leaves too many units without an answer.
 - *cannot tell*: none of these; with what would help.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 from evenhand.analysis.labels.matrix import LabelMatrix
@@ -22,9 +22,12 @@ from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts import words
-from evenhand.analysis.verdicts.case import Bounds, Case, case_of
+from evenhand.analysis.verdicts.case import Bounds, Case, case_of, margin_of, share_of_people
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
+
+MOST_PEOPLE = 5
+"""Beyond so many times the present people, "ask more" is no advice."""
 
 
 class Verdict(TypedDict):
@@ -57,7 +60,7 @@ def _judge(case: Case) -> Verdict:
         rubric=case.rubric,
         grader=case.grader,
         verdict=judgement,
-        sentence=sentence + words.not_known(case),
+        sentence=sentence + words.besides(case, judgement),
         evidence=case.evidence,
         more_clusters=more,
     )
@@ -66,11 +69,13 @@ def _judge(case: Case) -> Verdict:
 def _decide(case: Case) -> tuple[Judgement, str, int]:
     reasons, more = _missing(case)
     against = _reasons_against(case)
+    if case.share_scored[2] < case.rule.min_coverage:
+        return "do_not_use", words.leaves_out(case), 0
     if not (reasons or against or case.has_faults or case.is_tuned):
         return "may_stand_in", words.may_stand_in(case), 0
-    if (at := _at_threshold(case)) and not case.has_faults:
+    if (at := _at_threshold(case)) and not _has_faults_at_threshold(case):
         return "may_stand_in_at_threshold", words.at_threshold(case, *at), 0
-    if against and (held_out := _open_at_threshold(case)) and not case.has_faults:
+    if against and (held_out := _open_at_threshold(case)) and not _has_faults_at_threshold(case):
         labels = _more(case, [held_out])
         open_yet = words.open_at_threshold(case, held_out, labels)
         return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
@@ -81,6 +86,12 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
     return "cannot_tell", words.cannot_tell(case, reasons), more
 
 
+def _has_faults_at_threshold(case: Case) -> bool:
+    """As `has_faults`, with the parts of the sample at thresholds chosen on other units."""
+    in_parts = any(row["high"] < -margin_of(row) for row in case.parts_held_out)
+    return bool(case.biases) or case.moving is not None or in_parts
+
+
 def _passes(case: Case, bounds: Bounds) -> bool:
     """Whether the bounds meet the rule: not below the margin, above the baselines, beside people
     who agree, on clusters enough of both kinds.
@@ -89,16 +100,21 @@ def _passes(case: Case, bounds: Bounds) -> bool:
     return (
         difference["low"] > -bounds.margin
         and bounds.above["low"] > 0
-        and bounds.people["low"] >= rule.min_people_kappa
+        and _people_agree(case, bounds)
         and bounds.rarer["estimate"] >= rule.min_rarer
         and difference["n_clusters"] >= rule.min_clusters
     )
 
 
+def _people_agree(case: Case, bounds: Bounds) -> bool:
+    """Whether people clearly agree so far that a grader can be judged beside them at all."""
+    return bounds.people["low"] >= case.rule.min_people_kappa
+
+
 def _is_below(case: Case, bounds: Bounds) -> bool:
     """Whether the grader is clearly further below people than the margin."""
     difference, rule = case.deciding(bounds), case.rule
-    enough = bounds.rarer["estimate"] >= rule.min_rarer
+    enough = bounds.rarer["estimate"] >= rule.min_rarer and _people_agree(case, bounds)
     many = difference["n_clusters"] >= rule.min_clusters
     return enough and many and difference["high"] < -bounds.margin
 
@@ -108,7 +124,7 @@ def _at_threshold(case: Case) -> tuple[Bounds, ResultRow] | None:
     bounds, threshold = case.held_out, case.in_force or case.advised
     if bounds is None or threshold is None or not case.advises("tuned") or _unfit(case):
         return None
-    passes = _passes(case, bounds) and case.share_scored >= case.rule.min_coverage
+    passes = _passes(case, bounds) and case.scored_enough
     return (bounds, threshold) if passes else None
 
 
@@ -146,7 +162,8 @@ def _reasons_against(case: Case) -> list[str]:
     if kappa is not None:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
-        if high <= 0 or constant:
+        agree = bounds is None or _people_agree(case, bounds)
+        if (high <= 0 and agree) or constant:
             text = words.kappa(kappa, case.noun)
             reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
     return reasons
@@ -158,10 +175,12 @@ def _missing(case: Case) -> tuple[list[str], int]:
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:
         return [impossible], 0
-    if bounds.people["low"] < rule.min_people_kappa:
-        return [words.people_hardly_agree(bounds.people, rule.min_people_kappa)], 0
-    difference = case.deciding(bounds)
     missing = []
+    if not _people_agree(case, bounds):
+        missing.append(words.people_hardly_agree(bounds.people, rule.min_people_kappa))
+        if bounds.people["estimate"] < rule.min_people_kappa:
+            return missing, 0
+    difference = case.deciding(bounds)
     if difference["low"] <= -bounds.margin:
         text = words.difference(difference, case.noun)
         missing.append(f"{text}, and the margin is {bounds.margin:.3g}")
@@ -169,43 +188,64 @@ def _missing(case: Case) -> tuple[list[str], int]:
         missing.append(f"{words.kappa(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
     if (rarer := bounds.rarer["estimate"]) < rule.min_rarer:
         missing.append(words.too_few_rarer(rarer, rule.min_rarer, case.noun))
+    if not case.scored_enough:
+        missing.append(words.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
-    missing += words.advice(difference["n_clusters"], more, case.noun, undecided=bool(missing))
-    if case.share_scored < rule.min_coverage:
-        missing.append(
-            f"it scored {case.share_scored:.1%} of what it was asked, and "
-            f"{rule.min_coverage:.0%} is needed"
-        )
+    people = None if more is not None else _more_people(case, bounds)
+    undecided = bool(missing)
+    missing += words.advice(
+        difference["n_clusters"], more, case.noun, undecided=undecided, people=people
+    )
     return missing, more or 0
 
 
 def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
     """How many more clusters would decide, with a chance of 80%; None where no realistic number."""
-    asked = []
     clusters, needed = 0, case.rule.min_clusters
     for bounds in undecided or ([case.bounds] if case.bounds else []):
-        difference = case.deciding(bounds)
-        clusters = difference["n_clusters"]
+        clusters = case.deciding(bounds)["n_clusters"]
         if rarer := bounds.rarer["estimate"]:
             needed = max(needed, math.ceil(clusters * case.rule.min_rarer / rarer))
-    for bounds in undecided:
-        for row, bound in ((case.deciding(bounds), -bounds.margin), (bounds.above, 0.0)):
-            if not row["low"] > bound:
-                ends = (row["low"], row["estimate"], row["high"])
-                varies = not says(row["remarks"], "nothing_varies")
-                asked.append(Bound(*ends, bound, bounds.alpha, bounds.next_alpha, varies))
+    asked = [each for bounds in undecided for each in _asked(case, bounds)]
     return clusters_to_decide(clusters, asked, needed)
+
+
+def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
+    """What is not decided yet."""
+    for row, bound in (
+        (case.deciding(bounds), -bounds.margin),
+        (bounds.above, 0.0),
+        (bounds.people, case.rule.min_people_kappa),
+    ):
+        if not row["low"] > bound:
+            ends = (row["low"], row["estimate"], row["high"])
+            varies = not says(row["remarks"], "nothing_varies")
+            of_people = share_of_people(row)
+            yield Bound(*ends, bound, bounds.alpha, bounds.next_alpha, varies, of_people)
+    if not case.scored_enough:
+        share, least, most = case.share_scored
+        yield Bound(least, share, most, case.rule.min_coverage)
+
+
+def _more_people(case: Case, bounds: Bounds) -> int | None:
+    """How many more people would decide it on the clusters that there are, where clusters do not;
+    None where no realistic number does.
+    """
+    growths = [each.people_growth for each in _asked(case, bounds) if each.of_people > 0]
+    if not growths or max(growths) > MOST_PEOPLE:
+        return None
+    return math.ceil(case.n_humans * (max(growths) - 1.0) - 1e-9)
 
 
 def _impossible(case: Case) -> str:
     """Why nothing can be said at all, if so."""
     bounds = case.bounds
-    if case.n_humans == 0:
+    if case.n_humans == 0 and not case.copied:
         return "no person has labelled"
     if case.difference is None or case.kappa is None:
         return "it labelled no unit that a person labelled"
     if case.n_humans < 2:
-        return "only one person labelled, so how well people agree with each other is not known"
+        return words.too_few_people(case)
     if _unfit(case):
         return "only two people labelled, and a verdict for people like them needs three"
     if math.isnan(case.difference["estimate"]):

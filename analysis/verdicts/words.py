@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from evenhand.analysis.notes import text_of
+from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.verdicts.case import Bounds, Case
+from evenhand.analysis.verdicts.case import Bounds, Case, margin_of
+from evenhand.analysis.verdicts.parts import part_of
+
+ONE_CATEGORY = 0.95
+"""A grader that gives one category so often hardly tells units apart."""
+MOST_PARTS = 3
+"""Parts of the sample that a sentence names."""
 
 Judgement = Literal[
     "may_stand_in",
@@ -71,12 +79,59 @@ def open_at_threshold(case: Case, bounds: Bounds, more: int | None) -> list[str]
 
 
 def people_hardly_agree(people: ResultRow, least: float) -> str:
-    """No grader can be judged beside people who hardly agree."""
+    """No grader can be judged beside people who hardly agree, or may do so."""
+    kappas = f"their mean kappa is {_signed(people['estimate'])}, at worst {_signed(people['low'])}"
+    if people["estimate"] >= least:
+        return f"it is not clear that people agree with each other ({kappas}; {least:g} is needed)"
     return (
-        f"people hardly agree with each other (their mean kappa is {_signed(people['estimate'])}, "
-        f"at worst {_signed(people['low'])}, and {least:g} is needed), so that no grader can be "
-        "judged beside them: make the rubric or its instructions clearer before labelling more"
+        f"people hardly agree with each other ({kappas}, and {least:g} is needed), so that no "
+        "grader can be judged beside them: make the rubric or its instructions clearer before "
+        "labelling more"
     )
+
+
+def too_few_people(case: Case) -> str:
+    """How well people agree is not known."""
+    if case.copied:
+        left = "nobody else" if case.n_humans == 0 else "only one other person"
+        return f"{copied(case)}, and {left} labelled, so there are no people to judge it beside"
+    return (
+        "only one person labelled, so how well people agree with each other is not known; to judge "
+        "it against that person alone, declare the person as the reference (`--reference`)"
+    )
+
+
+def leaves_out(case: Case) -> str:
+    """It clearly gives no answer too often, whatever its answers are worth."""
+    share, _, most = case.share_scored
+    sample = _sample(case.coverage, case.noun) if case.coverage else "no units"
+    return (
+        f"Do not use {case.grader} in place of people{_place(case)} as it is: no answer on "
+        f"{1 - share:.0%} of {sample} ({_why_unscored(case)}at best it answers {most:.1%}, and "
+        f"{case.rule.min_coverage:.0%} is needed)."
+    )
+
+
+def may_leave_out(case: Case) -> str:
+    """It is not clear that it answers often enough."""
+    share, least, _ = case.share_scored
+    return (
+        f"it answered {share:.1%} of what was put to it ({_why_unscored(case)}at worst "
+        f"{least:.1%}), and {case.rule.min_coverage:.0%} is needed"
+    )
+
+
+def _why_unscored(case: Case) -> str:
+    """The reasons for units without an answer, counted."""
+    remarks = case.coverage["remarks"] if case.coverage else ()
+    said = next((str(each.detail[0]) for each in remarks if each.code == "unscored"), "")
+    return f"{said.replace('_', ' ')}; " if said else ""
+
+
+def copied(case: Case) -> str:
+    """Its labels are somebody else's."""
+    each = [f"those of {person} on {share:.0%} of units" for person, share in case.copied]
+    return f"its labels are {' and '.join(each)}"
 
 
 def no_level(look: int) -> str:
@@ -100,9 +155,11 @@ def too_few_rarer(rarer: float, least: int, noun: str) -> str:
 def only_with_correction(case: Case, against: Sequence[str]) -> str:
     """Informative, but not as a person is."""
     why = [*against, *_faults(case)]
+    except_in = f", and not for {_listed(case.failing)}" if case.failing else ""
     informative = f"{kappa(case.kappa)}, above both baselines" if case.kappa else ""
     return (
-        f"Use {case.grader}{_place(case)} only with correction: {' and '.join(why)}. Its labels do "
+        f"Use {case.grader}{_place(case)} only with correction{except_in}: {' and '.join(why)}. "
+        f"Its labels do "
         f"carry information ({informative}), so rates may be reported when corrected by the units "
         "that people labelled; single labels do not stand in for people's."
     )
@@ -121,8 +178,18 @@ def cannot_tell(case: Case, reasons: Sequence[str]) -> str:
     )
 
 
-def advice(clusters: int, more: int | None, noun: str, *, undecided: bool) -> list[str]:
-    """How many more clusters would decide, if anything is undecided or they are too few."""
+def advice(
+    clusters: int, more: int | None, noun: str, *, undecided: bool, people: int | None = None
+) -> list[str]:
+    """How many more clusters would decide, if anything is undecided or they are too few; or else
+    how many more people.
+    """
+    if more is None and people:
+        whom = "one more person" if people == 1 else f"about {people} more people"
+        return [
+            f"no number of {noun}s would decide it, as people differ: have {whom} label the same "
+            f"{noun}s, if the estimate stays"
+        ]
     if more is None:
         return [f"no realistic number of {noun}s would decide it if the estimate stays"]
     if more <= 0:
@@ -156,20 +223,96 @@ def kappa(row: ResultRow, noun: str = "") -> str:
     )
 
 
-def not_known(case: Case) -> str:
+def besides(case: Case, judgement: Judgement) -> str:
+    """What else a reader must know: what is wrong with it, what it leaves out, whose labels it
+    repeats, and what no interval here covers.
+    """
+    wrong = _what_is_wrong(case) if judgement in ("only_with_correction", "do_not_use") else ""
+    each = (wrong, _left_out(case), _repeated(case), *_limits(case, judgement))
+    return "".join(f" {sentence}" for sentence in each if sentence)
+
+
+def _what_is_wrong(case: Case) -> str:
+    """A plain fault that can be mended, if it looks like one."""
+    if case.commonest is not None:
+        own, of_people = (row["estimate"] for row in case.commonest)
+        if own >= ONE_CATEGORY and of_people < ONE_CATEGORY - 0.1:
+            category = case.commonest[0]["at"]
+            return (
+                f"It answers {category} on {own:.0%} of units, where people do on {of_people:.0%}."
+            )
+    if case.failing and (good := [row for row in case.parts if row["low"] > -margin_of(row)]):
+        return f"It is as good as people for {_listed(good)} only."
+    people = case.bounds.people["estimate"] if case.bounds else math.nan
+    best = next(iter(case.recoded), None)
+    if best is None or not best["estimate"] >= people / 2:
+        return ""
+    looks = {
+        REVERSED: "It looks inverted: with its labels reversed",
+        LOWER: "It looks one category too high: with each label one lower",
+        HIGHER: "It looks one category too low: with each label one higher",
+        EXCHANGED: f"It seems to exchange categories: read {text_of(best['remarks'])}",
+    }[best["at"]]
+    return f"{looks}, its mean kappa with people would be {_signed(best['estimate'])}."
+
+
+def _left_out(case: Case) -> str:
+    """A grader that passes may still leave some units without an answer."""
+    share, _, most = case.share_scored
+    if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
+        return ""
+    return f"It gave no answer on {1 - share:.0%} of units ({_why_unscored(case)[:-2]})."
+
+
+def _repeated(case: Case) -> str:
+    parts = []
+    if case.copied and case.n_humans >= 2:
+        names = " and ".join(person for person, _ in case.copied)
+        parts.append(f"{copied(case)}; {names} is left out of the people that it is set beside")
+    if case.twins:
+        parts.append(f"its labels are those of {' and '.join(case.twins)}, every one")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if parts else ""
+
+
+def _limits(case: Case, judgement: Judgement) -> list[str]:
     """What no interval here covers; nothing where there is no interval."""
     if case.n_humans < 2 or case.difference is None or math.isnan(case.difference["low"]):
-        return ""
+        return []
+    at_threshold = judgement == "may_stand_in_at_threshold"
+    parts = _parts_looked_at(case.parts_held_out if at_threshold else case.parts)
+    everywhere = "" if case.parts else ", nor in every part of the sample"
     if case.rule.scope == "like_these":
-        return " This may not hold in every part of the sample."
+        return [parts if case.parts else "This may not hold in every part of the sample."]
     wider = case.bounds.like_these if case.bounds else None
     others = ""
     if wider is not None:
         others = f" (for people like them the difference is at worst {_signed(wider['low'])})"
-    return (
-        f" This may not hold for people other than these {_number(case)}{others}, nor in every "
-        "part of the sample."
+    other_people = (
+        f"This may not hold for people other than these {_number(case)}{others}{everywhere}."
     )
+    return [parts, other_people]
+
+
+def _parts_looked_at(parts: Sequence[ResultRow]) -> str:
+    """In which parts of the sample it is within the margin; nothing where none was looked at."""
+    within = [row for row in parts if row["low"] > -margin_of(row)]
+    failing = [row for row in parts if row["high"] < -margin_of(row)]
+    open_yet = len(parts) - len(within) - len(failing)
+    if not parts or not (within or open_yet):
+        return ""
+    if not (failing or open_yet):
+        return f"This holds in each part looked at ({_listed(within)})."
+    found = [f"within the margin in {_listed(within)}"] if within else []
+    if open_yet:
+        found.append(f"too few labels to tell in {open_yet} of {len(parts)}")
+    return f"Of the parts looked at: {'; '.join(found)}."
+
+
+def _listed(rows: Sequence[ResultRow]) -> str:
+    """The names of parts, or how many they are."""
+    names = [part_of(row) for row in rows]
+    return ", ".join(names) if len(names) <= MOST_PARTS else f"{len(names)} parts"
 
 
 def _whom(case: Case) -> str:
@@ -184,7 +327,12 @@ def _number(case: Case) -> str:
 
 def _faults(case: Case) -> list[str]:
     """Biases, and a label that moves with the wording, each with its interval."""
-    found = [each.fault for each in case.biases]
+    found = [
+        f"where {part_of(row)} {difference(row, case.noun)}, below the margin of "
+        f"{margin_of(row):.3g}"
+        for row in case.failing
+    ]
+    found += [each.fault for each in case.biases]
     if case.moving is not None:
         found.append(
             f"its label moves with the rubric's wording (kappa {_signed(case.moving['estimate'])} "

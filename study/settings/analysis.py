@@ -154,15 +154,16 @@ class DecisionSettings(Section):
     estimate. That it must beat both baselines is no option.
 
     >>> DecisionSettings().rule(margin=0.05)
-    'at most 0.05 kappa below people, better than both baselines, at least 98% scored, 30 clusters \
+    'at most 0.05 kappa below people, better than both baselines, at least 90% scored, 30 clusters \
 or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0.8)'
     """
 
     min_coverage: float = Field(
-        default=0.98,
+        default=0.9,
         ge=0,
         le=1,
-        description="share of what it was asked that a grader must have scored",
+        description="share of the units put to it, or labelled by people, that a grader must "
+        "clearly have scored",
     )
     min_clusters: int = Field(
         default=30, ge=5, description="with fewer pairs no grader is recommended"

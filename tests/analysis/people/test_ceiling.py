@@ -11,6 +11,9 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from evenhand.analysis import Scale, analyse
+from evenhand.analysis.agreement.plain import cohen_kappa
+from evenhand.analysis.bootstrap.resamples import Bootstrap
+from evenhand.analysis.people.plain import human_ceiling
 
 TWO = ("1", "2")
 
@@ -56,19 +59,18 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(
     assert row["n_units"] == humans_and_g
 
 
-def test_the_difference_is_paired(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
-) -> None:
+def test_the_difference_is_paired(noisy: Callable, rng: np.random.Generator) -> None:
     """A grader g that repeats ann: (1 + k) / 2 - k = (1 - k) / 2 in every single resample."""
     truth = rng.integers(0, 2, 300)
     ann, ben = (noisy(rng, truth, 2, 0.7) for _ in range(2))
-    ratings = make_ratings({"ann": ann, "ben": ben, "g": ann}, ["g"])
-    results = analyse(ratings, None, [Scale("", TWO)], resamples=500).results
-    row = _row(results, "human_ceiling_difference", "g")
-    k = _row(results, "cohen_kappa", "")
-    assert k["estimate"] == pytest.approx(_kappa(ann, ben, q=2))
-    mirrored = [(1 - k[name]) / 2 for name in ("estimate", "high", "low")]
-    assert row[["estimate", "low", "high"]].tolist() == pytest.approx(mirrored)
+    bootstrap = Bootstrap(resamples=500)
+    people = list(zip(ann, ben, strict=True))
+    found = human_ceiling(people, ann, categories=TWO, bootstrap=bootstrap)
+    apart = [str(unit) for unit in range(300)]  # else equal units are drawn together
+    k = cohen_kappa(ann, ben, categories=TWO, clusters=apart, bootstrap=bootstrap)
+    assert k.estimate == pytest.approx(_kappa(ann, ben, q=2))
+    mirrored = [(1 - each) / 2 for each in (k.estimate, k.high, k.low)]
+    assert [found.estimate, found.low, found.high] == pytest.approx(mirrored)
 
 
 def test_pairs_that_share_fewer_than_30_units_stay_out(

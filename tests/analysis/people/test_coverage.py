@@ -15,7 +15,7 @@ from evenhand.analysis.people.coverage import share_bounds
 
 @pytest.fixture
 def results(make_ratings: Callable) -> pd.DataFrame:
-    """40 units; the grader leaves 10 unscored, was never asked about 5, agrees on 20 of 25."""
+    """40 units; the grader leaves 10 unscored, has no row for 5, agrees on 20 of 25."""
     people = "1" * 40
     grader = "1" * 20 + "2" * 5 + "x" * 10 + "-" * 5
     ratings = make_ratings({"ann": people, "ben": "12" * 20, "g": grader}, ["g"])
@@ -31,18 +31,18 @@ def _row(results: pd.DataFrame, statistic: str, rater_a: str, rater_b: str) -> p
     return results.set_index(keys).loc[(statistic, rater_a, rater_b)]
 
 
-def test_coverage_is_of_what_was_asked(results: pd.DataFrame) -> None:
+def test_coverage_is_of_what_people_labelled(results: pd.DataFrame) -> None:
     row = _row(results, "coverage", "", "g")
-    assert row["estimate"] == pytest.approx(25 / 35)
-    assert row["n_units"] == 35
-    assert row["note"] == "unscored: refused 7, truncated 3"
+    assert row["estimate"] == pytest.approx(25 / 40)
+    assert row["n_units"] == 40
+    assert row["note"] == "unscored: absent 5, refused 7, truncated 3"
     assert _row(results, "coverage", "", "ann")["estimate"] == 1.0
 
 
 def test_bounds_are_clopper_and_pearsons_where_units_are_clusters(results: pd.DataFrame) -> None:
     """Agresti & Coull 1998, for one: 9 of 10 lie within .5550 and .9975."""
     row = _row(results, "coverage", "", "g")
-    theirs = proportion_confint(25, 35, method="beta")
+    theirs = proportion_confint(25, 40, method="beta")
     assert (row["low"], row["high"]) == pytest.approx(theirs)
     share, low, high = share_bounds(np.array([1.0] * 9 + [0.0]), np.ones(10))
     assert (share, round(low, 4), round(high, 4)) == (0.9, 0.5550, 0.9975)
@@ -75,9 +75,9 @@ def test_bounds_of_nothing() -> None:
 
 def test_unscored_counts_as_disagreement(results: pd.DataFrame) -> None:
     row = _row(results, "observed_agreement_unscored_as_disagreement", "humans", "g")
-    # With ann 20 of the 35 asked; ben alternates 1, 2: 10 of the first 20, 2 of the next 5.
-    assert row["estimate"] == pytest.approx((20 / 35 + 12 / 35) / 2)
-    assert row["n_units"] == 35
+    # With ann 20 of 40; ben alternates 1, 2: 10 of the first 20, 2 of the next 5.
+    assert row["estimate"] == pytest.approx((20 / 40 + 12 / 40) / 2)
+    assert row["n_units"] == 40
     pair = _row(results, "observed_agreement", "ann", "g")
     assert pair["estimate"] == pytest.approx(20 / 25)
     assert pair["n_units"] == 25

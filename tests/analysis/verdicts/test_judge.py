@@ -95,17 +95,37 @@ def test_a_grader_without_people(make_ratings: Callable) -> None:
     assert "no person has labelled" in verdict["sentence"]
 
 
-def test_low_coverage_does_not_pass(
-    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize(
+    ("units", "unscored", "verdict", "sentence"),
+    [
+        (400, 80, "do_not_use", "no answer on 20% of 400 units"),
+        (400, 40, "cannot_tell", "answered 90.0% of what was put to it"),
+        (400, 16, "may_stand_in", "no answer on 4% of units"),
+    ],
+)
+def test_coverage(
+    make_ratings: Callable,
+    noisy: Callable,
+    rng: np.random.Generator,
+    absent: bool,
+    units: int,
+    unscored: int,
+    verdict: str,
+    sentence: str,
 ) -> None:
-    truth = rng.integers(0, 2, 400)
+    """A row that is missing is no more an answer than an empty one."""
+    truth = rng.integers(0, 2, units)
     labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
-    grader = noisy(rng, truth, 2, 0.93)
-    grader[:20] = [""] * 20
-    found = analyse(make_ratings({**labels, "g": grader}, ["g"]), None, [TWO], resamples=400)
-    verdict = found.verdicts[0]
-    assert verdict["verdict"] == "cannot_tell"
-    assert "scored 95.0% of what it was asked" in verdict["sentence"]
+    grader = noisy(rng, truth, 2, 0.97)
+    grader[:unscored] = [""] * unscored
+    ratings = make_ratings({**labels, "g": grader}, ["g"])
+    if absent:
+        ratings = ratings[(ratings["rater_id"] != "g") | (ratings["label"] != "")]
+    found = analyse(ratings, None, [TWO], resamples=200).verdicts[0]
+    assert found["verdict"] == verdict
+    assert sentence in found["sentence"]
+    assert ("absent" in found["sentence"]) == absent
 
 
 def test_labels_that_pass_do_not_speak_for_binary_verdicts(
@@ -142,3 +162,27 @@ def test_a_difference_of_nothing_has_no_side(make_ratings: Callable) -> None:
     labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
     found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=200)
     assert "is 0.00 from theirs with each other" in found.verdicts[0]["sentence"]
+
+
+def test_people_who_may_hardly_agree_are_asked_for_more_labels(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 40)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.5) for k in range(3)} | {"g": "12" * 20}
+    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100).verdicts[0]
+    assert found["verdict"] == "cannot_tell"
+    assert "not clear that people agree" in found["sentence"]
+    assert found["more_clusters"] > 0
+
+
+def test_nobody_is_told_off_beside_people_who_hardly_agree(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 900)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.2) for k in range(3)}
+    labels["g"] = noisy(rng, rng.integers(0, 2, 900), 2, 0.5)
+    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=100, margin=0.01).verdicts[
+        0
+    ]
+    assert found["verdict"] == "cannot_tell"
+    assert "people hardly agree" in found["sentence"]

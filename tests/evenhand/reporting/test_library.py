@@ -181,13 +181,14 @@ def test_raters_who_are_not_named_are_left_out(labels: pd.DataFrame, file: Path)
 
 
 def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.DataFrame) -> None:
-    def coverage(table: pd.DataFrame) -> tuple[float, int]:
+    def reasons(table: pd.DataFrame) -> str:
         results = eh.check(table, human=PEOPLE, model="gpt", **SCALE, resamples=50).results
         row = results[(results["statistic"] == "coverage") & (results["rater_b"] == "gpt")].iloc[0]
-        return row["estimate"], row["n_units"]
+        assert (row["estimate"], row["n_units"]) == (pytest.approx(59 / 60), 60)
+        return str(row["note"])
 
-    assert coverage(labels) == (1, 59)
-    assert coverage(labels.fillna({"gpt": ""})) == (pytest.approx(59 / 60), 60)
+    assert reasons(labels) == "unscored: absent 1"
+    assert reasons(labels.fillna({"gpt": ""})) == "unscored: no_label 1"
 
 
 @pytest.mark.parametrize(
