@@ -182,9 +182,10 @@ def assert_rests_on_evidence(
 
 
 def is_percent_of(text: str, row: dict[str, str]) -> bool:
-    """Whether a whole percentage is a share of the row, or what is missing from it to all."""
-    share = 100 * float(row["estimate"])
-    return any(abs(float(text) - each) <= 0.5 for each in (share, 100 - share))
+    """Whether a percentage is a share of the row, or what is missing from it to all."""
+    near = 0.5 * 10 ** -len(text.partition(".")[2])
+    known = [100 * float(row[name]) for name in ("estimate", "low", "high") if row[name]]
+    return any(abs(float(text) - each) <= near for share in known for each in (share, 100 - share))
 
 
 def test_markdown_says_the_same_numbers(report: Path) -> None:
