@@ -8,16 +8,19 @@ interval of the ceiling difference would have decided, as version 0.1.0 did.
 The population (synthetic). What a unit is like is a normal variable of which half the variance is
 its pair's; a rater sees it with an error, half of it shared by the rater's labels on one pair, and
 says yes above a cut that fixes the prevalence. People see alike; graders see worse or as they do.
+Where people are drawn, their cuts differ as well, and the truth is that of all such people; where a
+threshold has to be found, a grader at the margin is so at the best threshold that there is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -25,23 +28,47 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from benchmarks.documents import library_versions, simulate_and_write
-from evenhand.analysis import Scale, StudyFacts, analyse
+from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 
 OUT = Path(__file__).parent.parent / "docs" / "decisions.md"
 SEED = 20231206
 MARGIN, KAPPA, PEOPLE, NOMINAL = 0.1, 0.7, 3, 0.025
-SCALE = Scale("r", ("no", "yes"))
+STRICTNESS, SHIFT = 0.25, -1.0
+"""The standard deviation of people's cuts where people are drawn; how far probabilities are off."""
+MOST_LOOKS, MOST_PAIRS = 5, 1500
+"""Of studies that are extended as advised."""
+SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
+WHAT = {
+    "": "labels",
+    "default": "probabilities, default threshold",
+    "declared": "probabilities, declared threshold",
+    "tuned": "probabilities, threshold tuned",
+    "drawn": "labels; people drawn",
+    "advised": "labels; extended as advised",
+}
+Cuts = tuple[float, float]
+
+
+Kind = Literal["", "default", "declared", "tuned", "drawn", "advised"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of study: `looks` at ever more pairs, with equal steps up to `pairs`."""
+    """A kind of study: `looks` at ever more pairs, with equal steps up to `pairs`.
+
+    `kind` is "" for graders that give labels; "default" and "declared" for one with probabilities
+    and the right threshold, "tuned" for one whose threshold has to be found; "drawn" where people
+    are a sample of a population of people who differ in strictness, and the verdict is about such
+    people; "advised" where the first look is at `pairs` and every further one, up to five, at as
+    many more as the verdict before advised.
+    """
 
     prevalence: float
     pairs: int
     subjects: int
     graders: int = 1
     looks: int = 1
+    kind: Kind = ""
 
 
 CELLS = (
@@ -55,6 +82,14 @@ CELLS = (
     Cell(0.1, 250, 1, graders=6),
     Cell(0.5, 250, 1, looks=5),
     Cell(0.1, 250, 4, looks=5),
+    Cell(0.5, 100, 1, kind="advised"),
+    Cell(0.1, 100, 4, kind="advised"),
+    *(Cell(0.5, pairs, 1, kind="tuned") for pairs in (50, 100, 250)),
+    Cell(0.1, 250, 4, kind="tuned"),
+    Cell(0.5, 100, 1, kind="default"),
+    Cell(0.5, 100, 1, kind="declared"),
+    *(Cell(0.5, pairs, 1, kind="drawn") for pairs in (100, 250, 1000)),
+    Cell(0.1, 250, 4, kind="drawn"),
 )
 
 
@@ -73,66 +108,140 @@ class Tally:
         self.by_percentile += other.by_percentile
 
 
-def kappa(prevalence: float, first: float, second: float) -> float:
-    """Kappa of two raters who see so much of what a unit is like, in the population."""
+def kappa(prevalence: float, first: float, second: float, cuts: Cuts = (0.0, 0.0)) -> float:
+    """Kappa of two raters who see so much of what a unit is like, in the population; `cuts` say how
+    much stricter than usual each is.
+    """
     at, weight = np.polynomial.hermite_e.hermegauss(200)
-    cut = ndtri(1 - prevalence)
-    says = [1 - ndtr((cut - math.sqrt(own) * at) / math.sqrt(1 - own)) for own in (first, second)]
-    both = float((weight * says[0] * says[1]).sum() / weight.sum())
-    expected = prevalence**2 + (1 - prevalence) ** 2
-    return float((2 * both + 1 - 2 * prevalence - expected) / (1 - expected))
+    usual = ndtri(1 - prevalence)
+    says = [
+        1 - ndtr((usual + cut - math.sqrt(own) * at) / math.sqrt(1 - own))
+        for own, cut in zip((first, second), cuts, strict=True)
+    ]
+    one, other, both = (
+        float((weight * each).sum() / weight.sum()) for each in (*says, says[0] * says[1])
+    )
+    expected = one * other + (1 - one) * (1 - other)
+    return (2 * both + 1 - one - other - expected) / (1 - expected)
+
+
+def mean_kappa(prevalence: float, first: float, second: float, strictness: Cuts) -> float:
+    """Mean kappa of pairs of raters whose strictness has these standard deviations."""
+    at, weight = np.polynomial.hermite_e.hermegauss(7)
+    share = weight / weight.sum()
+    return sum(
+        float(a * b) * kappa(prevalence, first, second, (strictness[0] * x, strictness[1] * y))
+        for x, a in zip(at, share, strict=True)
+        for y, b in zip(at, share, strict=True)
+    )
+
+
+def best_kappa(prevalence: float, first: float, second: float) -> float:
+    """Kappa where the second one's cut is the best that there is."""
+    return max(
+        kappa(prevalence, first, second, (0.0, cut)) for cut in np.linspace(-0.6, 0.6, 25).tolist()
+    )
 
 
 @cache
-def qualities(prevalence: float, below: float) -> tuple[float, float]:
+def qualities(prevalence: float, below: float, kind: Kind = "") -> tuple[float, float]:
     """How much people see, and a grader whose kappa with them is `below` theirs."""
-    person = brentq(lambda own: kappa(prevalence, own, own) - KAPPA, 1e-4, 1 - 1e-6)
-    grader = brentq(lambda own: kappa(prevalence, person, own) - KAPPA + below, 1e-6, 1 - 1e-9)
+
+    def people(own: float) -> float:
+        if kind == "drawn":
+            return mean_kappa(prevalence, own, own, (STRICTNESS, STRICTNESS))
+        return kappa(prevalence, own, own)
+
+    def beside(person: float, own: float) -> float:
+        if kind == "drawn":
+            return mean_kappa(prevalence, person, own, (STRICTNESS, 0.0))
+        probabilities = kind in ("default", "declared", "tuned")
+        return (best_kappa if probabilities else kappa)(prevalence, person, own)
+
+    person = brentq(lambda own: people(own) - KAPPA, 1e-4, 1 - 1e-6)
+    grader = brentq(lambda own: beside(person, own) - KAPPA + below, 1e-6, 1 - 1e-9)
     return float(person), float(grader)
 
 
-def study(cell: Cell, below: float, rng: np.random.Generator) -> pd.DataFrame:
+def study(cell: Cell, pairs: int, below: float, rng: np.random.Generator) -> pd.DataFrame:
     """The ratings of one study, with the number of its pair beside each."""
-    person, grader = qualities(cell.prevalence, below)
+    person, grader = qualities(cell.prevalence, below, cell.kind)
     sees = np.array([person] * PEOPLE + [grader] * cell.graders)
-    of_pair = rng.normal(size=(cell.pairs, 1, 1))
-    of_unit = rng.normal(size=(cell.pairs, cell.subjects, 1))
-    shared = rng.normal(size=(cell.pairs, 1, len(sees)))
-    alone = rng.normal(size=(cell.pairs, cell.subjects, len(sees)))
+    strict = np.zeros(len(sees))
+    if cell.kind == "drawn":
+        strict[:PEOPLE] = rng.normal(0.0, STRICTNESS, PEOPLE)
+    of_pair = rng.normal(size=(pairs, 1, 1))
+    of_unit = rng.normal(size=(pairs, cell.subjects, 1))
+    shared = rng.normal(size=(pairs, 1, len(sees)))
+    alone = rng.normal(size=(pairs, cell.subjects, len(sees)))
     unit, error = (math.sqrt(0.5) * (a + b) for a, b in ((of_pair, of_unit), (shared, alone)))
-    yes = np.sqrt(sees) * unit + np.sqrt(1 - sees) * error > ndtri(1 - cell.prevalence)
-    pair, subject, rater = (index.ravel() for index in np.indices(yes.shape))
+    above = np.sqrt(sees) * unit + np.sqrt(1 - sees) * error - ndtri(1 - cell.prevalence) - strict
+    pair, subject, rater = (index.ravel() for index in np.indices(above.shape))
     names = np.array([*(f"h{n}" for n in range(PEOPLE)), *(f"g{n}" for n in range(cell.graders))])
-    return pd.DataFrame(
+    ratings = pd.DataFrame(
         {
             "unit_id": [f"p{p}s{s}" for p, s in zip(pair, subject, strict=True)],
             "rater_id": names[rater],
             "rater_kind": np.where(rater < PEOPLE, "human", "model"),
-            "label": np.where(yes.ravel(), "yes", "no"),
+            "label": np.where(above.ravel() > 0, "yes", "no"),
             "pair": pair,
         }
     )
+    if cell.kind in ("default", "declared", "tuned"):
+        shift = 0.0 if cell.kind == "default" else SHIFT
+        by_model = rater >= PEOPLE
+        ratings["p_positive"] = np.where(by_model, ndtr(above.ravel() + shift), np.nan)
+        ratings.loc[by_model, "label"] = ""
+    return ratings
 
 
-def decided(cell: Cell, ratings: pd.DataFrame, resamples: int) -> tuple[bool, bool]:
+def analysed(cell: Cell, ratings: pd.DataFrame, look: int, resamples: int, **by: float) -> Analysis:
+    """What the product finds; `by` are thresholds declared for graders."""
+    units = ratings[["unit_id", "pair"]].drop_duplicates()
+    units = units.assign(cluster_id=units["pair"].astype(str))[["unit_id", "cluster_id"]]
+    return analyse(
+        ratings.drop(columns="pair"),
+        units,
+        [replace(SCALE, thresholds=by)],
+        facts=StudyFacts(looks={SCALE.name: look}),
+        resamples=resamples,
+        scope="like_these" if cell.kind == "drawn" else "these",
+    )
+
+
+def decided(
+    cell: Cell, below: float, rng: np.random.Generator, resamples: int
+) -> tuple[bool, bool]:
     """Whether any grader passes at any look: by the product, and by percentile intervals."""
-    passed = by_percentile = False
-    for look in range(1, cell.looks + 1):
-        own = ratings[ratings["pair"] < cell.pairs * look / cell.looks]
-        units = own[["unit_id", "pair"]].drop_duplicates()
-        units = units.assign(cluster_id=units["pair"].astype(str))[["unit_id", "cluster_id"]]
-        found = analyse(
-            own.drop(columns="pair"),
-            units,
-            [SCALE],
-            facts=StudyFacts(looks={SCALE.name: look}),
-            resamples=resamples,
-        )
-        passed |= any(verdict["verdict"] == "may_stand_in" for verdict in found.verdicts)
-        rows = found.results.query("statistic == 'human_ceiling_difference' and subset == 'all'")
-        graders = rows["rater_b"].str.startswith("g")
-        by_percentile |= bool((rows.loc[graders, "low"] > -MARGIN).any())
+    looks = MOST_LOOKS if cell.kind == "advised" else cell.looks
+    ratings = study(cell, cell.pairs if cell.kind != "advised" else MOST_PAIRS, below, rng)
+    passed, by_percentile, pairs = False, False, cell.pairs
+    for look in range(1, looks + 1):
+        if cell.kind != "advised":
+            pairs = cell.pairs * look // looks
+        own = ratings[ratings["pair"] < pairs]
+        declared = {"g0": float(ndtr(SHIFT))} if cell.kind == "declared" else {}
+        found = analysed(cell, own, look, resamples, **declared)
+        verdicts = [verdict["verdict"] for verdict in found.verdicts]
+        passed |= any(each.startswith("may_stand_in") for each in verdicts)
+        by_percentile |= _by_percentile(cell, own, found, resamples)
+        pairs = min(pairs + found.verdicts[0]["more_clusters"], MOST_PAIRS)
+        if cell.kind == "advised" and (verdicts != ["cannot_tell"] or pairs == len(own)):
+            break
     return passed, by_percentile
+
+
+def _by_percentile(cell: Cell, ratings: pd.DataFrame, found: Analysis, resamples: int) -> bool:
+    """Whether a percentile interval lies above the margin; with a threshold tuned on these very
+    labels, where one was.
+    """
+    if cell.kind == "tuned":
+        advised = found.results.query("statistic == 'threshold_recommended' and at == 'kappa'")
+        found = analysed(cell, ratings, 1, resamples, g0=float(advised["estimate"].iloc[0]))
+    rows = found.results.query("statistic == 'human_ceiling_difference'")
+    read = "all|binary" if "p_positive" in ratings else "all"
+    graders = rows["rater_b"].str.startswith("g") & (rows["subset"] == read)
+    return bool((rows.loc[graders, "low"] > -MARGIN).any())
 
 
 def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[Cell, float], Tally]:
@@ -141,8 +250,8 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[C
     for below in (MARGIN, 0.0):
         tally = tallies[cell, below] = Tally()
         for run in runs:
-            rng = np.random.default_rng([seed, round(1000 * below), run, hash(cell) % 2**32])
-            passed, by_percentile = decided(cell, study(cell, below, rng), resamples)
+            rng = np.random.default_rng([seed, round(1000 * below), run, CELLS.index(cell)])
+            passed, by_percentile = decided(cell, below, rng, resamples)
             tally.add(Tally(1, passed, by_percentile))
     return tallies
 
@@ -170,13 +279,18 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             f"equal steps. Beside it, what a percentile interval ({resamples} resamples) would "
             "have let pass.",
             "",
-            "| prevalence | pairs | subjects | graders | looks | false passes | by percentile | "
-            "power | by percentile |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            "| prevalence | pairs | subjects | graders | looks | what | false passes | "
+            "by percentile | power | by percentile |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, found, bound) for cell, below in found if below),
             "",
             "With prevalence .05 or .1 and few pairs nobody passes, as fewer than ten pairs have "
-            "a label of the rarer kind: the honest answer is that more must be labelled.",
+            "a label of the rarer kind: the honest answer is that more must be labelled. Where "
+            f"people are drawn, their cuts have a standard deviation of {STRICTNESS:g} and the "
+            "verdict speaks of people like these; the percentile interval speaks of these three. "
+            "A percentile interval is taken at a threshold tuned on the same labels. Studies that "
+            f"are extended as advised begin with so many pairs and end with a decision, after "
+            f"{MOST_LOOKS} looks, or at {MOST_PAIRS:,} pairs.",
             "",
         ]
     )
@@ -191,7 +305,8 @@ def _line(cell: Cell, found: dict[tuple[Cell, float], Tally], bound: float) -> s
         f"{right.passed / right.runs:.3f}",
         f"{right.by_percentile / right.runs:.3f}",
     ]
-    kind = (cell.prevalence, cell.pairs, cell.subjects, cell.graders, cell.looks)
+    looks = f"up to {MOST_LOOKS}" if cell.kind == "advised" else cell.looks
+    kind = (cell.prevalence, cell.pairs, cell.subjects, cell.graders, looks, WHAT[cell.kind])
     return f"| {' | '.join([*map(str, kind), *shares])} |"
 
 
@@ -203,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         CELLS,
         run_cell,
         document,
-        runs=1000,
+        runs=500,
         resamples=200,
         seed=SEED,
         out=OUT,
