@@ -213,8 +213,8 @@ def document(found: dict[Cell, Tally], runs: int, _: int, seed: int) -> str:
             *(_line(cell, tally, bound) for cell, tally in found.items()),
             "",
             "With one subject the test is exact. With four, a pair's units may all be wrong "
-            "together, and the test allows for any such dependence: it needs nearly as many pairs "
-            "as with one subject, and is broken far less often than it may be.",
+            "together, and the test allows for any such dependence: it needs as many pairs as with "
+            "one subject, or more, and is broken far less often than it may be.",
             "",
         ]
     )

@@ -111,7 +111,8 @@ class AboveCut:
 @dataclass(frozen=True)
 class Promise:
     """The lowest `cut` that keeps the promise, NaN where none does; and by what factor the sample
-    must grow until one does in 80% of studies, infinite where no realistic number would do.
+    must grow until one does in 80% of studies, if labels stay as often wrong as they are; infinite
+    where no realistic number would do.
     """
 
     cut: float
