@@ -46,7 +46,7 @@ from evenhand.analysis.people.slices import (
     add_slice_rows,
 )
 from evenhand.analysis.planning.g_study import VarianceComponents, components_of
-from evenhand.analysis.raters.pace import add_rater_rows
+from evenhand.analysis.raters.pace import add_rater_rows, seconds_per_label
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.subjects.corrected_rates import add_corrected_rate_rows
@@ -58,10 +58,12 @@ from evenhand.analysis.thresholds.in_force import (
     thresholds_in_force,
 )
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
+from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.analysis.verdicts.looks import level_of_look
 from evenhand.analysis.verification import Verification, verify_estimates
 
 if TYPE_CHECKING:
@@ -133,7 +135,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
-    found.rows = rows = _rubric_rows(labels, request)
+    found.rows = rows = _rubric_rows(labels, request, seconds_per_label(own))
     _add_bias(rows, labels, own, readings, request)
     _add_with_other_clusters(rows, readings, labels, request)
     if len(own) < len(ratings):
@@ -156,8 +158,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     return found
 
 
-def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
-    """All rows of one rubric, on the same resamples."""
+def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> ResultRows:
+    """All rows of one rubric, on the same resamples; a label takes people so many `seconds`."""
     rows = ResultRows(labels.scale.name)
     settings = request.settings
     for column in labels.columns((*request.screened, *settings.variants)):
@@ -188,11 +190,13 @@ def _rubric_rows(labels: LabelMatrix, request: Request) -> ResultRows:
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
     add_confidence_rows(rows, labels, shared, settings)
+    look, looks = request.facts.looks.get(labels.scale.name, 1), request.decision.looks
+    target, level = settings.confidence_target, level_of_look(look, looks, ERROR)
+    add_routing_rows(rows, labels, shared, target=target, level=level, seconds=seconds)
     add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
         _add_verdict_rows(rows, labels, shared, kappas, request)
-    look = request.facts.looks.get(labels.scale.name, 1)
     parts = [*labels.columns(request.screened), *labels.sides]
     add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look, parts)
     return rows

@@ -72,6 +72,12 @@ def add_rater_rows(
             _add_drift(rows, labels, session)
 
 
+def seconds_per_label(ratings: pd.DataFrame) -> float:
+    """People's mean seconds per label, pauses left out; NaN where no time is known."""
+    seconds = ratings.loc[ratings["rater_kind"] == "human", "seconds"]
+    return float(seconds[seconds <= IDLE_SECONDS].mean())
+
+
 def _add_drift(rows: ResultRows, labels: LabelMatrix, session: _Session) -> None:
     agreement = _Agreement.of(labels, session.rater, session.rows)
     halves = np.array_split(np.arange(len(session.rows)), 2)

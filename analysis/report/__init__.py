@@ -5,6 +5,7 @@ Every number in them is read off the `results` table; nothing is computed here b
 
 from __future__ import annotations
 
+from evenhand.analysis.report.confidence_filter import render_routing_text
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.files import prepare_drawing, write_report
 from evenhand.analysis.report.notebook import render_notebook
@@ -15,6 +16,7 @@ __all__ = [
     "ReportContext",
     "prepare_drawing",
     "render_notebook",
+    "render_routing_text",
     "render_table_text",
     "render_thresholds_text",
     "write_report",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import Block, ReportSection
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.charts.confidence import coverage_curves
-from evenhand.analysis.report.figures import shown
+from evenhand.analysis.report.figures import Figure, ResultsIndex, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
+
+if TYPE_CHECKING:
+    from evenhand.analysis.all_rubrics import Analysis
 
 _CURVE = [COVERAGE, AGREEMENT]
 _CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
@@ -16,17 +25,85 @@ _ABOUT = (
     "Labels that a grader is not sure of are left to people, the others count. A higher cut keeps "
     "less and should agree more; where agreement does not rise with the cut, the grader's "
     "confidence says nothing. The chosen cut looks better on the units it was chosen on than "
-    "elsewhere, so read its held-out figures."
+    "elsewhere, so read its held-out figures. A cut with a promise is stricter. Its promise holds "
+    "for one grader chosen beforehand, not for the best of several."
 )
 
 
 def section(source: Source) -> ReportSection | None:
-    """Every grader with a confidence: the declared cut, the chosen one, and the curve."""
+    """Every grader with a confidence: the declared cut, the chosen one, a promise, the curve."""
     return source.section(
         "confidence-filter",
         "Confidence filter",
-        lambda rubric: [*_cuts(source, rubric), *_curve(source, rubric)],
+        lambda rubric: [
+            *_cuts(source, rubric),
+            *_promises(source, rubric),
+            *_curve(source, rubric),
+        ],
         about=[_ABOUT],
+    )
+
+
+def render_routing_text(analysis: Analysis) -> list[str]:
+    """A sentence or two on every grader with a confidence: which of its labels to trust."""
+    figures = ResultsIndex(analysis.rows)
+    return [
+        f"Routing, {figure.raters[1]}{f' on {rubric}' if rubric else ''}: {text}"
+        for rubric in figures.rubrics
+        for figure, text in _routes(figures, rubric)
+    ]
+
+
+def _promises(source: Source, rubric: str) -> list[Block]:
+    said = tuple(
+        f"{cut.raters[1]}: {text} (results.csv rows {_lines(source.figures, cut)})"
+        for cut, text in _routes(source.figures, rubric)
+    )
+    title = source.caption(rubric, "which labels to trust, with a promise")
+    return [Items(title, said)] if said else []
+
+
+def _lines(figures: ResultsIndex, cut: Figure) -> str:
+    return ", ".join(str(each.line) for each in (cut, *_beside(figures, cut)))
+
+
+def _beside(figures: ResultsIndex, cut: Figure) -> list[Figure]:
+    """What the labels above the cut are, if there is one."""
+    rubric, _, *place = cut.key
+    names = (routing.SHARE, routing.AGREEMENT, routing.HOURS)
+    found = (figures.by_key((rubric, name, *place)) for name in names)
+    return [each for each in found if each]
+
+
+def _routes(figures: ResultsIndex, rubric: str) -> Iterator[tuple[Figure, str]]:
+    """Every grader's promised cut, and what it means."""
+    for cut in figures.everywhere(rubric, routing.CUT):
+        target = f"{100 * float(cut.at):g}%"
+        if beside := _beside(figures, cut):
+            yield cut, _route(cut, target, *beside)
+        elif cut.reason and cut.reason.code != "no_level":
+            yield cut, _no_route(cut.reason, target)
+
+
+def _no_route(reason: Remark, target: str) -> str:
+    units, *more = reason.detail
+    if not more:
+        return (
+            f"no cut can promise {target} agreement with {units} units. No realistic number would "
+            "do if agreement stays as it is."
+        )
+    return f"no cut can promise {target} agreement with {units} units; label about {more[0]} more."
+
+
+def _route(cut: Figure, target: str, share: Figure, agreement: Figure, hours: Figure) -> str:
+    below = 1.0 - cut.bounds[1]
+    places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
+    saved = f" and saves each person {hours.estimate} hours per {routing.HOURS_PER:,} units"
+    return (
+        f"trust labels with a confidence of {cut.bounds[1]:.{places}f} or more, and ask people "
+        f"about the rest. With {1 - routing.ERROR:.0%} certainty, at least {target} of the trusted "
+        f"labels agree with most people; here {agreement.bounds[1]:.1%} do. This routes "
+        f"{share.bounds[1]:.0%} of units to the grader{'' if hours.reason else saved}."
     )
 
 

@@ -27,7 +27,7 @@ _SIGNED = {
 _PLACES = {
     **dict.fromkeys(("prevalence", "coverage", "subject_score", "sensitivity", "specificity"), 3),
     **dict.fromkeys(("rate_human", "rate_raw", "rate_rogan_gladen", "rate_ppi"), 3),
-    **dict.fromkeys(("rater_seconds_median", "rater_seconds_part"), 1),
+    **dict.fromkeys(("rater_seconds_median", "rater_seconds_part", "routing_hours_saved"), 1),
     **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
@@ -37,6 +37,7 @@ _THREE_DIGITS = {
     "threshold_recommended",
     "threshold_in_force",
     "confidence_cut",
+    "routing_cut",
     "subject_rank",
     "rate_rank_raw",
     "rate_rank_ppi",

@@ -8,6 +8,7 @@ of people - and judged on clusters that it was not chosen on.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ MIN_KEPT = 30
 
 
 @dataclass(frozen=True)
-class _Graded:
+class Graded:
     """What one grader labelled among units with a majority of people, all (units,): how sure it
     was, and whether it said the same; `out` writes rows on these units.
     """
@@ -81,6 +82,15 @@ def add_confidence_rows(
     cut. With `_held_out` behind them (at = target): coverage and agreement where every cluster is
     cut by what was chosen on other folds.
     """
+    for graded in graded_with_confidence(rows, labels, resamples):
+        _add_curve(graded, settings)
+        _add_held_out(graded, settings)
+
+
+def graded_with_confidence(
+    rows: ResultRows, labels: LabelMatrix, resamples: Resamples
+) -> Iterator[Graded]:
+    """Every grader with a confidence, on the units where people have a majority."""
     if not labels.humans:
         return
     coded = labels.on_sorted()
@@ -89,15 +99,13 @@ def add_confidence_rows(
         said, confidence = coded.codes[:, grader], labels.confidence[:, grader]
         held = (majority >= 0) & (said >= 0) & ~np.isnan(confidence)
         if held.any():
-            graded = _Graded(
+            yield Graded(
                 Writer(rows, resamples, labels.clusters[held], coded.subset),
                 labels.raters[grader],
                 # Means over draws that differ in the last digit only are one confidence.
                 np.round(confidence[held], 12),
                 (said == majority)[held],
             )
-            _add_curve(graded, settings)
-            _add_held_out(graded, settings)
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
@@ -125,7 +133,7 @@ def smallest_cut(kept: Counts, agreed: Counts, target: float) -> Codes:
     return np.where(reaches.any(axis=1), reaches.argmax(axis=1), -1)
 
 
-def _add_curve(graded: _Graded, settings: AnalysisSettings) -> None:
+def _add_curve(graded: Graded, settings: AnalysisSettings) -> None:
     declared, target = settings.confidence_cut, settings.confidence_target
     cuts = candidate_cuts(graded.confidence, declared)
     keeps = graded.confidence[:, None] >= cuts
@@ -142,7 +150,7 @@ def _add_curve(graded: _Graded, settings: AnalysisSettings) -> None:
     graded.add(CHOSEN, values, at=repr(target), note=why, reason="target_not_reached")
 
 
-def _add_held_out(graded: _Graded, settings: AnalysisSettings) -> None:
+def _add_held_out(graded: Graded, settings: AnalysisSettings) -> None:
     keeps, target = _kept_by_other_folds(graded, settings), settings.confidence_target
     kept, agreed, units = graded.counts(keeps[:, None])
     agreement = ratio(agreed[:, 0], kept[:, 0])
@@ -152,7 +160,7 @@ def _add_held_out(graded: _Graded, settings: AnalysisSettings) -> None:
     graded.add(AGREEMENT + HELD_OUT, agreement, keeps, at=repr(target), note=note)
 
 
-def _kept_by_other_folds(graded: _Graded, settings: AnalysisSettings) -> Mask:
+def _kept_by_other_folds(graded: Graded, settings: AnalysisSettings) -> Mask:
     """Which units (units,) the cut keeps that was chosen on the other folds than their own."""
     fold, target = folds(graded.out.clusters), settings.confidence_target
     keeps = np.zeros(len(fold), dtype=bool)

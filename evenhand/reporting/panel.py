@@ -27,10 +27,16 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 
 def verdict_lines(analysis: Analysis) -> list[str]:
-    """The notes and verdicts, a line for each."""
+    """The notes and verdicts, a line for each, and which labels to trust."""
+    from evenhand.analysis.report import render_routing_text
+
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
     nobody = "No verdict: there are no model graders here to judge."
-    return [*(f"Note: {note}" for note in analysis.notes), *(verdicts or [nobody])]
+    return [
+        *(f"Note: {note}" for note in analysis.notes),
+        *(verdicts or [nobody]),
+        *render_routing_text(analysis),
+    ]
 
 
 def as_text(lines: Iterable[str | Table]) -> str:

@@ -133,7 +133,8 @@ class AnalysisSettings(BiasSettings):
         default=0.95,
         gt=0,
         le=1,
-        description="the agreement with people that a chosen confidence cut is to reach",
+        description="the agreement with people that a chosen confidence cut is to reach, and a "
+        "promised one promises",
     )
     sensitivity_cluster: str = Field(
         default="",

@@ -1,0 +1,167 @@
+"""Trust a grader above a confidence cut, with a promise: its labels there agree often enough.
+
+The promise is that of Jung, Brahman & Choi (2024), by fixed-sequence testing as in Learn then Test
+(Angelopoulos, Bates, Candes, Jordan & Lei 2025). Cuts are tested from the highest down, each at the
+full level, against the hypothesis that labels above it are wrong more often than allowed. The first
+cut where this cannot be ruled out ends the sequence, and the last before it is the answer. A wrong
+promise needs a false rejection at one certain cut, the highest that is not good enough; so the
+level is that of a single test, however many cuts are tried.
+
+The sequence does not depend on what anybody said. Its cuts lie at ranks of the confidence, a
+twentieth of the units apart. It starts at the highest cut that keeps a quarter of the units and
+would pass if no label were wrong: cuts above that could only end it. Skipping a cut for how little
+it keeps leaves the level as it is where agreement does not fall as confidence rises; where it does
+fall, no harm was seen (docs/routing.md).
+
+The tests hold in finite samples. With one unit in each cluster, the wrong labels among those kept
+are binomial, and the test is exact. With several, a cluster's units may all be wrong together, and
+only the mean over clusters of a bounded number is tested: by a bet (Waudby-Smith & Ramdas 2024).
+Who stakes a fixed share of the capital on every cluster gains nothing on average where labels are
+wrong more often than allowed, so the capital grows to 1 / p with probability p at most (Markov).
+The largest cluster seen is taken to be as large as any.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evenhand.analysis.planning.more_clusters import CHANCE, REALISTIC
+from evenhand.analysis.types import Array, Codes, Mask
+
+FIRST = 0.25
+"""No cut is tested that keeps less: the first test would be one of few units, however many there
+are, and a lower share saves little."""
+STEPS = 20
+"""Cuts are tested a twentieth of the units apart."""
+MOST = 0.99
+"""The largest share of what may be staked without risking ruin at one cluster."""
+
+
+@dataclass(frozen=True)
+class AboveCut:
+    """The test that labels above a cut are wrong more often than `allowed`, at a one-sided `level`.
+
+    `clusters` (units,) are codes from 0 up. Units count alike, as in `confidence_agreement`.
+
+    >>> one_each = AboveCut(np.arange(60), 0.05, 0.05)
+    >>> kept, none, one = np.ones(60, bool), np.zeros(60, bool), np.arange(60) < 1
+    >>> round(one_each.p(kept, none), 4), round(one_each.p(kept, one), 4)
+    (0.0461, 0.1916)
+    """
+
+    clusters: Codes
+    allowed: float
+    level: float
+
+    @cached_property
+    def largest(self) -> int:
+        """Units in the largest cluster."""
+        return int(np.bincount(self.clusters).max())
+
+    def passes(self, kept: Mask, wrong: Mask) -> bool:
+        """Whether labels kept, some of them wrong, both (units,), keep the promise."""
+        return self.p(kept, wrong) <= self.level
+
+    def p(self, kept: Mask, wrong: Mask) -> float:
+        """How likely so few wrong labels are among those kept, if more than allowed are wrong."""
+        if self.largest > 1:
+            return math.exp(-max(self._capital(self._stake, kept, wrong), 0.0))
+        from scipy.special import bdtr
+
+        return float(bdtr((kept & wrong).sum(), kept.sum(), self.allowed))
+
+    @property
+    def price(self) -> float:
+        """How many units are worth as much as one that is alone in its cluster: 1 to `largest`."""
+        if self.largest == 1:
+            return 1.0
+        every = np.ones(len(self.clusters), dtype=bool)
+        return -len(every) * math.log1p(-self.allowed) / self._capital(self._stake, every, ~every)
+
+    def chance(self, kept: float, rate: float) -> float:
+        """How likely so many labels kept pass where they are wrong at this rate."""
+        from scipy.special import bdtr
+
+        alone = math.floor(kept / self.price + 1e-9)
+        passing = bdtr(np.arange(alone + 1), alone, self.allowed) <= self.level
+        return float(bdtr(passing.sum() - 1, alone, rate)) if passing.any() else 0.0
+
+    @cached_property
+    def _stake(self) -> float:
+        """Waudby-Smith & Ramdas (2024, section 4.2) for so many clusters; for their variance, that
+        of a cut which keeps half of the units with half of the wrong labels allowed.
+        """
+        n = len(np.unique(self.clusters))
+        variance = self.allowed * (1.0 - self.allowed) / 4.0
+        return min(
+            MOST, (1.0 - self.allowed) * math.sqrt(-2.0 * math.log(self.level) / n / variance)
+        )
+
+    def _capital(self, stake: float, kept: Mask, wrong: Mask) -> float:
+        """The logarithm of what 1 has become after all clusters."""
+        gains = np.where(kept, self.allowed - wrong, 0.0) / self.largest / (1.0 - self.allowed)
+        return float(np.log1p(stake * np.bincount(self.clusters, weights=gains)).sum())
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The lowest `cut` that keeps the promise, NaN where none does; and by what factor the sample
+    must grow until one does in 80% of studies, if labels stay as often wrong as they are; infinite
+    where no realistic number would do.
+    """
+
+    cut: float
+    growth: float = 1.0
+
+
+def promised_cut(
+    confidence: Array, wrong: Mask, clusters: Codes, target: float, level: float
+) -> Promise:
+    """The lowest cut above which labels agree with a share of `target` or more, wrong in at most
+    `level` of studies.
+
+    `confidence`, `wrong` and `clusters` are (units,).
+
+    >>> sure = np.arange(200) / 200
+    >>> promised_cut(sure, sure < 0.3, np.arange(200), 0.95, 0.05)
+    Promise(cut=0.305, growth=1.0)
+    """
+    _, codes = np.unique(clusters, return_inverse=True)
+    test = AboveCut(codes, 1.0 - target, level)
+    if not (test.allowed > 0 and level > 0):
+        return Promise(math.nan, math.inf)
+    found = math.nan
+    for cut in _sequence(confidence, test).tolist():
+        if not test.passes(confidence >= cut, wrong):
+            break
+        found = cut
+    return Promise(found, _growth(confidence, wrong, test) if math.isnan(found) else 1.0)
+
+
+def _sequence(confidence: Array, test: AboveCut) -> Array:
+    """The cuts in the order of testing: a matter of confidence only."""
+    falling, none = np.sort(confidence)[::-1], np.zeros(len(confidence), dtype=bool)
+    ranks = range(math.ceil(len(falling) * FIRST) - 1, len(falling))
+    start = bisect_left(
+        ranks, True, key=lambda rank: test.passes(confidence >= falling[rank], none)
+    )
+    tried = ranks[start:]
+    return np.unique(falling[[*tried[:: max(1, len(falling) // STEPS)], *tried[-1:]]])[::-1]
+
+
+def _growth(confidence: Array, wrong: Mask, test: AboveCut) -> float:
+    """By what factor the sample must grow until the first cut of the sequence is likely to pass."""
+    n, falling = len(confidence), np.argsort(-confidence, kind="stable")
+    least = test.price * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
+    for growth in np.geomspace(1.0, REALISTIC, STEPS + 1)[1:]:
+        share = max(least / (growth * n), FIRST)
+        first = wrong[falling[: math.ceil(share * n)]]
+        rate = first.mean()
+        if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= CHANCE:
+            return float(growth)
+    return math.inf

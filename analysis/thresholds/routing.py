@@ -1,0 +1,68 @@
+"""Route units: the grader's labels count above a confidence cut, a person is asked below it.
+
+Other than the chosen cut of the confidence filter, this one comes with a promise (see `promise`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.thresholds.confidence import Graded, graded_with_confidence
+from evenhand.analysis.thresholds.promise import Promise, promised_cut
+from evenhand.analysis.writer import About
+
+CUT, SHARE, AGREEMENT, HOURS = (
+    f"routing_{what}" for what in ("cut", "share", "agreement", "hours_saved")
+)
+ERROR = 0.05
+"""In what share of studies a promise may be wrong, over all looks at the labels."""
+HOURS_PER = 1000
+"""Hours saved are those on so many units."""
+
+
+def add_routing_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    resamples: Resamples,
+    *,
+    target: float,
+    level: float,
+    seconds: float,
+) -> None:
+    """For every grader with a confidence (at = target): `routing_cut`, the lowest that promises an
+    agreement of `target` with the majority of people, wrong in at most `level` of studies; the
+    share of its labels that the cut keeps, how often these agree here, and the hours that one
+    person saves on 1,000 units at so many `seconds` a label (NaN: not known).
+
+    The promise is for one grader that was chosen beforehand.
+    """
+    for graded in graded_with_confidence(rows, labels, resamples):
+        found = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
+        _add(graded, found, target, level, seconds)
+
+
+def _add(graded: Graded, found: Promise, target: float, level: float, seconds: float) -> None:
+    out, n = graded.out, len(graded.agreed)
+    every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
+    about = About(a="humans", b=graded.grader, at=repr(target))
+    why = _why_not(found, n) if level > 0 else Remark("no_level")
+    stated = About(note=Remark("promised_at", (level,)), **about)
+    out.add_value(CUT, found.cut, every, reason=why, **stated)
+    if math.isnan(found.cut):
+        return
+    out.add(SHARE, out.share(keeps, every), every, **about)
+    out.add_value(AGREEMENT, float(graded.agreed[keeps].mean()), keeps, **about)
+    hours = float(keeps.mean()) * HOURS_PER * seconds / 3600
+    out.add_value(HOURS, hours, every, reason="no_times", **about)
+
+
+def _why_not(found: Promise, n_units: int) -> Remark:
+    if math.isinf(found.growth):
+        return Remark("promise_out_of_reach", (n_units,))
+    return Remark("promise_needs_more", (n_units, math.ceil(n_units * (found.growth - 1.0))))
