@@ -97,7 +97,8 @@ def _fewer_than_alone(out: Writer, ensemble: str, units: int) -> str:
     alone = out.rows.get("observed_agreement", "humans", ensemble, out.subset)
     if alone is None or alone["n_units"] == units:
         return ""
-    return f"{units} of the ensemble's {alone['n_units']} units, those that all graders labelled"
+    kept = "those with a label of every grader and a majority of people"
+    return f"{units} of the ensemble's {alone['n_units']} units, {kept}"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
         ensembles = source.ensembles(rubric, subset)
         draft = TableDraft(
             source.caption(
-                rubric, f"ensembles beside their graders, where all of these labelled, {reading}"
+                rubric, f"ensembles beside their graders, where all of them labelled, {reading}"
             ),
             "Who with people",
             [entry_for(name).label for name in _STATISTICS],
