@@ -112,23 +112,29 @@ def analyse_file(
     What stands beside the file (`evenhand.reporting.sidecar`) is read with it. That it was, and
     what was assumed of the labels, stands in the notes of the context.
     """
-    from evenhand.reporting.sidecar import read_sidecar, units_beside
+    from evenhand.reporting.sidecar import read_sidecar, sidecar_path, units_beside
     from evenhand.study.tables.formats import read_table
 
     rows, known = read_table(file), read_sidecar(file)
     if units is None and known is not None:
         units = units_beside(file, known)
     beside = None if units is None else (read_table(units), units.name)
-    return analyse_rows(
-        rows,
-        file.name,
-        scale,
-        units=beside,
-        known=known,
-        verify=verify,
-        why=why,
-        **changes,
-    )
+    try:
+        return analyse_rows(
+            rows,
+            file.name,
+            scale,
+            units=beside,
+            known=known,
+            verify=verify,
+            why=why,
+            **changes,
+        )
+    except InputError as error:
+        if known is None:
+            raise
+        # Whoever asked for nothing has to learn where a scale or a column comes from.
+        raise InputError(f"{error} ({sidecar_path(file).name} was read, too)") from None
 
 
 def analyse_rows(
@@ -163,7 +169,7 @@ def analyse_rows(
         ratings,
         columns,
         scales,
-        sidecar.analysis,
+        sidecar.settings_for(ratings),
         sidecar.decision,
         facts=sidecar.facts(raters, source),
         verify=verify,

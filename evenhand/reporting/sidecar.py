@@ -158,6 +158,12 @@ class Sidecar(Section):
         """Every scale by its rubric. Raises InputError for one that does not hold together."""
         return {name: each.scale(name) for name, each in self.scales.items()}
 
+    def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
+        """The settings, without ensembles of graders who are not among these ratings."""
+        present = set(ratings["rater_id"])
+        kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
+        return self.analysis.model_copy(update={"ensembles": kept})
+
     def facts(self, raters: pd.DataFrame | None, source: str) -> StudyFacts:
         """What is known of the ratings, which messages call `source`."""
         hashes = {

@@ -21,6 +21,7 @@ from evenhand.annotate_app.lead.agreement_page import main_rows
 from evenhand.annotate_app.lead.live_figures import LiveFigures
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.library import Check
 from evenhand.reporting.live_figures import study_figures
 from evenhand.study import open_study
 from tests.evenhand.reporting.judged_study import LATE, PARTLY, judged_study
@@ -30,7 +31,9 @@ ENSEMBLE = f"ensemble:majority(fine, {LATE}, {PARTLY})"
 
 @dataclass(frozen=True)
 class Told:
-    """What each of them says: two printed texts, the report's files, the cockpit's figures."""
+    """What each of them says: the texts of `select` and of `check`, the report's files, the
+    cockpit's figures.
+    """
 
     select: str
     check: str
@@ -69,20 +72,18 @@ class Words(HTMLParser):
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     place = tmp_path_factory.mktemp("judged")
-    folder, out, ratings = judged_study(place), place / "out", place / "ratings.csv"
+    folder, out = judged_study(place), place / "out"
     with open_study(folder) as study:  # as `evenhand report` does, save for the other libraries
-        write_report(*analyse_study(study, verify=False), out)
+        found = analyse_study(study, verify=False)
+    write_report(*found, out)
     study_figures(folder, place / "live")
-    assert main(["export", str(folder), "--out", str(ratings)]) == 0
-    printed = []
-    for command in (["select", str(folder)], ["check", str(ratings)]):
-        with redirect_stdout(io.StringIO()) as said:
-            assert main(command) == 0
-        printed.append(said.getvalue())
+    with redirect_stdout(io.StringIO()) as selected:
+        assert main(["select", str(folder)]) == 0
     words = Words()
     words.feed((out / "report.html").read_text("utf-8"))
     return Told(
-        *printed,
+        selected.getvalue(),
+        str(Check(*found)),
         json.loads((out / "report.json").read_text("utf-8")),
         LiveFigures("", out).results.set_index(list(RESULTS_KEY)).sort_index(),
         (out / "report.md").read_text("utf-8"),

@@ -121,7 +121,7 @@ def test_options_win(copied: Path) -> None:
 def test_check_says_in_one_line_that_it_read_it(
     copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", str(copied)]) == 0
+    assert main(["check", str(copied), "--rubric", "refusal-2", "--resamples", "10"]) == 0
     (said,) = [line for line in capsys.readouterr().out.splitlines() if "scales.toml" in line]
     assert said.endswith("come from ratings.scales.toml; options win over it.")
 
