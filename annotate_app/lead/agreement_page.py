@@ -24,7 +24,7 @@ from evenhand.study import Study
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.analysis import Verdict
+    from evenhand.analysis.verdicts.judge import Verdict
 
 _EVERY = "3s"
 _COLOUR = "#4a8fc7"  # seen on the light page and on the dark one

@@ -96,7 +96,12 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _with_interval(row: TableRow | None) -> str:
-    """A figure rounded as everywhere else."""
+    """A figure rounded as everywhere else.
+
+    >>> row = {"statistic": "human_ceiling_difference", "estimate": -0.001, "low": -0.03}
+    >>> _with_interval(row | {"high": 0.021})
+    '+0.00 [-0.03, +0.02]'
+    """
     from evenhand.analysis.report.figures import shown
 
     if row is None or row["estimate"] != row["estimate"]:
