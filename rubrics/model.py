@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Literal, Self
 
@@ -130,14 +130,7 @@ class Rubric(Texts):
             )
 
     def _check_coarser(self) -> None:
-        named = [*self.unclear, *(key for each in self.collapse for key in each.options)]
-        for key in named:
-            if key not in self.categories:
-                raise ValueError(f"unclear or collapse names {key!r}, which is no option's key")
-            if named.count(key) > 1:
-                raise ValueError(f"unclear and collapse name {key!r} twice; it can mean one thing")
-        if self.collapse and (left := [key for key in self.categories if key not in named]):
-            raise ValueError(f"collapse has no place for {left[0]!r}; name it or call it unclear")
+        check_coarser(self.categories, self.unclear, [each.options for each in self.collapse])
         if isinstance(self.lexical, PolarityWords):
             for key in self.lexical.scale:
                 if key not in self.categories:
@@ -212,6 +205,21 @@ class Rubric(Texts):
     def parser(self) -> RubricParser:
         """The reader of a grader's answer."""
         return RubricParser({option.key: option.name for option in self.options})
+
+
+def check_coarser(
+    categories: Collection[str], unclear: Iterable[str], coarser: Iterable[Iterable[str]]
+) -> None:
+    """Raises ValueError where coarser categories and unclear ones do not share out all of them."""
+    coarser = [tuple(keys) for keys in coarser]
+    named = [*unclear, *(key for keys in coarser for key in keys)]
+    for key in named:
+        if key not in categories:
+            raise ValueError(f"unclear or collapse names {key!r}, which is no option's key")
+        if named.count(key) > 1:
+            raise ValueError(f"unclear and collapse name {key!r} twice; it can mean one thing")
+    if coarser and (left := [key for key in categories if key not in named]):
+        raise ValueError(f"collapse has no place for {left[0]!r}; name it or call it unclear")
 
 
 def _is_number(text: str) -> bool:

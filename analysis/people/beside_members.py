@@ -76,11 +76,13 @@ def _add_beside_members(out: Writer, coded: Coded, ensemble: Ensemble) -> None:
     compared = _Compared(coded, out.resamples, ensemble, judged, people[judged])
     choice, chosen = compared.best_on_other_folds()
     tied, _ = out.count(ensemble.tied & everyone)
+    units = out.count(together)
     about = join_notes(
-        f"{len(ensemble.members)} graders", f"{tied} tied units left out" if tied else ""
+        f"{len(ensemble.members)} graders",
+        f"{tied} tied units left out" if tied else "",
+        _fewer_than_alone(out, ensemble.name, units[0]),
     )
     notes: dict[str, Note] = {AVERAGE: about, BEST: chosen, TOGETHER: about, DIFFERENCE: "held out"}
-    units = out.count(together)
     why: Code = "no_variation" if units[0] else "no_pairable_units"
     for statistic, values in compared.statistics(choice).items():
         single, best, own = values[:, :-2].mean(axis=1), values[:, -2], values[:, -1]
@@ -88,6 +90,15 @@ def _add_beside_members(out: Writer, coded: Coded, ensemble: Ensemble) -> None:
         for at, each in shown.items():
             of = About(a="humans", b=ensemble.name, at=at, note=notes[at])
             out.add(statistic, each, units, reason=why, **of)
+
+
+def _fewer_than_alone(out: Writer, ensemble: str, units: int) -> str:
+    """How many of its units an ensemble is held against its members on, where not on all."""
+    alone = out.rows.get("observed_agreement", "humans", ensemble, out.subset)
+    if alone is None or alone["n_units"] == units:
+        return ""
+    kept = "those with a label of every grader and a majority of people"
+    return f"{units} of the ensemble's {alone['n_units']} units, {kept}"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
     for subset, reading in READINGS.items():
         ensembles = source.ensembles(rubric, subset)
         draft = TableDraft(
-            source.caption(rubric, f"ensembles of graders with people, {reading}"),
+            source.caption(
+                rubric, f"ensembles beside their graders, where all of them labelled, {reading}"
+            ),
             "Who with people",
             [entry_for(name).label for name in _STATISTICS],
         )
@@ -65,5 +67,6 @@ def _sentence(source: Source, rubric: str, ensemble: str, subset: str) -> str:
         found = "is not shown to agree better or worse than the best single grader"
     return (
         f"{rater_title(ensemble)} {found} (kappa less that of the grader that is best on other "
-        f"clusters: {figure.estimate} {figure.interval}; results.csv row {figure.line})."
+        f"clusters: {figure.estimate} {figure.interval}; {figure.n_units} units; "
+        f"results.csv row {figure.line})."
     )

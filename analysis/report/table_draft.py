@@ -23,7 +23,9 @@ class TableDraft:
     stub: str
     columns: Sequence[str]
     count: str = "Units"
-    """Heads a first column that says how many units a row is on; empty: no such column."""
+    """Heads a first column that says how many units a row is on, and a cell on other units how many
+    it has; empty: no such column.
+    """
     drawn: str = ""
     """The column whose intervals are drawn, too."""
     asides: bool = False
@@ -50,9 +52,12 @@ class TableDraft:
         rows = []
         for heading, figures in self._rows_and_groups():
             chosen = [figures[at] for at in used] if figures else []
-            cells = [self._cell(figure, notes, place) if figure else Cell() for figure in chosen]
-            if self.count and chosen:
-                cells.insert(0, _count(next(figure for figure in chosen if figure)))
+            first = next((figure for figure in chosen if figure), None)
+            cells = [
+                self._cell(figure, first, notes, place) if figure else Cell() for figure in chosen
+            ]
+            if self.count and first:
+                cells.insert(0, _count(first))
             rows.append(Row(heading, tuple(cells)))
         names = [self.columns[at] for at in used]
         return [
@@ -72,15 +77,23 @@ class TableDraft:
                 yield row
 
     def _cell(
-        self, figure: Figure, notes: dict[str, str], place: dict[tuple[str, ...], Whisker]
+        self,
+        figure: Figure,
+        first: Figure | None,
+        notes: dict[str, str],
+        place: dict[tuple[str, ...], Whisker],
     ) -> Cell:
-        """The figure; what is short or wanted stays beside it, the rest goes into `notes`."""
+        """The figure; what is short or wanted stays beside it, the rest goes into `notes`. The
+        count is of the `first` of its row.
+        """
         beside = [figure.reason.words] if figure.reason else []
         below = [remark.words for remark in figure.remarks]
         if self.asides:
             beside, below = [*beside, *below], []
         elif beside and len(beside[0]) > _SHORT:
             beside, below = [], [*beside, *below]
+        if self.count and first and figure.n_units != first.n_units:
+            beside = [*beside, f"{figure.n_units} {self.count.lower()}"]
         marks = [notes.setdefault(text, _letters(len(notes))) for text in below]
         return Cell(
             text=figure.estimate,

@@ -21,7 +21,7 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.words import TITLES
+from evenhand.analysis.verdicts.words import BOUNDS, TITLES
 
 
 def section(source: Source) -> ReportSection:
@@ -43,8 +43,8 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
     by_place = {(card.grader, card.rubric): card for card in cards}
     return Overview(
         source.marked(
-            "Number: the grader's kappa with people less people's kappa with each other, with its "
-            "95% interval; below 0 the grader agrees less"
+            "Number: the grader's kappa with people minus people's kappa with each other, with its "
+            f"95% interval; below 0 the grader agrees less; {BOUNDS}"
         ),
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),

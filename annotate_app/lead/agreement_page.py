@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
+from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import rater_title
+from evenhand.analysis.results import RESULTS_KEY
+from evenhand.analysis.verdicts.case import deciding_keys
+from evenhand.analysis.verdicts.words import BOUNDS
 from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead.tables import show_table
 from evenhand.annotate_app.lead_login import require
@@ -18,6 +23,8 @@ from evenhand.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from evenhand.analysis.verdicts.judge import Verdict
 
 _EVERY = "3s"
 _COLOUR = "#4a8fc7"  # seen on the light page and on the dark one
@@ -39,16 +46,17 @@ def _agreement(study: Study, half_width: float) -> None:
     figures = latest_figures(study)
     if figures is None:
         return
-    main = main_rows(figures.results)
+    verdicts = figures.report["verdicts"]
+    main = main_rows(figures.results, verdicts)
     if main.empty:
         st.text("No unit has two labels yet, so there is no agreement to show.")
         return
     st.header("Is it enough?", anchor=False)
     for sentence in enough(main, half_width):
         st.text(sentence)
-    if figures.report["verdicts"]:
+    if verdicts:
         st.header("Verdicts so far", anchor=False)
-    for verdict in figures.report["verdicts"]:
+    for verdict in verdicts:
         st.text(verdict["sentence"])
     st.header("Agreement", anchor=False)
     st.vega_lite_chart(_forest(main), width="stretch")
@@ -64,27 +72,33 @@ def _agreement(study: Study, half_width: float) -> None:
         "note": "Note",
     }
     spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
-    show_table(main, "Main figures with 95% intervals; people with each other first", titles, spec)
+    show_table(main, f"Main figures with 95% intervals; {BOUNDS}", titles, spec)
     for note in figures.report["study"]["notes"]:
         st.text(note)
 
 
-def main_rows(results: pd.DataFrame) -> pd.DataFrame:
-    """The rows that matter while labels come in, people with each other first, with `who` and
-    `figure` in words.
+def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.DataFrame:
+    """The rows that matter while labels come in and those that decide the verdicts, people with
+    each other first, with `who` and `figure` in words.
     """
-    rows = results[
+    usual = (
         (results["rater_a"] == "humans")
-        & (results["subset"] == "all")
+        & (results["subset"] == ALL)
         & (results["at"] == "")
         & results["statistic"].isin(_STATISTICS)
-    ]
+    )
+    found = (deciding_keys(each["verdict"], each["evidence"]) for each in verdicts)
+    keys = [key for each in found for key in each if key]
+    rows = results[usual | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
     rows = rows.assign(
         who=[
             rater_title(grader) if grader else "People with each other"
             for grader in rows["rater_b"]
         ],
-        figure=[entry_for(name).label for name in rows["statistic"]],
+        figure=[
+            entry_for(name).label + (", binary verdict" if subset == ALL_BINARY else "")
+            for name, subset in zip(rows["statistic"], rows["subset"], strict=True)
+        ],
         people_first=rows["rater_b"] != "",
     )
     return rows.sort_values(["rubric", "statistic", "people_first"], kind="stable")
@@ -110,9 +124,8 @@ def enough(main: pd.DataFrame, half_width: float) -> list[str]:
 
 
 def _forest(main: pd.DataFrame) -> dict[str, object]:
-    kappas = main[main["statistic"].isin(_KAPPAS)].drop_duplicates(
-        ["rubric", "rater_b"], keep="last"
-    )
+    on_categories = main[main["statistic"].isin(_KAPPAS) & (main["subset"] == ALL)]
+    kappas = on_categories.drop_duplicates(["rubric", "rater_b"], keep="last")
     known = kappas.dropna(subset=["estimate"])[["rubric", "who", "estimate", "low", "high"]]
     records = known.astype(object).where(known.notna(), None).to_dict("records")
     place: dict[str, object] = {"field": "who", "type": "nominal", "title": None, "sort": None}

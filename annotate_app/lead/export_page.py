@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead_login import require
+from evenhand.reporting.exporting import exported_units, sidecar_text, units_path
+from evenhand.reporting.sidecar import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import decisions_table
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", lambda study: study.ratings()),
-    "units.csv": ("Units of the sample", lambda study: study.units("sample")),
+    "ratings.units.csv": ("Units, sampled or rated", exported_units),
     "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
     "raters.csv": ("Raters and their pace", rater_progress),
     "times.csv": ("Times for pay", lambda study: session_times(study, Sessions(study))),
@@ -57,12 +60,24 @@ def show_export(study: Study) -> None:
             mime="text/csv",
             on_click="ignore",
         )
+    st.download_button(
+        "Scales, thresholds and settings",
+        data=partial(_sidecar, study),
+        file_name=sidecar_path(Path("ratings.csv")).name,
+        mime="application/toml",
+        on_click="ignore",
+    )
     st.header("Report", anchor=False)
     _report(study)
 
 
 def _csv(make: Callable[[Study], pd.DataFrame], study: Study) -> bytes:
     return csv_bytes(make(study))
+
+
+def _sidecar(study: Study) -> bytes:
+    """What `evenhand check ratings.csv` reads beside the ratings and the units."""
+    return sidecar_text(study, units_path(Path("ratings.csv")).name).encode()
 
 
 @st.fragment(run_every="5s")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.cli.exits import DONE, NOT_MET
 from evenhand.cli.sources import add_source, analysis_of
@@ -36,6 +36,7 @@ _UNUSED_BY_GATE = (
     "--bias-bound",
 )
 """A rule is held against the rows on all units, not against slices or verdicts."""
+_FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
 COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst bias", "USD/1,000"]
 
 
@@ -56,6 +57,7 @@ def _gate_options(gate: Parser) -> None:
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
+    from evenhand.analysis.verdicts.words import BOUNDS
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -70,6 +72,7 @@ def _select(arguments: argparse.Namespace) -> None:
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
+    say(f"Brackets hold 95% intervals; {BOUNDS}.")
     say(f"Rule: {analysis.rule}.")
     say(
         "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
@@ -83,8 +86,8 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
     return (
         candidate.verdict["grader"],
         TITLES[candidate.verdict["verdict"]].short,
-        _with_interval(candidate.difference, "+"),
-        _with_interval(candidate.kappa, ""),
+        _with_interval(candidate.difference),
+        _with_interval(candidate.kappa),
         f"{candidate.coverage['estimate']:.1%}" if candidate.coverage else "-",
         _bias(candidate.worst_bias),
         f"{candidate.price['estimate']:.2f}" if candidate.price else "-",
@@ -92,20 +95,28 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _with_interval(row: TableRow | None, sign: str) -> str:
+def _with_interval(row: TableRow | None) -> str:
+    """A figure rounded as everywhere else.
+
+    >>> row = {"statistic": "human_ceiling_difference", "estimate": -0.001, "low": -0.03}
+    >>> _with_interval(row | {"high": 0.021})
+    '+0.00 [-0.03, +0.02]'
+    """
+    from evenhand.analysis.report.figures import shown
+
     if row is None or row["estimate"] != row["estimate"]:
         return "-"
-    text = f"{row['estimate']:{sign}.2f}"
-    if row["low"] == row["low"]:
-        text += f" [{row['low']:{sign}.2f}, {row['high']:{sign}.2f}]"
-    return text
+    estimate, low, high = (shown(row[name], row["statistic"]) for name in _FIGURES)
+    return f"{estimate} [{low}, {high}]" if row["low"] == row["low"] else estimate
 
 
 def _bias(row: TableRow | None) -> str:
     if row is None:
         return "none found"
+    from evenhand.analysis.report.figures import shown
+
     name = row["statistic"].removeprefix("bias_").replace("_", " ")
-    return f"{name} {row['estimate']:+.2f}"
+    return f"{name} {shown(row['estimate'], row['statistic'])}"
 
 
 def _gate(arguments: argparse.Namespace) -> int:

@@ -11,8 +11,6 @@ from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study import Study
 
 
@@ -27,7 +25,9 @@ def _import_options(imports: Parser) -> None:
 def _export_options(export: Parser) -> None:
     export.add_study()
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
-    export.add_argument("--units", type=Path, metavar="FILE", help="where the units go")
+    export.add_argument(
+        "--units", type=Path, metavar="FILE", help="where the units go (beside the ratings)"
+    )
     export.add_argument(
         "--remarks", type=Path, metavar="FILE", help="where confidence, reasons and flags go"
     )
@@ -72,37 +72,43 @@ def _import_ratings(study: Study, file: Path) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.exporting import exported_units, sidecar_text, units_path
+    from evenhand.reporting.sidecar import sidecar_path
     from evenhand.study import open_study
     from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
 
-    if not (arguments.out or arguments.units or arguments.remarks):
+    out: Path | None = arguments.out
+    if not (out or arguments.units or arguments.remarks):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
-    named = [path for path in (arguments.out, arguments.units, arguments.remarks) if path]
+    # Without its units a verdict on the ratings would know of no clusters.
+    to_units: Path | None = arguments.units or (out and units_path(out))
+    named = [path for path in (out, to_units, arguments.remarks) if path]
     if len(set(named)) < len(named):
         raise InputError("two tables would go to the same file; give each its own")
     with open_study(arguments.dir) as study:
-        if arguments.out is not None:
+        if out is not None:
             ratings = study.ratings()
-            write_table(ratings, arguments.out)
-            console().print(f"{len(ratings)} ratings -> {arguments.out}")
-        if arguments.units is not None:
-            units = _exported_units(study)
-            write_table(units, arguments.units)
-            console().print(f"{len(units)} units, sampled or rated -> {arguments.units}")
+            write_table(ratings, out)
+            console().print(f"{len(ratings)} ratings -> {out}")
+            beside = sidecar_path(out)
+            text = sidecar_text(study, (to_units or units_path(out)).name)
+            atomic_write(beside, text.encode())
+            console().print(f"scales, thresholds, settings -> {beside}")
+            if study.config.analysis.rater_slices:
+                console().print(
+                    "Note: what people said of themselves stays with the study, and so do the "
+                    "figures by it (rater_slices)."
+                )
+        if to_units is not None:
+            units = exported_units(study)
+            write_table(units, to_units)
+            console().print(f"{len(units)} units, sampled or rated -> {to_units}")
         if arguments.remarks is not None:
             remarks = remarks_table(study.store)
             write_table(remarks, arguments.remarks)
             console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
-
-
-def _exported_units(study: Study) -> pd.DataFrame:
-    """The sample, then what else was rated: every rating that is exported finds its unit here."""
-    import pandas as pd
-
-    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
-    others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
-    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
 
 
 VERBS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext
+    from evenhand.reporting.sidecar import Sidecar
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
@@ -59,8 +61,10 @@ def analyse_study(
     on such labels. Raises InputError where nothing is labelled yet.
     """
     from evenhand.analysis import StudyFacts, analyse
+    from evenhand.reporting.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.session.background import raters_table
+    from evenhand.study.store.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
@@ -82,8 +86,8 @@ def analyse_study(
             excluded={rater: each.reason for rater, each in exclusions.items()},
             raters=raters_table(study),
             usage=usage,
-            prices=_prices(usage),
-            looks=_looks(study, ratings, record=look),
+            prices=prices_of(usage),
+            looks=look_numbers(study.store, looked_at(study, ratings), record=look),
             strata=config.sample.stratify,
         ),
         verify=verify,
@@ -91,7 +95,7 @@ def analyse_study(
         pool=pool,
         **{"seed": config.seed, **changes},
     )
-    return analysis, _study_context(study, ratings, analysis)
+    return analysis, _study_context(study, ratings, exclusions, analysis)
 
 
 def analyse_file(
@@ -105,14 +109,32 @@ def analyse_file(
 ) -> Analysed:
     """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
 
-    What was assumed of the labels stands in the notes of the context.
+    What stands beside the file (`evenhand.reporting.sidecar`) is read with it. That it was, and
+    what was assumed of the labels, stands in the notes of the context.
     """
+    from evenhand.reporting.sidecar import read_sidecar, sidecar_path, units_beside
     from evenhand.study.tables.formats import read_table
 
+    rows, known = read_table(file), read_sidecar(file)
+    if units is None and known is not None:
+        units = units_beside(file, known)
     beside = None if units is None else (read_table(units), units.name)
-    return analyse_rows(
-        read_table(file), file.name, scale, units=beside, verify=verify, why=why, **changes
-    )
+    try:
+        return analyse_rows(
+            rows,
+            file.name,
+            scale,
+            units=beside,
+            known=known,
+            verify=verify,
+            why=why,
+            **changes,
+        )
+    except InputError as error:
+        if known is None:
+            raise
+        # Whoever asked for nothing has to learn where a scale or a column comes from.
+        raise InputError(f"{error} ({sidecar_path(file).name} was read, too)") from None
 
 
 def analyse_rows(
@@ -121,15 +143,18 @@ def analyse_rows(
     scale: ScaleOptions = USUAL_SCALE,
     *,
     units: tuple[pd.DataFrame, str] | None = None,
+    known: Sidecar | None = None,
     verify: bool = False,
     why: bool = False,
     **changes: Any,
 ) -> Analysed:
     """Analyse the rows of a ratings file, as `split_ratings` takes them, which messages call
-    `source`; `units` are a table of units and what messages call that.
+    `source`; `units` are a table of units and what messages call that; `known` is what stands
+    beside the file. What is declared and the `changes` win over it.
     """
-    from evenhand.analysis import StudyFacts, analyse
+    from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
+    from evenhand.reporting.sidecar import Sidecar
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
     ratings, columns = split_ratings(rows, source)
@@ -137,37 +162,42 @@ def analyse_rows(
         raise InputError(f"{source} has a header but no ratings")
     if units is not None:
         columns = with_units(columns, *units)
-    ratings, scales, remarks = declared_scales(scale, ratings)
+    sidecar = known or Sidecar()
+    ratings, scales, remarks = declared_scales(scale, ratings, sidecar.known_scales())
     raters = rater_columns(rows) if changes.get("rater_slices") else None
     analysis = analyse(
         ratings,
         columns,
         scales,
-        facts=StudyFacts(raters=raters, source=source),
+        sidecar.settings_for(ratings),
+        sidecar.decision,
+        facts=sidecar.facts(raters, source),
         verify=verify,
         why=why,
-        **changes,
+        **{"seed": sidecar.seed, **changes},
     )
     return analysis, ReportContext(
         name=source,
-        synthetic=False,
+        synthetic=sidecar.synthetic,
         facts={
             "file": source,
             "margin": analysis.settings.margin,
-            **_ratings_facts(ratings),
+            **_ratings_facts(ratings, sidecar.excluded),
             **_verified(analysis),
         },
-        notes=remarks,
+        notes=[*(sidecar.said(source) if known else []), *remarks],
+        rubric_titles={name: each.title for name, each in sidecar.scales.items() if each.title},
+        label_names={name: each.names for name, each in sidecar.scales.items()},
     )
 
 
-def _looks(study: Study, ratings: pd.DataFrame, *, record: bool) -> dict[str, int]:
-    """Which look at the verdict this is, by rubric.
+def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
+    """By rubric, a hash of the labels that a look at the verdict sees.
 
     With fewer pairs labelled by two people than a verdict needs none can be given, so looking at
     them is free.
     """
-    from evenhand.study.store.looks import labels_hash, look_numbers
+    from evenhand.study.store.looks import labels_hash
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
@@ -176,19 +206,12 @@ def _looks(study: Study, ratings: pd.DataFrame, *, record: bool) -> dict[str, in
         twice = pairs.reindex(people.index[people >= 2]).nunique()
         if twice >= study.config.decision.min_clusters:
             present[str(name)] = labels_hash(own)
-    return look_numbers(study.store, present, record=record)
+    return present
 
 
-def _prices(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """What 1,000 units have cost, by rubric and grader: all attempts over the units graded."""
-    return {
-        (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
-        for row in usage.to_dict("records")
-        if row["units"] and row["cost_usd"] == row["cost_usd"]
-    }
-
-
-def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> ReportContext:
+def _study_context(
+    study: Study, ratings: pd.DataFrame, excluded: Collection[str], analysis: Analysis
+) -> ReportContext:
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.quotes import quoted_remarks, quoted_texts
     from evenhand.study.prompts.pairs import prompts_noun
@@ -202,9 +225,9 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
-        "people per unit": config.annotation.raters_per_unit,
+        "people wanted per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
-        **_ratings_facts(ratings),
+        **_ratings_facts(ratings, excluded),
         **_verified(analysis),
         **{f"rubric {name}, hash": rubric.hash for name, rubric in study.rubrics.items()},
     }
@@ -223,13 +246,16 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
     )
 
 
-def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
+def _ratings_facts(
+    ratings: pd.DataFrame, excluded: Collection[str]
+) -> dict[str, str | int | float]:
     from evenhand import __version__
 
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
     given = sorted(stamp for stamp in ratings["created_at"] if stamp)
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
+        "people per labelled unit": _people_per_unit(ratings, excluded),
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }
@@ -237,6 +263,20 @@ def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
         facts["ratings given"] = f"{given[0][:10]} to {given[-1][:10]}"
     facts["evenhand"] = __version__
     return facts
+
+
+def _people_per_unit(ratings: pd.DataFrame, excluded: Collection[str]) -> str:
+    """How many people labelled each unit that any did; who is excluded does not count."""
+    people = ratings[
+        (ratings["rater_kind"] == "human")
+        & (ratings["label"] != "")
+        & ~ratings["rater_id"].isin(list(excluded))
+    ]
+    counts = people.groupby(["rubric", "unit_id"])["rater_id"].nunique()
+    if counts.empty:
+        return "none"
+    fewest, most = counts.min(), counts.max()
+    return str(most) if fewest == most else f"{fewest} to {most}, {counts.mean():.1f} on average"
 
 
 def _verified(analysis: Analysis) -> dict[str, str]:

@@ -71,16 +71,25 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
 
 
 def declared_scales(
-    options: ScaleOptions, ratings: pd.DataFrame
+    options: ScaleOptions, ratings: pd.DataFrame, known: Mapping[str, Scale] | None = None
 ) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
-    """The rows asked for, their scales, and what was assumed."""
+    """The rows asked for, their scales, and what was assumed.
+
+    `known` are the scales that stand beside the ratings, by rubric; what is declared wins.
+    """
+    from_file = (options.rubric or "").endswith(".toml")
+    known = {} if known is None or from_file else known
     if options.rubric is not None:
-        ratings = _rows_of(ratings, options.rubric, declared=bool(options.categories))
+        ratings = _rows_of(ratings, options, known)
+        wanted = set(ratings["rubric"])
+        known = {name: scale for name, scale in known.items() if name in wanted}
+    elif len(known) == 1 and (ratings["rubric"] == "").all():
+        ratings = ratings.assign(rubric=next(iter(known)))
+    seen = {str(name): set(own) - {""} for name, own in ratings.groupby("rubric")["label"]}
     scales = {}
     remarks = []
-    for name, labels in ratings.groupby("rubric", sort=True)["label"]:
-        scale, remark = _scale(options, str(name), set(labels) - {""})
-        scales[str(name)] = scale
+    for name in sorted({*seen, *known}):
+        scales[name], remark = _scale(options, name, seen.get(name, set()), known.get(name))
         remarks += [remark] if remark else []
     return ratings, scales, remarks
 
@@ -94,31 +103,42 @@ def _known_rubric(name: str) -> Rubric | None:
     return None
 
 
-def _rows_of(ratings: pd.DataFrame, wanted: str, *, declared: bool) -> pd.DataFrame:
-    """The rows of one rubric; a file without rubrics is all of the one that is named."""
+def _rows_of(
+    ratings: pd.DataFrame, options: ScaleOptions, known: Mapping[str, Scale]
+) -> pd.DataFrame:
+    """The rows of one rubric and of its known wordings; a file without rubrics is all of the one
+    that is named.
+    """
     from evenhand.rubrics import load_rubric
 
+    wanted = str(options.rubric)
     rubric = _known_rubric(wanted)
     name = wanted if rubric is None else rubric.name
     if (ratings["rubric"] == "").all():
-        if rubric is None and not declared:
+        if rubric is None and not options.categories and name not in known:
             load_rubric(wanted)  # says that there is no such rubric, and which there are
         return ratings.assign(rubric=name)
     names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
-    found = ratings[names == name]
-    if found.empty:
+    family = {name, *(each.name for each in known.values() if each.variant_of == name)}
+    if not (names == name).any():
         listed = ", ".join(sorted(set(ratings["rubric"])))
         raise InputError(f"no rating is on rubric {name!r}; the file has {listed}")
-    return found
+    return ratings[names.isin(family)]
 
 
-def _scale(options: ScaleOptions, name: str, labels: Collection[str]) -> tuple[Scale, str]:
-    """The scale as declared, else by the rubric, else the labels seen; and what was assumed."""
+def _scale(
+    options: ScaleOptions, name: str, labels: Collection[str], known: Scale | None
+) -> tuple[Scale, str]:
+    """The scale as declared, else the known one, else by the rubric, else the labels seen; and what
+    was assumed.
+    """
     from evenhand.analysis import Scale
 
     rubric = _known_rubric(options.rubric or name)
     remark = ""
-    if rubric is not None and not options.categories:
+    if known is not None and not options.categories:
+        scale = known
+    elif rubric is not None and not options.categories:
         scale = replace(Scale.from_rubric(rubric), name=name)
     elif options.categories:
         scale = Scale(name, options.categories)
@@ -144,7 +164,13 @@ def _scale(options: ScaleOptions, name: str, labels: Collection[str]) -> tuple[S
         scale = replace(scale, favours=_favours(options, options.sides))
     if options.affirmative is not None:
         scale = replace(scale, affirmative=frozenset(options.affirmative))
-    return replace(scale, thresholds=options.thresholds), remark
+    return _with_thresholds(scale, options.thresholds), remark
+
+
+def _with_thresholds(scale: Scale, declared: Mapping[str, float]) -> Scale:
+    """The scale with other thresholds for some graders; what is declared was not tuned."""
+    tunings = {grader: each for grader, each in scale.tunings.items() if grader not in declared}
+    return replace(scale, thresholds={**scale.thresholds, **declared}, tunings=tunings)
 
 
 def _favours(options: ScaleOptions, sides: tuple[str, ...]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from evenhand.study.store.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["labels_hash", "look_numbers"]
+__all__ = ["coming_looks", "labels_hash", "look_numbers"]
 
 _TOLD = ["unit_id", "rater_id", "label", "order", "draw"]
 
@@ -47,6 +47,16 @@ def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> d
                 seen.append(labels)
             found[rubric] = seen.index(labels) + 1 if labels in seen else 0
     return found
+
+
+def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
+    """Which look it is, or would be, if somebody looked at these labels now; logs nothing."""
+    with store.read() as connection:
+        known = _known(connection)
+    return {
+        rubric: [*known.get(rubric, []), labels].index(labels) + 1
+        for rubric, labels in present.items()
+    }
 
 
 def _known(connection: sa.Connection) -> dict[str, list[str]]:

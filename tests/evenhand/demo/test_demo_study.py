@@ -16,6 +16,7 @@ from evenhand.demo.responses import demo_responses
 from evenhand.demo.study import DEMO_SEED
 from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
+from tests.evenhand.demo.travelling import same_as_reported
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +130,13 @@ def read_table_of_ratings(demo: Path) -> pd.DataFrame:
     out = demo.parent / "ratings.csv"
     assert main(["export", str(demo), "--out", str(out)]) == 0
     return read_table(out)
+
+
+def test_exported_files_give_the_same_verdicts(demo: Path) -> None:
+    """On one rubric, for time's sake; the sidecar holds the others in the same way."""
+    out = demo.parent / "travels.csv"
+    assert main(["export", str(demo), "--out", str(out)]) == 0
+    assert same_as_reported(out, demo / "report", "even-handedness")
 
 
 def test_a_visitor_finds_units_to_label(demo: Path) -> None:

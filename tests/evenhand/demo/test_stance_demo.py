@@ -16,6 +16,7 @@ from evenhand.demo.stance_study import SEED
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
+from tests.evenhand.demo.travelling import same_as_reported
 
 STEADY, ONE_SIDED, WAVERS = (
     f"synthetic:grader-{name}" for name in ("steady", "one-sided", "wavering")
@@ -177,6 +178,13 @@ def test_the_same_bytes_every_time(demo: Path, truth: pd.DataFrame) -> None:
     second["p_positive"] = pd.to_numeric(second["p_positive"])
     first["p_positive"] = pd.to_numeric(first["p_positive"])
     pd.testing.assert_frame_equal(first, second, check_dtype=False)
+
+
+def test_exported_files_give_the_same_verdicts(demo: Path) -> None:
+    """Clusters are propositions, and a grader fails for another wording of the rubric."""
+    out = demo.parent / "travels.csv"
+    assert main(["export", str(demo), "--out", str(out)]) == 0
+    assert same_as_reported(out, demo / "report", "stance")
 
 
 def test_an_offline_grader_reads_another_wording_too(demo: Path, tmp_path: Path) -> None:

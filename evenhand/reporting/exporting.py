@@ -1,0 +1,137 @@
+"""What a study gives away: its units, and beside its ratings what they mean
+(`evenhand.reporting.sidecar`).
+
+What people said of themselves stays with the study, and so does what a person typed about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.reporting.analysing import looked_at
+from evenhand.reporting.quality import STOPPED_BY
+from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
+from evenhand.reporting.thresholds import study_scales
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis import Scale
+    from evenhand.study import Study
+    from evenhand.study.desk.oversight import Exclusion
+
+_HEADER = (
+    "What the labels in the ratings file of this name mean: read by `evenhand check` by itself."
+)
+_UNSAID = "a decision of the study's lead"
+"""Stands for a reason that a person typed: it may say more of the rater than may travel."""
+
+
+def exported_units(study: Study) -> pd.DataFrame:
+    """The sample, then what else was rated: every rating that is exported finds its unit here."""
+    import pandas as pd
+
+    sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
+    return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+
+
+def units_path(ratings: Path) -> Path:
+    """Where the units of an exported ratings file go, if nobody names another place.
+
+    >>> units_path(Path("out/ratings.csv")).as_posix()
+    'out/ratings.units.csv'
+    """
+    return ratings.parent / f"{ratings.stem}.units{ratings.suffix}"
+
+
+def sidecar_text(study: Study, units: str) -> str:
+    """The sidecar of a study's ratings as TOML; `units` names the file of units beside it."""
+    import tomlkit
+
+    document = tomlkit.document()
+    document.add(tomlkit.comment(_HEADER))
+    found = study_sidecar(study, units)
+    document["format"] = found.format
+    document.update(found.model_dump(mode="json", exclude_defaults=True))
+    return tomlkit.dumps(document)
+
+
+def study_sidecar(study: Study, units: str) -> Sidecar:
+    """What the analysis of a study uses beside its two tables; `units` names a file beside it.
+
+    A look is the one that a report would be now.
+    """
+    from evenhand.study.desk.oversight import oversight
+    from evenhand.study.store.looks import coming_looks
+    from evenhand.study.store.totals import grade_totals
+
+    config = study.config
+    looks = coming_looks(study.store, looked_at(study, study.ratings()))
+    usage = grade_totals(study.store).to_dict("records")
+    return Sidecar(
+        study=_line(config.name),
+        synthetic=config.synthetic,
+        seed=config.seed,
+        units=units,
+        strata=config.sample.stratify,
+        excluded=_excluded(oversight(study.store).exclusions),
+        # Their columns are what people said of themselves.
+        analysis=config.analysis.model_copy(update={"rater_slices": ()}),
+        decision=config.decision,
+        scales={
+            name: _section(study, scale, looks.get(name, 1), usage)
+            for name, scale in study_scales(study).items()
+        },
+    )
+
+
+def _section(study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]) -> ScaleSection:
+    rubric = study.rubrics[scale.name]
+    return ScaleSection(
+        title=_line(rubric.title),
+        categories=scale.categories,
+        names={option.key: _line(option.name) for option in rubric.options},
+        level=scale.level,
+        affirmative=tuple(key for key in scale.categories if key in scale.affirmative),
+        threshold=scale.threshold,
+        unit=scale.unit,
+        favours={option.key: option.favours for option in rubric.options if option.favours},
+        unclear=rubric.unclear,
+        collapse=dict(scale.collapse),
+        variant_of=scale.variant_of,
+        thresholds=dict(scale.thresholds),
+        tuned=tuple(
+            TunedThreshold(
+                grader=grader,
+                objective=tuning.objective,
+                reference=tuning.reference,
+                instead_of=tuning.instead_of,
+                clusters=tuple(sorted(tuning.clusters)),
+            )
+            for grader, tuning in scale.tunings.items()
+        ),
+        hashes=study.accepted_hashes()[scale.name],
+        look=look,
+        usage={row["rater_id"]: _used(row) for row in usage if row["rubric"] == scale.name},
+    )
+
+
+def _used(row: Mapping[Any, Any]) -> GraderUsage:
+    known = {name: row[name] for name in GraderUsage.model_fields if row[name] == row[name]}
+    return GraderUsage(**known)
+
+
+def _excluded(exclusions: Mapping[str, Exclusion]) -> dict[str, str]:
+    """Who is excluded, with the reason where the program itself gave it."""
+    return {
+        rater: _line(each.reason) if each.done_by == STOPPED_BY else _UNSAID
+        for rater, each in exclusions.items()
+    }
+
+
+def _line(text: str) -> str:
+    """A text as a sidecar may hold it."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:1000]
