@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from evenhand.analysis.bias.shift import Shift
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
@@ -80,6 +81,28 @@ class AuditRows:
             p = bootstrap_p(self.resamples.plain(values)) if exact_p is None else exact_p
             if not np.isnan(p) and not np.isnan(found.low):
                 self._tests.append(_Test(statistic, grader, key, counts, p))
+
+    def add_shift(
+        self,
+        statistic: str,
+        grader: str,
+        shift: Shift,
+        *,
+        subset: str,
+        at: str = "",
+        note: Note = "",
+    ) -> None:
+        """A row on a shift beyond what people's score explains."""
+        self.add(
+            statistic,
+            grader,
+            shift.values,
+            shift.counts,
+            subset=subset,
+            at=at,
+            note=join_notes(note, shift.note),
+            reason=shift.reason,
+        )
 
     def take(self, other: AuditRows) -> None:
         """Correct for the tests of another, on other resamples of the same rubric, too."""
