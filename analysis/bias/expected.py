@@ -117,26 +117,30 @@ def residuals(sums: Labelled, people: People, *, free: bool) -> Array:
     apart = ndtr(people.at) - people.mean[..., None]
     weight = part[..., None] * people.weight
     a, b = np.zeros(len(part)), np.ones(len(part))
+    rest = np.arange(len(part))
     for step in range(_STEPS):
-        z = a[:, None, None] + b[:, None, None] * people.at
-        curve, steep = weight * ndtr(z), weight * np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi)
-        off, off_together = _total(curve) - level, _total(curve * apart) - together
-        by_a, by_b = _total(steep), _total(steep * people.at)
-        and_a, and_b = _total(steep * apart), _total(steep * apart * people.at)
+        at, own, aside = people.at[rest], weight[rest], apart[rest]
+        z = a[rest, None, None] + b[rest, None, None] * at
+        curve, steep = own * ndtr(z), own * np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi)
+        off, off_together = _total(curve) - level[rest], _total(curve * aside) - together[rest]
+        by_a, by_b = _total(steep), _total(steep * at)
+        and_a, and_b = _total(steep * aside), _total(steep * aside * at)
         size = by_a * and_b - by_b * and_a
-        new = b - np.clip(_over(by_a * off_together - and_a * off, size), -0.5, 0.5)
-        new = np.clip(new, 0.0, _SHARPEST) if free and step < _FREE_STEPS else b
-        held = new == b
-        to_a = _over(
-            np.where(held, off, and_b * off - by_b * off_together), np.where(held, by_a, size)
-        )
-        moved = np.maximum(np.abs(to_a), np.abs(new - b))
-        a, b = np.clip(a - np.clip(to_a, -0.7, 0.7), -8.0, 8.0), new
-        if not (moved > _CLOSE).any():
+        new = b[rest] - np.clip(_over(by_a * off_together - and_a * off, size), -0.5, 0.5)
+        new = np.clip(new, 0.0, _SHARPEST) if free and step < _FREE_STEPS else b[rest]
+        held = new == b[rest]
+        part_a = np.where(held, off, and_b * off - by_b * off_together)
+        to_a = _over(part_a, np.where(held, by_a, size))
+        moved = np.maximum(np.abs(to_a), np.abs(new - b[rest])) > _CLOSE
+        a[rest], b[rest] = np.clip(a[rest] - np.clip(to_a, -0.7, 0.7), -8.0, 8.0), new
+        rest = rest[moved]
+        if not len(rest):
             break
     expected = (people.weight * ndtr(a[:, None, None] + b[:, None, None] * people.at)).sum(axis=-1)
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
-    return np.where(solved[:, None], share - expected, np.nan)
+    constant = (level < 1e-9) | (level > 1.0 - 1e-9)
+    beyond = np.where(solved[:, None], share - expected, np.nan)
+    return np.where(constant[:, None], 0.0, beyond)
 
 
 def _total(values: Array) -> Array:

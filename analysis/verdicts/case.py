@@ -97,7 +97,8 @@ class Case:
     `difference` and `kappa` are the figures of the table, `bounds` what decides; `held_out` are the
     bounds of verdicts at thresholds tuned on other clusters, `at_threshold` their figures.
     `advised` is the threshold that tuning advises, its first remark the kind of advice, `in_force`
-    the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it.
+    the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it. `biases`
+    are found in the verdicts in force, `biases_at_threshold` in those that `held_out` is of.
     """
 
     rubric: str
@@ -117,6 +118,7 @@ class Case:
     in_force: ResultRow | None
     is_tuned: bool
     biases: tuple[Finding, ...]
+    biases_at_threshold: tuple[Finding, ...]
     moving: ResultRow | None
 
     @property
@@ -128,6 +130,11 @@ class Case:
     def has_faults(self) -> bool:
         """Whether it errs to one side, or its label moves with the wording."""
         return bool(self.biases) or self.moving is not None
+
+    @property
+    def has_faults_at_threshold(self) -> bool:
+        """The same of its verdicts at thresholds tuned on other clusters."""
+        return bool(self.biases_at_threshold) or self.moving is not None
 
     @property
     def share_scored(self) -> float:
@@ -222,6 +229,7 @@ def case_of(
         in_force=in_force,
         is_tuned=in_force is not None and subset == _BINARY_ALL,
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
+        biases_at_threshold=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
         moving=_moving(rows, grader, rule),
     )
 

@@ -68,9 +68,9 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
     against = _reasons_against(case)
     if not (reasons or against or case.has_faults or case.is_tuned):
         return "may_stand_in", words.may_stand_in(case), 0
-    if (at := _at_threshold(case)) and not case.has_faults:
+    if (at := _at_threshold(case)) and not case.has_faults_at_threshold:
         return "may_stand_in_at_threshold", words.at_threshold(case, *at), 0
-    if against and (held_out := _open_at_threshold(case)) and not case.has_faults:
+    if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
         labels = _more(case, [held_out])
         open_yet = words.open_at_threshold(case, held_out, labels)
         return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
