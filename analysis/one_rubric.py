@@ -21,10 +21,11 @@ from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.counted import without_excluded
-from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
 from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts, check_values
+from evenhand.analysis.notes import says
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
 from evenhand.analysis.people.beside_members import add_ensemble_rows
 from evenhand.analysis.people.ceiling import (
@@ -56,6 +57,7 @@ from evenhand.analysis.thresholds.in_force import (
     ThresholdInForce,
     judged_out_of_sample,
     thresholds_in_force,
+    tuned_on_others,
 )
 from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
@@ -240,7 +242,18 @@ def _add_bias(
         slices=labels.columns(request.screened),
         members=request.people,
         resampled=request.resampled,
+        retuned={
+            grader: other
+            for grader, other in tuned_on_others(labels).items()
+            if _may_be_tuned(rows, grader)
+        },
     )
+
+
+def _may_be_tuned(rows: ResultRows, grader: str) -> bool:
+    """Whether a tuned threshold may yet be advised, so that verdicts at it must be audited too."""
+    advised = rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
+    return advised is not None and not says(advised["remarks"], "default")
 
 
 def _add_with_other_clusters(

@@ -1,100 +1,217 @@
 """How often the bias audit accuses a grader that has no bias: `python -m benchmarks.bias`.
 
-Every run draws a new study (synthetic) in which affirmative units are more frequent in one part of
-the sample than in the rest, and graders whose errors know nothing of parts. The audit's scaled
-shift stands beside the plain one, *difference of the grader less difference of people*. Two
-populations: one in which a rater either sees the truth or tosses a coin, as the audit's model of
-errors has it, and one in which raters see a normal variable with an error and call what lies above
-0, in which that model holds roughly at best.
+Every run draws a new study (synthetic) and sets graders beside people in two parts of it: own
+family or not, say. Three ways of asking stand side by side. *Now* is the audit. *Before* is what it
+did in 0.1.0: the grader's difference between the parts minus people's, scaled by covariances.
+*Matched* compares units with the same number of affirmative labels (standardisation, Dorans &
+Kulick 1986), which takes people's labels for the truth.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr
 
 from benchmarks.documents import library_versions
-from evenhand.analysis.bias.beside_people import BesidePeople
+from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bias.shift import shift_with
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.results import ResultRows
 
 OUT = Path(__file__).parent.parent / "docs" / "bias-audit.md"
 SEED = 20231206
-PAIRS, SUBJECTS, PEOPLE = 250, 4, 3
+WAYS = ("now", "before", "matched")
+NAME = "bias_self_preference"
 SHARES = (0.5, 0.2)
-"""How many units are affirmative in the part and in the rest."""
-PERSON = 0.8
-GRADERS = (0.8, 0.6, 0.4, 0.2, 0.0)
-"""How much of the truth a rater sees: a share of units, or of the variance."""
-LEAN = 0.15
-"""What share of the other units of the part the leaning grader calls affirmative."""
+"""Of *two kinds*: how many units are of the affirmative kind in the one part and in the other."""
 
 Array = np.ndarray
-See = Callable[[float], Array]
 
 
-def coin(part: Array, rng: np.random.Generator) -> See:
-    """Raters who see the truth in a share of units and toss a fair coin in the others."""
-    truth = rng.random(len(part)) < np.where(part, *SHARES)
+@dataclass(frozen=True)
+class Cell:
+    """A kind of study. Noise, strictness, gap and bias are in standard deviations of quality."""
+
+    title: str
+    gap: float = 1.0
+    strict: float = 1.0
+    noise: float = 0.8
+    people: int = 3
+    people_noise: float = 0.8
+    lenient: float = 0.0
+    pairs: int = 250
+    subjects: int = 4
+    own: int = 2
+    prevalence: float = 0.5
+    wider: float = 1.0
+    law: str = "normal"
+    bias: float = 0.0
+
+
+USUAL = Cell("")
+CELLS = (
+    *(
+        replace(USUAL, title=f"gap {gap:g}, {how}", gap=gap, strict=strict, noise=noise)
+        for gap in (0.0, 1.0, 2.0)
+        for how, strict, noise in (
+            ("as people", 0.0, 0.8),
+            ("stricter by 1", 1.0, 0.8),
+            ("more lenient by 1", -1.0, 0.8),
+            ("stricter and sharper", 1.0, 0.5),
+            ("stricter and duller", 1.0, 1.5),
+        )
+    ),
+    Cell("one subject of four is its own", own=1),
+    Cell("two people", people=2),
+    Cell("gap 2, four people who err much", gap=2.0, people=4, people_noise=1.2),
+    Cell("people differ in leniency (sd 0.4)", lenient=0.4),
+    Cell("prevalence 0.1", prevalence=0.1),
+    Cell("50 pairs x 2 subjects", pairs=50, subjects=2, own=1),
+    Cell("50 pairs x 2, two people, gap 2", pairs=50, subjects=2, own=1, people=2, gap=2.0),
+    Cell("own responses vary more (sd 1.4)", wider=1.4),
+    Cell("skew quality (exponential)", law="skew"),
+    Cell("heavy tails (t, 4 degrees)", law="heavy"),
+    Cell("quality of two values", law="two values"),
+    Cell("two kinds of units, guessing", law="two kinds", noise=0.4),
+    Cell("biased by 0.25, gap 0", gap=0.0, strict=0.0, bias=0.25),
+    Cell("biased by 0.25, gap 1, stricter", bias=0.25),
+    Cell("biased by 0.5, gap 1, stricter", bias=0.5),
+    Cell("biased by 0.5, 50 pairs x 2", bias=0.5, pairs=50, subjects=2, own=1),
+)
+
+
+def draw(cell: Cell, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """People's calls (units, people), the grader's, and which units are its own, 1 or 0."""
+    n = cell.pairs * cell.subjects
+    own = np.tile(np.arange(cell.subjects) < cell.own, cell.pairs)
+    if cell.law == "two kinds":
+        return _two_kinds(cell, own, rng)
+    shared = np.repeat(rng.normal(size=cell.pairs), cell.subjects)
+    quality = _law(cell.law, (shared + rng.normal(size=n)) / np.sqrt(2.0))
+    quality = quality * np.where(own, cell.wider, 1.0) + cell.gap * own
+
+    def seen(noise: float) -> Array:
+        return np.asarray(quality + noise * rng.normal(size=n))
+
+    cut = np.quantile(seen(cell.people_noise), 1.0 - cell.prevalence)
+    cuts = cut + cell.lenient * rng.normal(size=cell.people)
+    people = np.column_stack([seen(cell.people_noise) > each for each in cuts])
+    grader = seen(cell.noise) > cut + cell.strict - cell.bias * own
+    return people.astype(float), grader.astype(float), own.astype(float)
+
+
+def _law(law: str, normal: Array) -> Array:
+    """Quality of mean 0 and standard deviation 1 by another law."""
+    from scipy.special import stdtrit
+
+    share = ndtr(normal)
+    if law == "skew":
+        return np.asarray(-np.log1p(-share) - 1.0)
+    if law == "heavy":
+        return np.asarray(stdtrit(4, share) / np.sqrt(2.0))
+    if law == "two values":
+        return np.where(share < 0.5, -1.0, 1.0)
+    return np.asarray(normal)
+
+
+def _two_kinds(cell: Cell, own: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """A unit is affirmative or not; a rater sees which in a share of units and guesses in others:
+    people in 80%, the grader in `cell.noise`.
+    """
+    truth = rng.random(len(own)) < np.where(own, *SHARES)
 
     def see(share: float) -> Array:
-        guess = rng.random(len(part)) < 0.5
-        return np.where(rng.random(len(part)) < share, truth, guess)
+        guess = rng.random(len(own)) < 0.5
+        return np.where(rng.random(len(own)) < share, truth, guess).astype(float)
 
-    return see
-
-
-def normal(part: Array, rng: np.random.Generator) -> See:
-    """Raters who see a normal variable, half of its variance the pair's, with an error."""
-    shared = np.repeat(rng.normal(size=PAIRS), SUBJECTS)
-    own = (shared + rng.normal(size=len(part))) / np.sqrt(2.0)
-    latent = own + ndtri(np.where(part, *SHARES))
-
-    def see(share: float) -> Array:
-        error = rng.normal(size=len(part))
-        return np.sqrt(share) * latent + np.sqrt(1.0 - share) * error > 0
-
-    return see
+    people = np.column_stack([see(0.8) for _ in range(cell.people)])
+    return people, see(cell.noise), own.astype(float)
 
 
-POPULATIONS = {"coin": coin, "normal": normal}
-
-
-def study(population: str, seed: int, resamples: int) -> Array:
-    """One study: (graders and the leaning one, scaled and plain, estimate low high)."""
+def study(cell: Cell, seed: int, resamples: int) -> Array:
+    """One study: by way estimate, low, high; and last at most, detectable, NaN: (4, 3)."""
     rng = np.random.default_rng([SEED, seed])
-    part = np.repeat(rng.random(PAIRS) < 0.5, SUBJECTS)
-    see = POPULATIONS[population](part, rng)
-    people = np.column_stack([see(PERSON) for _ in range(PEOPLE)]).astype(float)
-    graders = [see(share) for share in GRADERS]
-    graders.append(see(PERSON) | (part & (rng.random(len(part)) < LEAN)))
-    drawn = Resamples(np.ones(PAIRS), resamples, rng)
-    x = part[:, None].astype(float)
-    out = []
-    for grader in graders:
-        for beside in (people, people.mean(axis=1, keepdims=True)):
-            # Beside the mean of people as if it were one person there is nothing to scale by.
-            values = np.column_stack([beside, grader])
-            found = BesidePeople(_calls(values), values.shape[1] - 1, drawn).slopes(x)[:, 0]
-            each = drawn.interval(found, PAIRS)
-            out.append((each.estimate, each.low, each.high))
-    return np.array(out).reshape(len(graders), 2, 3)
+    people, grader, own = draw(cell, rng)
+    clusters = np.repeat(np.arange(cell.pairs), cell.subjects)
+    drawn = Resamples(np.ones(cell.pairs), resamples, rng)
+    rows = ResultRows("")
+    audit = AuditRows(rows, lambda: drawn)
+    calls = _calls(people, grader, clusters)
+    shift = shift_with(calls, people.shape[1], own, drawn)
+    assert shift is not None
+    audit.add_shift(NAME, "g", shift, subset="all|binary")
+    audit.add_tests()
+    found = {key[1]: row for key, row in rows.rows.items()}
+    now = found[NAME]
+    others = [
+        drawn.interval(way(people, grader, own, clusters, drawn), cell.pairs)
+        for way in (_before, _matched)
+    ]
+    beside = [
+        found[f"{NAME}_{what}"]["estimate"] if f"{NAME}_{what}" in found else np.nan
+        for what in ("at_most", "detectable")
+    ]
+    return np.array(
+        [
+            (now["estimate"], now["low"], now["high"]),
+            *((each.estimate, each.low, each.high) for each in others),
+            (*beside, np.nan),
+        ]
+    )
 
 
-def _calls(values: Array) -> Calls:
-    n, raters = values.shape
+def _before(people: Array, grader: Array, own: Array, clusters: Array, drawn: Resamples) -> Array:
+    """The grader's difference minus people's times cov(grader, person) / cov(person, person)."""
+    k = people.shape[1]
+    person = people.mean(axis=1)
+    two = (people.sum(axis=1) ** 2 - people.sum(axis=1)) / (k * (k - 1))
+    each = np.column_stack([np.ones(len(own)), grader, person, grader * person, two])
+    n, g, p, gp, pp = np.moveaxis(_in_parts(each, own, clusters, drawn), 1, 0)
+    total = n.sum(axis=1)
+    mean = p.sum(axis=1) / total
+    with_person = gp.sum(axis=1) / total - g.sum(axis=1) / total * mean
+    sharpness = ratio(with_person, pp.sum(axis=1) / total - mean**2)
+    of_grader, of_people = (ratio(sums, n) for sums in (g, p))
+    apart = of_people[:, 1] - of_people[:, 0]
+    return np.asarray(of_grader[:, 1] - of_grader[:, 0] - sharpness * apart)
+
+
+def _matched(people: Array, grader: Array, own: Array, clusters: Array, drawn: Resamples) -> Array:
+    """The mean difference between units with as many affirmative labels, weighted as own units
+    are."""
+    counts = people.sum(axis=1)[:, None] == np.arange(people.shape[1] + 1)
+    n, g = (
+        _in_parts(counts * factor[:, None], own, clusters, drawn)
+        for factor in (np.ones(len(own)), grader)
+    )
+    apart = ratio(g[..., 1], n[..., 1]) - ratio(g[..., 0], n[..., 0])
+    both = np.where(np.isnan(apart), 0.0, n[..., 1])
+    return ratio((both * np.nan_to_num(apart)).sum(axis=1), both.sum(axis=1))
+
+
+def _in_parts(values: Array, own: Array, clusters: Array, drawn: Resamples) -> Array:
+    """Sums of columns in the others and the own, (rows, columns, 2)."""
+    inside = np.column_stack([own == 0, own == 1])
+    columns = (values[:, :, None] * inside[:, None, :]).reshape(len(own), -1)
+    return drawn.sums(clusters, columns).reshape(len(drawn), -1, 2)
+
+
+def _calls(people: Array, grader: Array, clusters: Array) -> Calls:
+    n, k = people.shape
     return Calls(
-        raters=tuple(map(str, range(raters))),
-        kinds=("human",) * (raters - 1) + ("model",),
-        values=values,
-        clusters=np.repeat(np.arange(PAIRS), SUBJECTS),
+        raters=(*map(str, range(k)), "g"),
+        kinds=("human",) * k + ("model",),
+        values=np.column_stack([people, grader]),
+        clusters=clusters,
         subjects=(),
         subject=np.full(n, -1),
         unit=np.arange(n),
@@ -104,54 +221,63 @@ def _calls(values: Array) -> Calls:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--resamples", type=int, default=400)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args(arguments)
-    found = {}
+    found = []
     with ProcessPoolExecutor(given.processes) as pool:
-        for name in POPULATIONS:
+        for cell in CELLS:
             runs = pool.map(
-                study, repeat(name), range(given.runs), repeat(given.resamples), chunksize=10
+                study, repeat(cell), range(given.runs), repeat(given.resamples), chunksize=10
             )
-            found[name] = np.stack(list(runs))
+            found.append(np.stack(list(runs)))
     given.out.write_text(page(found, given.runs, given.resamples), "utf-8")
 
 
-def page(found: dict[str, Array], runs: int, resamples: int) -> str:
-    """The page, from (runs, graders, scaled and plain, estimate low high) by population."""
+def page(found: Sequence[Array], runs: int, resamples: int) -> str:
+    """The page, from (runs, 4, 3) by cell."""
     today = datetime.now(UTC).date()
+    error = np.sqrt(0.05 * 0.95 / runs)
     lines = [
         "# How often the bias audit accuses the innocent",
         "",
         f"Written by `python -m benchmarks.bias`, {today}, seed {SEED}, {library_versions()}.",
         "",
-        f"In {runs:,} simulated studies a population (synthetic): {PAIRS} pairs x {SUBJECTS} "
-        f"subjects, {PEOPLE} people, {resamples:,} resamples. {SHARES[0]:.0%} of the units are "
-        f"affirmative in one half of the sample and {SHARES[1]:.0%} in the other. The graders' "
-        "errors know nothing of that, but for the last grader's, which calls a further "
-        f"{LEAN:.0%} of the units of the first half affirmative. *Accused* is the share of studies "
-        "whose 95% interval leaves out 0, before any correction for many looks: 5% is the nominal "
-        "share where there is no bias. *Plain* is the difference of the grader less the difference "
-        "of people; *scaled* is what the audit reports (see [statistics](statistics.md)).",
+        f"{runs:,} simulated studies a line (synthetic), {resamples:,} resamples. Unless the line "
+        f"says otherwise: {USUAL.pairs} pairs x {USUAL.subjects} subjects, half of them of the "
+        f"grader's own family, {USUAL.people} people, who agree with a kappa of about .4; own "
+        "responses are better by a *gap* of 1 standard deviation of quality, and the grader asks "
+        "for 1 standard deviation more than people do. Only the last lines have a bias.",
         "",
-        "In the population *coin* a rater sees the truth or guesses, which is the audit's model of "
-        "errors; in *normal* raters see a normal variable with an error, which is not.",
+        "*Accused* is the share of studies whose 95% interval excludes 0, before any correction "
+        "for several questions. Without a bias 5% is the nominal share, with a standard error of "
+        f"{error:.1%} here; with a bias it is the power. *Now* is the audit (see "
+        "[statistics](statistics.md)), *before* the one of 0.1.0, *matched* compares units with "
+        "equal numbers of affirmative labels, as if labels were the truth. *At most* is the median "
+        "bound of `bias_self_preference_at_most`; *missed* is the share of studies in which the "
+        "bias is larger than that (nominal: at most 5%). *Detectable* is the median bias that the "
+        "audit says it would find with 80% power.",
         "",
-        "| population | grader | scaled: mean shift | accused | plain: mean shift | accused |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| study | now: mean shift | accused | before | matched | at most | missed | detectable |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    names = [f"sees {share:g}, people {PERSON:g}" for share in GRADERS]
-    names.append(f"sees {PERSON:g}, leans")
-    for population, each in found.items():
-        accused = (each[..., 1] > 0) | (each[..., 2] < 0)
-        for at, name in enumerate(names):
-            cells = [
-                f"{each[:, at, way, 0].mean():+.3f} | {accused[:, at, way].mean():.3f}"
-                for way in (0, 1)
-            ]
-            lines.append(f"| {population} | {name} | {' | '.join(cells)} |")
+    for cell, each in zip(CELLS, found, strict=True):
+        accused = (each[:, :3, 1] > 0) | (each[:, :3, 2] < 0)
+        mean = np.nanmean(each[:, 0, 0])
+        largest, power = each[:, 3, 0], each[:, 3, 1]
+        missed = np.mean(largest < abs(mean)) if cell.bias else 0.0
+        shares = " | ".join(f"{share:.3f}" for share in accused.mean(axis=0))
+        bounds = f"{np.nanmedian(largest):.2f} | {missed:.3f} | {np.nanmedian(power):.2f}"
+        lines.append(f"| {cell.title} | {mean:+.3f} | {shares} | {bounds} |")
+    lines += [
+        "",
+        "What remains: two or three labels a unit do not tell the law of quality. Where that is "
+        "far from normal (*two values*, *two kinds*) a shift of some hundredths may be the law's, "
+        "and so with two people more than with three. The bound beyond which a bias counts against "
+        "a grader, 0.1, lies above that. In *biased* lines the bias is taken to be the mean shift.",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -1,9 +1,10 @@
 """The bias audit: whom raters favour, and what a grader's calls shift with that should not matter.
 
 `side` (whom raters favour, and the grader beside people), `order`, `length`, `family` and
-`rater_groups` ask one planned question each, `slices` screens parts of the sample. All but order
-set the grader beside people by way of `beside_people`. `audit` asks them all; `findings` reads the
-rows back as sentences.
+`rater_groups` ask one planned question each, `slices` screens parts of the sample. Side sets the
+grader beside people by way of `beside_people`; length, family and slices by way of `shift`, which
+holds it against what is `expected` where people think alike. `audit` asks them all, and `findings`
+reads the rows back as sentences.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.calls import directed_calls, verdict_calls
+from evenhand.analysis.bias.calls import Calls, directed_calls, verdict_calls
 from evenhand.analysis.bias.family import add_family_rows
 from evenhand.analysis.bias.length import add_length_rows
 from evenhand.analysis.bias.order import add_order_rows, both_orders_of
@@ -38,22 +38,50 @@ def add_bias_rows(
     slices: Sequence[UnitColumn],
     members: Mapping[str, frozenset[str]],
     resampled: Callable[[Frequency], Resamples],
+    retuned: Mapping[str, LabelMatrix] | None = None,
 ) -> None:
     """Whom raters favour, and how each grader's calls shift with what should not matter.
 
     `labels` are not folded: `facts` speak of their units in the same order. `ratings` are the
     rubric's rows before orders are combined; `slices` are the columns to screen, `members` the
     people of every `column=value`; `resampled` makes resamples of clusters from how often each
-    stands in the data.
+    stands in the data. `retuned` are the labels with other verdicts of a grader, by thresholds
+    tuned on other clusters: all questions that rest on verdicts are asked of these too, in rows
+    NAME_held_out.
     """
     audit = AuditRows(rows, lambda: resampled(np.ones(labels.n_clusters, dtype=np.int64)))
-    verdicts, directed = verdict_calls(labels), directed_calls(labels)
+    directed = directed_calls(labels)
     if directed is not None:
         add_direction_rows(rows, directed, facts, settings, audit.resamples)
         add_side_rows(audit, directed, facts, settings)
     add_order_rows(audit, both_orders_of(ratings, labels.scale, units, cluster), resampled)
+    _add_shifts(audit, verdict_calls(labels), directed, facts, settings, slices)
+    add_rater_group_rows(audit, labels.on_categories(), members)
+    audit.add_tests()
+    for grader, other in (retuned or {}).items():
+        again = audit.retuned(grader)
+        verdicts, directed = (_by(grader, of(other)) for of in (verdict_calls, directed_calls))
+        if labels.scale.favours:
+            directed = None
+        elif directed is not None:
+            add_side_rows(again, directed, facts, settings)
+        _add_shifts(again, verdicts, directed, facts, settings, slices)
+        again.add_tests()
+
+
+def _add_shifts(
+    audit: AuditRows,
+    verdicts: Calls | None,
+    directed: Calls | None,
+    facts: UnitFacts,
+    settings: BiasSettings,
+    slices: Sequence[UnitColumn],
+) -> None:
     add_length_rows(audit, verdicts, directed, facts)
     add_family_rows(audit, verdicts, settings.families)
     add_slice_bias_rows(audit, verdicts, slices)
-    add_rater_group_rows(audit, labels.on_categories(), members)
-    audit.add_corrected_p()
+
+
+def _by(grader: str, calls: Calls | None) -> Calls | None:
+    """The calls of people and one grader."""
+    return None if calls is None else calls.without_graders_but(grader)

@@ -1,22 +1,25 @@
-"""Rows of the audit, and what many looks at one grader cost.
+"""Rows of the audit: shifts, their p, how large a bias may be, and how large a one would be found.
 
 The planned questions (side, order, length, family, people's groups) are few: Holm's correction over
 those of one grader and rubric. Parts of the sample are a screening: Benjamini-Hochberg over all of
-a rubric's.
+a rubric's. A row NAME of a question has three beside it: NAME_p; NAME_at_most, beyond which no bias
+lies by two one-sided tests at 5% (Schuirmann 1987), which is the outer end of a 90% interval; and
+NAME_detectable, the bias that is found in 80% of such samples if it is the only one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bias.shift import Shift
+from evenhand.analysis.bootstrap.intervals import Interval, expanded_tail, percentile_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.bootstrap.significance import benjamini_hochberg, bootstrap_p, holm
-from evenhand.analysis.labels.matrix import BINARY_ALL
+from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
@@ -24,6 +27,10 @@ from evenhand.analysis.types import Array
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 FEW_CLUSTERS = 10
+LEVEL, POWER, ONE_SIDED = 0.05, 0.8, 0.05
+"""A shift is found where its corrected p lies below `LEVEL`."""
+HELD_OUT = "_held_out"
+"""What statistics on verdicts by thresholds tuned on other clusters end in."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,9 @@ class _Test:
     key: dict[str, str]
     counts: tuple[int, int]
     p: float
+    found: Interval
+    drawn: Array
+    suffix: str
 
     @property
     def planned(self) -> bool:
@@ -47,6 +57,7 @@ class AuditRows:
 
     rows: ResultRows
     draw: Callable[[], Resamples]
+    suffix: str = ""
     _tests: list[_Test] = field(default_factory=list)
 
     @cached_property
@@ -75,27 +86,90 @@ class AuditRows:
         few = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
         found = self.resamples.interval(values, counts[1], reason=reason)
         key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
-        self.rows.add(statistic, found, counts, **key, note=join_notes(few, note))
+        name, about = statistic + self.suffix, join_notes(few, note)
+        found = self.rows.add(name, found, counts, **key, note=about)
         if statistic in (*PLANNED, *SCREENED):
-            p = bootstrap_p(self.resamples.plain(values)) if exact_p is None else exact_p
+            drawn = self.resamples.plain(values)
+            p = bootstrap_p(drawn) if exact_p is None else exact_p
             if not np.isnan(p) and not np.isnan(found.low):
-                self._tests.append(_Test(statistic, grader, key, counts, p))
+                self._tests.append(
+                    _Test(statistic, grader, key, counts, p, found, drawn, self.suffix)
+                )
+
+    def add_shift(
+        self,
+        statistic: str,
+        grader: str,
+        shift: Shift,
+        *,
+        subset: str,
+        at: str = "",
+        note: Note = "",
+    ) -> None:
+        """A row on a shift beyond what people's score explains."""
+        self.add(
+            statistic,
+            grader,
+            shift.values,
+            shift.counts,
+            subset=subset,
+            at=at,
+            note=join_notes(note, shift.note),
+            reason=shift.reason,
+        )
 
     def take(self, other: AuditRows) -> None:
         """Correct for the tests of another, on other resamples of the same rubric, too."""
         self._tests += other._tests
 
-    def add_corrected_p(self) -> None:
-        """A row NAME_p beside every tested row NAME: its p after correction."""
+    def retuned(self, grader: str) -> AuditRows:
+        """To audit a grader's other verdicts: what does not rest on its verdicts stays as it is."""
+        kept = [t for t in self._tests if t.grader != grader or not _on_verdicts(t)]
+        resamples = self.resamples
+        return AuditRows(self.rows, lambda: resamples, HELD_OUT, kept)
+
+    def add_tests(self) -> None:
+        """Beside every tested row its p after correction, and what bias may be there unseen."""
         screened = [test for test in self._tests if not test.planned]
-        for test, p in zip(screened, benjamini_hochberg([t.p for t in screened]), strict=True):
-            self._add_p(test, p, f"Benjamini-Hochberg over {len(screened)} parts of the sample")
+        how = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
+        self._add_tests(screened, benjamini_hochberg, how)
         for grader in dict.fromkeys(test.grader for test in self._tests):
             own = [t for t in self._tests if t.grader == grader and t.planned]
-            for test, p in zip(own, holm([t.p for t in own]), strict=True):
-                self._add_p(test, p, f"Holm over this grader's questions, {len(own)} in all")
+            self._add_tests(own, holm, f"Holm over this grader's questions, {len(own)} in all")
 
-    def _add_p(self, test: _Test, p: float, how: str) -> None:
-        note = join_notes(Remark("uncorrected_p", (test.p,)), how)
-        found = Interval.point(float(p))
-        self.rows.add(f"{test.statistic}_p", found, test.counts, **test.key, note=note)
+    def _add_tests(
+        self, tests: Sequence[_Test], corrected: Callable[[list[float]], Array], how: str
+    ) -> None:
+        for test, p in zip(tests, corrected([test.p for test in tests]), strict=True):
+            if self.suffix != test.suffix:
+                continue  # it stands there already
+            for what, value, note in (
+                ("p", float(p), join_notes(Remark("uncorrected_p", (test.p,)), how)),
+                ("at_most", _at_most(test), "two one-sided tests at 5%"),
+                ("detectable", _detectable(test, len(tests)), f"power 80% as one of {len(tests)}"),
+            ):
+                name = f"{test.statistic}{self.suffix}_{what}"
+                self.rows.add(name, Interval.point(value), test.counts, **test.key, note=note)
+
+
+def _on_verdicts(test: _Test) -> bool:
+    return test.key["subset"].endswith(BINARY)
+
+
+def _at_most(test: _Test) -> float:
+    """The outer end of the 90% interval; of the 95% one where no resample differs."""
+    drawn = test.drawn[~np.isnan(test.drawn)]
+    ends = (test.found.low, test.found.high)
+    if np.ptp(drawn) > 0:
+        tail = expanded_tail(test.counts[1], ONE_SIDED)
+        ends = percentile_bounds(drawn[1:], tail)
+    return max(abs(end) for end in ends)
+
+
+def _detectable(test: _Test, tests: int) -> float:
+    """The bias found with a chance of 80% as the only one of so many that are tested."""
+    from scipy.special import stdtrit
+
+    freedom = test.counts[1] - 1
+    error = (test.found.high - test.found.low) / (2.0 * stdtrit(freedom, 1.0 - LEVEL / 2.0))
+    return float(error * (stdtrit(freedom, 1.0 - LEVEL / 2.0 / tests) + stdtrit(freedom, POWER)))

@@ -1,16 +1,14 @@
-"""One grader's calls beside people's: what the grader adds of its own.
+"""One grader's side of the pair beside people's: what the grader adds of its own.
 
-Every question of the audit asks whether a grader's calls shift with something that people's calls
-on the same units do not shift with: the side, the length, the subject's family, the topic. A plain
-difference of grader and people would answer *yes* to any grader that merely errs more than people
-do: where affirmative units are more frequent, it misses more of them. So people's own shift is
-scaled by how sharply the grader sees what people see, its *sharpness*
+A plain difference of grader and people would accuse any grader that merely errs more than people
+do: where one side is favoured more often, it misses more of that. So people's own lean is scaled by
+how sharply the grader sees what people see, its *sharpness*
 
     r = cov(grader, person) / cov(person, another person),
 
 both over the units that two people labelled. If a rater's errors depend only on the unit's latent
 truth T, the expected call is q + s T; then cov(grader, person) = s_g s_p var(T), people among each
-other have s_p^2 var(T), r = s_g / s_p, and *shift of the grader - r x shift of people* is 0
+other have s_p^2 var(T), r = s_g / s_p, and *lean of the grader - r x lean of people* is 0
 whatever s_g is: for a grader exchangeable with people (r = 1), for one that guesses (r = 0), for
 any between. This is Spearman's (1904) correction for attenuation, taken at the level of a slope.
 """
@@ -63,27 +61,9 @@ class BesidePeople:
     def level(self) -> Array:
         """The mean call of the grader less r times that of people, (rows,)."""
         n, grader, person = self._totals(self.shared, self._grader, self._person).T
-        return self._less_people(ratio(grader, n), ratio(person, n))
-
-    def slopes(self, x: Array) -> Array:
-        """How calls rise with each column of x (units, k), NaN where not known: the grader's least
-        squares slope less r times people's, (rows, k). For x of 0 and 1 that is a difference of
-        means.
-        """
-        known = self.shared[:, None] & ~np.isnan(x)
-        x = np.where(known, x, 0.0)
-        grader, person = self._grader[:, None], self._person[:, None]
-        parts = (known, x, x * x, known * grader, known * person, x * grader, x * person)
-        sums = self._totals(*parts)
-        n, sx, sxx, sg, sp, sxg, sxp = np.moveaxis(sums.reshape(len(sums), 7, -1), 1, 0)
-        spread = n * sxx - sx**2
-        slopes = [ratio(n * sxy - sx * sy, spread) for sy, sxy in ((sg, sxg), (sp, sxp))]
-        return self._less_people(*slopes)
-
-    def _less_people(self, grader: Array, person: Array) -> Array:
-        sharpness = self._sharpness.reshape(-1, *[1] * (person.ndim - 1))
-        # Where people do not shift at all it does not matter how sharply the grader sees it.
-        return np.asarray(grader - np.where(person == 0, 0.0, sharpness * person))
+        grader, person = ratio(grader, n), ratio(person, n)
+        # Where people do not lean at all it does not matter how sharply the grader sees it.
+        return np.asarray(grader - np.where(person == 0, 0.0, self._sharpness * person))
 
     def _seen(self) -> Array:
         """Sharpness (rows,); NaN where people agree no better than chance."""

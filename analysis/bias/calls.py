@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
@@ -47,6 +48,19 @@ class Calls:
         """Directed calls seen from the other side where `sign` (units,) is -1, none where 0."""
         factor = np.where(sign == 0, np.nan, sign)
         return replace(self, values=self.values * factor[:, None])
+
+    def without_graders_but(self, grader: str) -> Calls:
+        """The calls of people and this grader."""
+        kept = [
+            name == grader or kind != "model"
+            for name, kind in zip(self.raters, self.kinds, strict=True)
+        ]
+        return replace(
+            self,
+            raters=tuple(compress(self.raters, kept)),
+            kinds=tuple(compress(self.kinds, kept)),
+            values=self.values[:, kept],
+        )
 
     def part(self, name: str) -> str:
         """What rows on a part of the units are called."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.bias.shift import shift_with
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("claude",),
@@ -57,8 +57,8 @@ def add_family_rows(
 ) -> None:
     """`bias_self_preference` of every grader whose family has subjects here, and others too.
 
-    Affirmative calls on subjects of its own family less those on the others, and from that people's
-    own difference, scaled: a difference in differences. `at` is the family.
+    Affirmative calls on subjects of its own family minus those on the others, beyond what people's
+    score of the same units explains (see `analysis.bias.shift`). `at` is the family.
     """
     if calls is None:
         return
@@ -68,17 +68,13 @@ def add_family_rows(
         family = family_of(calls.raters[grader], families)
         if not family or family not in of_subject or set(of_subject) == {family}:
             continue
-        beside = BesidePeople(calls, grader, audit.resamples)
-        if not beside.shared.any():
-            continue
-        x = np.where(calls.subject >= 0, of_unit == family, np.nan)[:, None]
-        audit.add(
-            "bias_self_preference",
-            calls.raters[grader],
-            beside.slopes(x)[:, 0],
-            beside.counts(calls.subject >= 0),
-            subset=calls.subset,
-            at=family,
-            note=beside.note,
-            reason=beside.reason,
-        )
+        own = np.where(calls.subject >= 0, of_unit == family, np.nan)
+        shift = shift_with(calls, grader, own, audit.resamples)
+        if shift is not None:
+            audit.add_shift(
+                "bias_self_preference",
+                calls.raters[grader],
+                shift,
+                subset=calls.subset,
+                at=family,
+            )

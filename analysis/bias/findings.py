@@ -1,7 +1,7 @@
 """What the audit found, in sentences that say no more than their rows.
 
 A shift is *found* where its corrected p lies below .05 and its interval leaves out 0. Where nothing
-is found the sentence says how large a shift this sample leaves possible.
+is found the sentence says what any bias is at most, and how large a one the sample would show.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
+from evenhand.analysis.bias.audit_rows import HELD_OUT, LEVEL, PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of
 
 BOUND = 0.1
 """The shift, in share of calls, that is still let pass unless another bound is asked for."""
-LEVEL = 0.05
-
 Status = Literal["found", "nothing_found", "cannot_tell"]
 AnyRow = TypeVar("AnyRow", bound=TableRow)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the audit with the row of its corrected p, if it was tested."""
+    """A row of the audit; if it was tested, with the rows of its corrected p, of what any bias is
+    at most, and of the bias that is found with 80% power.
+    """
 
     row: ResultRow
     p: ResultRow | None
+    at_most: ResultRow | None = None
+    detectable: ResultRow | None = None
 
     @property
     def grader(self) -> str:
@@ -48,22 +50,50 @@ class Finding:
     @property
     def sentence(self) -> str:
         """What the rows say."""
-        question, _, _ = _WORDS[self.row["statistic"]](self.row)
+        question, _, _ = self._words
         if self.p is None:
             return (
                 f"{self.grader}, {question}: cannot tell ({reason_in_words(self.row['remarks'])})."
             )
         if self.status == "nothing_found":
-            return (
-                f"{self.grader}, {question}: nothing found on {_sample(self.row)}; it could be up "
-                f"to ±{_widest(self.row):.2f}."
-            )
+            return f"{self.grader}, {question}: {self._nothing}"
         return f"{self.grader}, {question}: {self.fault}."
+
+    @property
+    def largest(self) -> float:
+        """What any bias is at most."""
+        return self.at_most["estimate"] if self.at_most else _widest(self.row)
+
+    @property
+    def rows(self) -> tuple[ResultRow, ...]:
+        """What the sentence is read off."""
+        unseen = () if self.status == "found" else (self.at_most, self.detectable)
+        return tuple(row for row in (self.row, self.p, *unseen) if row is not None)
+
+    @property
+    def _words(self) -> Words:
+        return _WORDS[self.row["statistic"].removesuffix(HELD_OUT)](self.row)
+
+    @property
+    def _nothing(self) -> str:
+        """That nothing was found, and how much that says."""
+        said = f"no bias detected on {_sample(self.row)}; any bias is at most {self.largest:.2f}"
+        if self.at_most is None or self.detectable is None:
+            return f"{said}."
+        least = self.detectable["estimate"]
+        if least > BOUND:
+            power = (
+                f"The sample is too small to rely on finding a bias of {BOUND:g}: 80% power needs "
+                f"one of {least:.2f}."
+            )
+        else:
+            power = f"A bias of {least:.2f} would be found with 80% power."
+        return f"{said} (90% CI). {power}"
 
     @property
     def fault(self) -> str:
         """The shift in words, with its interval."""
-        _, more, less = _WORDS[self.row["statistic"]](self.row)
+        _, more, less = self._words
         said = more if self.row["estimate"] > 0 else less
         if says(self.row["remarks"], "sharpness_assumed"):
             said += ", if it sees as sharply as people do"
@@ -87,26 +117,44 @@ def status_of(row: TableRow, p: TableRow | None) -> Status:
     return "found" if apart and p["estimate"] < LEVEL else "nothing_found"
 
 
-def audited(rows: Iterable[AnyRow]) -> Iterator[tuple[AnyRow, AnyRow | None]]:
+def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, AnyRow | None]]:
     """The audit's rows, in the order of its questions, with their p."""
     by_key = {key_of(row): row for row in rows}
-    for statistic in (*PLANNED, *SCREENED):
+    for question in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
-            if key[1] == statistic:
-                yield row, by_key.get((key[0], f"{statistic}_p", *key[2:]))
+            if key[1] == question + suffix:
+                yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
 
 
-def findings(rows: Iterable[ResultRow]) -> list[Finding]:
-    """What the audit found, in the order of its questions."""
-    return [Finding(row, p) for row, p in audited(rows)]
+def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
+    """What the audit found, in the order of its questions; with `suffix` HELD_OUT on verdicts by
+    thresholds tuned on other clusters.
+    """
+    by_key = {key_of(row): row for row in rows}
+
+    def beside(key: tuple[str, ...], what: str) -> ResultRow | None:
+        return by_key.get((key[0], f"{key[1]}_{what}", *key[2:]))  # type: ignore[arg-type]
+
+    return [
+        Finding(row, p, beside(key_of(row), "at_most"), beside(key_of(row), "detectable"))
+        for row, p in audited(by_key.values(), suffix)
+    ]
 
 
-def flagged(rows: ResultRows, grader: str, bound: float = BOUND) -> list[Finding]:
+def flagged(
+    rows: ResultRows, grader: str, bound: float = BOUND, *, held_out: bool = False
+) -> list[Finding]:
     """The findings on this grader whose shift stands after correction and whose interval lies
     wholly beyond plus or minus `bound`.
+
+    `held_out` asks of the grader's verdicts by thresholds tuned on other clusters, where these
+    were audited; what does not rest on verdicts is the same.
     """
-    each = findings(rows.rows.values())
-    return [one for one in each if one.grader == grader and one.beyond(bound)]
+    usual, other = (findings(rows.rows.values(), suffix) for suffix in ("", HELD_OUT))
+    other = [one for one in other if one.grader == grader]
+    if held_out and other:
+        usual = [one for one in usual if not one.row["subset"].endswith(BINARY)] + other
+    return [one for one in usual if one.grader == grader and one.beyond(bound)]
 
 
 def screening_sentence(screened: list[Finding]) -> str:
@@ -115,10 +163,10 @@ def screening_sentence(screened: list[Finding]) -> str:
     untold = sum(each.status == "cannot_tell" for each in screened)
     parts = []
     if quiet:
-        widest = max(quiet, key=lambda each: _widest(each.row))
+        widest = max(quiet, key=lambda each: each.largest)
         parts.append(
-            f"nothing found in {len(quiet)} of {len(screened)} slices; the least certain, "
-            f"{_part(widest.row)}, could be up to ±{_widest(widest.row):.2f}"
+            f"no bias detected in {len(quiet)} of {len(screened)} slices; any bias is at most "
+            f"{widest.largest:.2f}, which {_part(widest.row)} leaves possible"
         )
     if untold:
         parts.append(f"{untold} of {len(screened)} slices too small to tell")
@@ -159,14 +207,20 @@ def _order(_: ResultRow) -> Words:
 
 def _length(row: ResultRow) -> Words:
     if row["subset"].endswith(BINARY):
-        said = "is {} often affirmative on longer responses than people are, for each doubling"
+        said = (
+            "is {} often affirmative on longer responses than people's own labels explain, for "
+            "each doubling"
+        )
         return "length", said.format("more"), said.format("less")
-    said = "leans towards the {} response more than people do, for each doubling"
+    said = "leans towards the {} response more than people's own labels explain, for each doubling"
     return "length", said.format("longer"), said.format("shorter")
 
 
 def _family(row: ResultRow) -> Words:
-    said = f"is {{}} often affirmative on subjects of its own family ({row['at']}) than people are"
+    said = (
+        f"is {{}} often affirmative on subjects of its own family ({row['at']}) than people's own "
+    )
+    said += "labels explain"
     return "self-preference", said.format("more"), said.format("less")
 
 
@@ -177,7 +231,7 @@ def _rater_group(row: ResultRow) -> Words:
 
 
 def _slice(row: ResultRow) -> Words:
-    said = f"is {{}} often affirmative where {_part(row)} than people are, beside the rest"
+    said = f"is {{}} often affirmative where {_part(row)} than people's own labels explain"
     return f"slice {_part(row)}", said.format("more"), said.format("less")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.bias.shift import shift_with
 from evenhand.analysis.labels.units import UnitFacts
-from evenhand.analysis.notes import join_notes
 from evenhand.analysis.types import Array
 
 LENGTH_COLUMNS = ("response_words",)
@@ -18,8 +17,8 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 def add_length_rows(
     audit: AuditRows, verdicts: Calls | None, directed: Calls | None, facts: UnitFacts
 ) -> None:
-    """`bias_length` of every grader: by how much its calls rise with every doubling of the length,
-    less what people's rise by, scaled (see `analysis.bias.beside_people`).
+    """`bias_length` of every grader: by how much its calls rise with every doubling of the length
+    beyond what people's score of the same units explains (see `analysis.bias.shift`).
 
     The verdict on a response against its length (column `response_words`); the side favoured in a
     pair against how much longer side a is than b (`response_a_words`, `response_b_words`).
@@ -31,20 +30,16 @@ def add_length_rows(
         doublings = _doublings(facts, columns)
         if calls is None or np.isnan(doublings).all():
             continue
-        x = doublings[calls.unit][:, None]
         for grader in calls.graders:
-            beside = BesidePeople(calls, grader, audit.resamples)
-            known = ~np.isnan(x[:, 0])
-            if (beside.shared & known).any():
-                audit.add(
+            shift = shift_with(calls, grader, doublings[calls.unit], audit.resamples)
+            if shift is not None:
+                audit.add_shift(
                     "bias_length",
                     calls.raters[grader],
-                    beside.slopes(x)[:, 0],
-                    beside.counts(known),
+                    shift,
                     subset=calls.subset,
                     at=columns[0],
-                    note=join_notes(unit, beside.note),
-                    reason=beside.reason,
+                    note=unit,
                 )
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
-from evenhand.analysis.bias.beside_people import BesidePeople
 from evenhand.analysis.bias.calls import Calls
+from evenhand.analysis.bias.shift import shift_with
 from evenhand.analysis.labels.units import UnitColumn
+from evenhand.analysis.types import Mask
 
 
 def add_slice_bias_rows(
     audit: AuditRows, calls: Calls | None, columns: Sequence[UnitColumn]
 ) -> None:
     """`bias_slice` of every grader and every value of the columns: affirmative calls in the slice
-    less those in the rest, and from that people's own difference, scaled.
+    minus those in the rest, beyond what people's score of the same units explains.
 
     How well it agrees with people there is another question: `slice_difference`.
     """
@@ -26,20 +28,20 @@ def add_slice_bias_rows(
         if len(column.values) < 2:
             continue
         codes = column.codes[calls.unit]
-        inside = codes[:, None] == np.arange(len(column.values))
-        x = np.where(codes[:, None] >= 0, inside, np.nan)
         for grader in calls.graders:
-            beside = BesidePeople(calls, grader, audit.resamples)
-            values = beside.slopes(x)
             for code, value in enumerate(column.values):
-                counts = beside.counts(inside[:, code])
-                if counts[0]:
-                    audit.add(
+                x = np.where(codes >= 0, codes == code, np.nan)
+                shift = shift_with(calls, grader, x, audit.resamples)
+                if shift is not None and (units := _called(calls, grader, codes == code)).any():
+                    audit.add_shift(
                         "bias_slice",
                         calls.raters[grader],
-                        values[:, code],
-                        counts,
+                        replace(shift, counts=audit.resamples.count(calls.clusters, units)),
                         subset=calls.part(f"{column.name}={value}"),
-                        note=beside.note,
-                        reason=beside.reason,
                     )
+
+
+def _called(calls: Calls, grader: int, inside: Mask) -> Mask:
+    """The units of the slice that the grader and a person called."""
+    by_people = ~np.isnan(calls.people).all(axis=1)
+    return np.asarray(inside & by_people & ~np.isnan(calls.values[:, grader]))

@@ -158,7 +158,7 @@ def kind_of(statistic: str, at: str = "") -> Kind | None:
     >>> kind_of("coverage"), kind_of("consensus_kappa"), kind_of("stability_sd")
     ('share', 'coefficient', None)
     """
-    kind = _KINDS.get(statistic)
+    kind = _KINDS.get(statistic) or _KINDS.get(statistic.removesuffix("_held_out"))
     if kind is None and any(part in statistic for part in _COEFFICIENTS):
         kind = "coefficient"
     if at == "ensemble-best_single":

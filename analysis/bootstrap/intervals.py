@@ -97,18 +97,18 @@ def interval(
 
 
 @lru_cache(maxsize=4096)
-def expanded_tail(n_clusters: int) -> float:
-    """The share of resamples beyond each bound: 2.5%, or less where clusters are few.
+def expanded_tail(n_clusters: int, tail: float = _TAIL) -> float:
+    """The share of resamples beyond each bound: `tail`, 2.5%, or less where clusters are few.
 
-    Phi(-sqrt(n / (n - 1)) t), with t the 97.5% quantile of Student's distribution on n - 1 degrees
-    of freedom (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
+    Phi(-sqrt(n / (n - 1)) t), with t the 1 - `tail` quantile of Student's distribution on n - 1
+    degrees of freedom (Hesterberg 2015). R's `resample` has the same, `ExpandProbs(0.025, n)`.
 
     >>> [round(expanded_tail(n), 4) for n in (5, 10, 20, 50, 250)]
     [0.001, 0.0086, 0.0159, 0.0212, 0.0242]
     """
     from scipy.special import ndtr, stdtrit
 
-    t = float(stdtrit(n_clusters - 1, 1.0 - _TAIL))
+    t = float(stdtrit(n_clusters - 1, 1.0 - tail))
     return float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
 
 

@@ -16,9 +16,10 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import key_of
 
 _ABOUT = (
-    "Each figure says how far a grader's calls shift with something that people's calls on the "
-    "same units do not shift with. People's own shift is scaled by how sharply the grader sees "
-    "what people see, so that a grader which merely errs more often is not called biased. "
+    "Each figure says how far a grader's labels shift with something beyond what people's labels "
+    "of the same units explain. A grader that is merely stricter than people, or errs more often, "
+    "is not called biased. Where no bias is detected, the table says what any bias is at most (90% "
+    "CI, two one-sided tests) and which bias would be found with 80% power. "
     "Questions to one grader are corrected by Holm, parts of the sample by Benjamini-Hochberg. "
     f"A shift whose whole interval lies beyond ±{BOUND:g} is marked."
 )
@@ -60,14 +61,13 @@ def _sentences(source: Source, own: list[Finding]) -> list[Block]:
     by_grader = sorted(screened, key=lambda each: each.grader)
     for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
         rest += filter(None, [screening_sentence(list(of_grader))])
-    titled = {"Found": shown, "Not found, or not to be told": rest}
+    titled = {"Found": shown, "Not detected, or cannot tell": rest}
     return [Items(title, tuple(lines)) for title, lines in titled.items() if lines]
 
 
 def _traced(source: Source, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
-    rows = [finding.row, *([finding.p] if finding.p else [])]
-    figures = [source.figures.by_key(key_of(row)) for row in rows]
+    figures = [source.figures.by_key(key_of(row)) for row in finding.rows]
     lines = ", ".join(str(figure.line) for figure in figures if figure)
     mark = f" Beyond ±{BOUND:g}." if finding.beyond(BOUND) else ""
     return f"{finding.sentence}{mark} (results.csv rows {lines})"
@@ -78,14 +78,19 @@ def _questions(source: Source, rubric: str) -> list[Table]:
     draft = TableDraft(
         source.caption(rubric, "shift of each grader beside people"),
         "Grader and question",
-        ["Shift", "Corrected p"],
+        ["Shift", "Corrected p", "Any bias at most", "Detectable"],
         drawn="Shift",
     )
     for statistic in PLANNED:
         draft.group(entry_for(statistic).name)
         for figure in source.figures.everywhere(rubric, statistic):
-            p = source.figures.by_key((rubric, f"{statistic}_p", *figure.key[2:]))
-            draft.add(_heading(figure), [figure, p and _without_uncorrected(p)])
+            p, at_most, detectable = (
+                source.figures.by_key((rubric, f"{statistic}_{what}", *figure.key[2:]))
+                for what in ("p", "at_most", "detectable")
+            )
+            draft.add(
+                _heading(figure), [figure, p and _without_uncorrected(p), at_most, detectable]
+            )
     return draft.finish()
 
 

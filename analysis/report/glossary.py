@@ -28,6 +28,15 @@ def _read() -> dict[str, Entry]:
 GLOSSARY: dict[str, Entry] = _read()
 
 
+_BESIDE = (
+    ("_p", "p", "corrected p"),
+    ("_at_most", "at most", "any bias is at most so large"),
+    ("_detectable", "80% power", "the bias found with 80% power"),
+    ("_held_out", "held out", "at thresholds tuned on other clusters"),
+)
+"""What the name of a statistic may end in, with what it is then called."""
+
+
 def entry_for(statistic: str) -> Entry:
     """The entry of a statistic; one that has none goes by its own name.
 
@@ -35,7 +44,8 @@ def entry_for(statistic: str) -> Entry:
     ('AC1', 'some new index')
     """
     plain = statistic.replace("_", " ")
-    tested = GLOSSARY.get(statistic.removesuffix("_p"))
-    if statistic not in GLOSSARY and tested:
-        return Entry(f"{tested.label}, p", f"{tested.name}, corrected p")
+    for ending, label, words in _BESIDE:
+        if statistic not in GLOSSARY and statistic.endswith(ending):
+            tested = entry_for(statistic.removesuffix(ending))
+            return Entry(f"{tested.label}, {label}", f"{tested.name}, {words}")
     return GLOSSARY.get(statistic, Entry(plain, plain))

@@ -92,6 +92,31 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
     return replace(labels, thresholds=thresholds)
 
 
+def tuned_on_others(labels: LabelMatrix, objective: str = "kappa") -> dict[str, LabelMatrix]:
+    """By grader the labels as they would be with a threshold tuned to people: its verdicts by
+    thresholds tuned on other clusters. For graders of which no threshold is tuned yet.
+    """
+    if not labels.has_verdicts:
+        return {}
+    majority, retuned = human_majority(labels).verdicts, {}
+    for grader in probability_graders(labels):
+        name, held = labels.raters[grader], ~np.isnan(labels.positive[:, grader])
+        reference = majority[held]
+        if name in labels.scale.tunings or len(np.unique(reference[reference >= 0])) < 2:
+            continue
+        found = held_out_thresholds(
+            labels.positive[held, grader],
+            reference,
+            labels.clusters[held],
+            labels.scale.threshold_for(name),
+        )
+        if objective in found:
+            thresholds = np.array(labels.thresholds)
+            thresholds[held, grader] = found[objective]
+            retuned[name] = replace(labels, thresholds=thresholds)
+    return retuned
+
+
 def add_in_force_rows(out: Writer, labels: LabelMatrix) -> None:
     """`threshold_in_force` of every grader whose threshold was tuned, on the units it was tuned on.
 

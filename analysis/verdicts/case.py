@@ -103,6 +103,8 @@ class Case:
     repeats, with the share of units on which it does, and `twins` graders with the same labels.
     `recoded` are kappas of its labels read otherwise; `commonest` are the shares of the category
     that it gives most often, in its labels and in people's.
+    `biases` are found in the verdicts in force, `biases_at_threshold` in those that `held_out` is
+    of.
     """
 
     rubric: str
@@ -122,6 +124,7 @@ class Case:
     in_force: ResultRow | None
     is_tuned: bool
     biases: tuple[Finding, ...]
+    biases_at_threshold: tuple[Finding, ...]
     moving: ResultRow | None
     parts: tuple[ResultRow, ...]
     parts_held_out: tuple[ResultRow, ...]
@@ -163,6 +166,12 @@ class Case:
         if math.isnan(row["low"]):
             return row["estimate"], row["estimate"], row["estimate"]
         return row["estimate"], row["low"], row["high"]
+
+    @property
+    def has_faults_at_threshold(self) -> bool:
+        """The same of its verdicts at thresholds tuned on other clusters."""
+        in_parts = any(row["high"] < -margin_of(row) for row in self.parts_held_out)
+        return bool(self.biases_at_threshold) or in_parts or self.moving is not None
 
     def deciding(self, bounds: Bounds) -> ResultRow:
         """The difference that decides: for these people, or for people like these."""
@@ -271,6 +280,7 @@ def case_of(
         in_force=in_force,
         is_tuned=in_force is not None and subset == _BINARY_ALL,
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
+        biases_at_threshold=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
         moving=_moving(rows, grader, rule),
         parts=_parts(rows, grader, subset),
         parts_held_out=_parts(rows, grader, _BINARY_ALL, HELD_OUT),

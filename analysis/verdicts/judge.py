@@ -22,7 +22,7 @@ from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts import words
-from evenhand.analysis.verdicts.case import Bounds, Case, case_of, margin_of, share_of_people
+from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_people
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -73,9 +73,9 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
         return "do_not_use", words.leaves_out(case), 0
     if not (reasons or against or case.has_faults or case.is_tuned):
         return "may_stand_in", words.may_stand_in(case), 0
-    if (at := _at_threshold(case)) and not _has_faults_at_threshold(case):
+    if (at := _at_threshold(case)) and not case.has_faults_at_threshold:
         return "may_stand_in_at_threshold", words.at_threshold(case, *at), 0
-    if against and (held_out := _open_at_threshold(case)) and not _has_faults_at_threshold(case):
+    if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
         labels = _more(case, [held_out])
         open_yet = words.open_at_threshold(case, held_out, labels)
         return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
@@ -84,12 +84,6 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
     if against:
         return "do_not_use", words.do_not_use(case, against), 0
     return "cannot_tell", words.cannot_tell(case, reasons), more
-
-
-def _has_faults_at_threshold(case: Case) -> bool:
-    """As `has_faults`, with the parts of the sample at thresholds chosen on other units."""
-    in_parts = any(row["high"] < -margin_of(row) for row in case.parts_held_out)
-    return bool(case.biases) or case.moving is not None or in_parts
 
 
 def _passes(case: Case, bounds: Bounds) -> bool:

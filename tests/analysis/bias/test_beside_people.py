@@ -1,8 +1,6 @@
-"""The grader's shift less people's, scaled: against plain loops over the units."""
+"""The grader's side less people's, scaled: against plain loops over the units."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -26,8 +24,8 @@ def _calls(values: np.ndarray) -> Calls:
     )
 
 
-def _plain(values: np.ndarray, x: np.ndarray) -> tuple[float, float]:
-    """Level and slope by the definition, unit by unit."""
+def _plain(values: np.ndarray) -> float:
+    """The level by the definition, unit by unit."""
     people, grader = values[:, :-1], values[:, -1]
     units = [u for u in range(len(values)) if not np.isnan(grader[u]) and (people[u] >= 0).any()]
     person = {u: np.nanmean(people[u]) for u in units}
@@ -41,23 +39,16 @@ def _plain(values: np.ndarray, x: np.ndarray) -> tuple[float, float]:
     mean_g = np.mean([grader[u] for u in twice])
     with_person = np.mean([grader[u] * person[u] for u in twice]) - mean_g * mean_p
     r = with_person / (np.mean(both) - mean_p**2)
-    level = np.mean(grader[units]) - r * np.mean([person[u] for u in units])
-    known = [u for u in units if not np.isnan(x[u])]
-    slopes = [np.polyfit(x[known], [each[u] for u in known], 1)[0] for each in (grader, person)]
-    return level, slopes[0] - r * slopes[1]
+    return float(np.mean(grader[units]) - r * np.mean([person[u] for u in units]))
 
 
-def test_level_and_slope_are_the_definition(rng: np.random.Generator) -> None:
+def test_the_level_is_the_definition(rng: np.random.Generator) -> None:
     truth = rng.random(90) < 0.4
     values = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.random((90, 4)) < 0.5)
     values = values.astype(float)
     values[rng.random((90, 4)) < 0.2] = np.nan
-    x = rng.normal(size=90)
-    x[::11] = np.nan
     beside = BesidePeople(_calls(values), 3, Resamples(np.ones(90), 50, rng))
-    level, slope = _plain(values, x)
-    assert beside.level()[0] == pytest.approx(level)
-    assert beside.slopes(np.column_stack([x, x > 0]))[0, 0] == pytest.approx(slope)
+    assert beside.level()[0] == pytest.approx(_plain(values))
     assert beside.note == ""
 
 
@@ -84,34 +75,3 @@ def test_people_who_agree_by_chance_only_leave_it_open(rng: np.random.Generator)
     beside = BesidePeople(_calls(values), 2, Resamples(np.ones(60), 20, rng))
     assert np.isnan(beside.level()[0])
     assert beside.reason == "people_agree_by_chance"
-
-
-@pytest.mark.parametrize("sees", [1.0, 0.8, 0.4, 0.0])
-def test_whoever_errs_alike_everywhere_has_no_shift(sees: float, make_calls: Callable) -> None:
-    """Half of one part and a tenth of the other are affirmative; the raters' errors know nothing
-    of parts. However often the grader sees the truth, its scaled slope is 0.
-    """
-    rng = np.random.default_rng(3)
-    n = 20_000
-    part = np.arange(n) % 2
-    truth = rng.random(n) < np.where(part, 0.5, 0.1)
-    people = make_calls(rng, truth, [0.7, 0.7])
-    values = np.column_stack([people, make_calls(rng, truth, [sees])])
-    beside = BesidePeople(_calls(values), 2, Resamples(np.ones(n), 1, rng))
-    x = part[:, None].astype(float)
-    plain = values[part == 1].mean(axis=0) - values[part == 0].mean(axis=0)
-    assert beside.slopes(x)[0, 0] == pytest.approx(0.0, abs=0.02)
-    assert plain[2] == pytest.approx(0.4 * sees, abs=0.02)
-
-
-@pytest.fixture
-def make_calls() -> Callable[..., np.ndarray]:
-    """Calls (units, raters) that are the truth with each rater's probability, else a coin's."""
-
-    def make(rng: np.random.Generator, truth: np.ndarray, sees: list[float]) -> np.ndarray:
-        shape = (len(truth), len(sees))
-        return np.where(rng.random(shape) < sees, truth[:, None], rng.random(shape) < 0.5).astype(
-            float
-        )
-
-    return make

@@ -347,12 +347,17 @@ def test_sentences_on_directions_and_biases_name_their_rows(
     results = read_results(out)
     text = (out / "report.md").read_text("utf-8")
     audit = text[text.index("## Bias audit") : text.index("## Raters")]
-    told = re.findall(r"^- (.*) \(results\.csv rows (\d+), (\d+)\)$", audit, re.M)
+    told = re.findall(r"^- (.*) \(results\.csv rows ((?:\d+, )+\d+)\)$", audit, re.M)
     assert told
-    for sentence, line, p_line in told:
-        row, p = (results[int(number) - 2] for number in (line, p_line))
+    for sentence, lines in told:
+        row, p, *unseen = (results[int(number) - 2] for number in lines.split(", "))
         assert p["statistic"] == row["statistic"] + "_p"
+        assert [each["statistic"] for each in unseen] == [
+            f"{row['statistic']}_{what}" for what in ("at_most", "detectable")[: len(unseen)]
+        ]
+        assert bool(unseen) == ("no bias detected" in sentence)
         shown = [float(row[name]) for name in ("estimate", "low", "high")]
+        shown += [float(each["estimate"]) for each in unseen]
         said = [abs(float(number)) for number in re.findall(r"\d\.\d\d", sentence)]
         assert said
         assert {f"{value:.2f}" for value in said} <= {f"{abs(value):.2f}" for value in shown}

@@ -24,8 +24,8 @@ from tests.analysis.report.small_study import SCALE, tables
 from tests.analysis.report.test_files import is_rounded_from, read_results
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
-PROSE = {"95", "0", "5", f"{BOUND:g}"}
-"""95% intervals; below 0; at most 5 units to read; the bias audit's bound."""
+PROSE = {"95", "0", "5", f"{BOUND:g}", "90", "80"}
+"""95% intervals; below 0; at most 5 units to read; the bias audit's bound, 90% CI, 80% power."""
 VOID = {"meta", "br", "path", "rect", "line", "circle"}
 
 

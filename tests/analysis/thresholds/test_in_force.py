@@ -181,3 +181,31 @@ def test_slices_are_judged_out_of_sample_too(tables) -> None:
         found.append(mine.set_index(["statistic", "subset"])["estimate"])
     assert len(found[0]) > 3
     assert (found[0] - found[1]).abs().max() > 0
+
+
+def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables) -> None:
+    """So that writing it neither betters nor worsens the verdict that advised it."""
+    ratings, units = tables
+    hard_aside = ratings[ratings["rater_id"] != "hard"]
+    seen = hard_aside.assign(
+        # Easier where the topic is 0 to 4: a bias that is found at any threshold.
+        p_positive=hard_aside["p_positive"] ** np.where(hard_aside["unit_id"].str[2] < "5", 0.2, 1)
+    )
+    usual = analyse(seen, units, [YES], resamples=100, slices=["topic"]).results
+    written = tuned(clusters=frozenset(PAIRS))
+    after = analyse(seen, units, [written], resamples=100, slices=["topic"]).results
+    audited = after[after["statistic"].str.startswith("bias_") & after["rater_b"].eq("g")]
+    audited = audited[audited["statistic"].str.contains("side|slice")]
+    audited = audited[~audited["statistic"].str.contains("share|errors")]
+    place = ["statistic", "subset", "at"]
+    before = usual[usual["statistic"].str.contains("_held_out") & usual["rater_b"].eq("g")]
+    before = before.assign(statistic=before["statistic"].str.replace("_held_out", ""))
+    joined = audited.merge(before, on=place, suffixes=("", "_before"))
+    assert len(joined) == len(audited) >= 4 * 6
+    for figure in ("estimate", "low", "high", "n_units"):
+        pd.testing.assert_series_equal(
+            joined[figure], joined[f"{figure}_before"], check_names=False
+        )
+    plain = usual[usual["statistic"].eq("bias_slice") & usual["rater_b"].eq("g")]
+    own = before[before["statistic"].eq("bias_slice")]
+    assert (plain["estimate"].to_numpy() != own["estimate"].to_numpy()).any()
