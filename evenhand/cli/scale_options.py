@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.reporting.scales import ScaleOptions
+    from evenhand.reporting.options import ScaleOptions
 
 
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
@@ -25,6 +25,17 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "GRADER=T",
         "help": "the probability from which this grader says yes (0.5)",
     },
+    "--columns": {
+        "metavar": "OURS=THEIRS,...",
+        "help": "what the file calls its columns, as in unit=item,rater=who,kind=type,label=score",
+    },
+    "--human": {"metavar": "NAME,...", "help": "who is a person: raters, or columns of labels"},
+    "--model": {"metavar": "NAME,...", "help": "who is a model: raters, or columns of labels"},
+    "--normalise": {
+        "action": "store_true",
+        "help": "take labels that differ by case, outer space or .0 for one, and nan, None, null "
+        "for no label; says how many cells that changed",
+    },
 }
 """What only a ratings file has to be told: a study has rubrics and units of its own."""
 
@@ -38,7 +49,9 @@ def add_scale_options(parser: argparse.ArgumentParser, without: Collection[str] 
 
 def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
     """What the command line declares."""
-    from evenhand.reporting.scales import ScaleOptions
+    from evenhand.reporting.dataframes import kinds_of
+    from evenhand.reporting.options import ScaleOptions
+    from evenhand.study.tables.names import columns_in
 
     return ScaleOptions(
         rubric=arguments.rubric,
@@ -47,6 +60,9 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
         affirmative=keys_in(arguments.affirmative),
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
+        columns=columns_in(arguments.columns),
+        kinds=kinds_of(keys_in(arguments.human) or (), keys_in(arguments.model) or ()),
+        normalise=arguments.normalise,
     )
 
 

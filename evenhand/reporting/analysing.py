@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.scales import ScaleOptions, declared_scales, with_units
+from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.scales import declared_scales
 from evenhand.reporting.thresholds import study_scales
+from evenhand.reporting.unit_columns import check_asked_for, with_units
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext
+    from evenhand.reporting.dataframes import LongRows
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
@@ -107,17 +110,16 @@ def analyse_file(
 
     What was assumed of the labels stands in the notes of the context.
     """
+    from evenhand.reporting.dataframes import rows_of_file
     from evenhand.study.tables.formats import read_table
 
     beside = None if units is None else (read_table(units), units.name)
-    return analyse_rows(
-        read_table(file), file.name, scale, units=beside, verify=verify, why=why, **changes
-    )
+    rows = rows_of_file(file, scale)
+    return analyse_rows(rows, scale, units=beside, verify=verify, why=why, **changes)
 
 
 def analyse_rows(
-    rows: pd.DataFrame,
-    source: str,
+    rows: LongRows,
     scale: ScaleOptions = USUAL_SCALE,
     *,
     units: tuple[pd.DataFrame, str] | None = None,
@@ -125,20 +127,20 @@ def analyse_rows(
     why: bool = False,
     **changes: Any,
 ) -> Analysed:
-    """Analyse the rows of a ratings file, as `split_ratings` takes them, which messages call
-    `source`; `units` are a table of units and what messages call that.
-    """
+    """Analyse the rows of a ratings file; `units` are a table of units and what it is called."""
     from evenhand.analysis import StudyFacts, analyse
     from evenhand.analysis.report import ReportContext
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
-    ratings, columns = split_ratings(rows, source)
+    source = rows.places.source
+    ratings, columns = split_ratings(rows.table, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
     if units is not None:
         columns = with_units(columns, *units)
-    ratings, scales, remarks = declared_scales(scale, ratings)
-    raters = rater_columns(rows) if changes.get("rater_slices") else None
+    check_asked_for(changes, columns, rows.table, source if units is None else units[1])
+    ratings, scales, remarks = declared_scales(scale, ratings, rows.places)
+    raters = rater_columns(rows.table) if changes.get("rater_slices") else None
     analysis = analyse(
         ratings,
         columns,
@@ -157,7 +159,7 @@ def analyse_rows(
             **_ratings_facts(ratings),
             **_verified(analysis),
         },
-        notes=remarks,
+        notes=[*rows.notes, *remarks],
     )
 
 

@@ -2,87 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.cleaning import Places, cleaned
+from evenhand.reporting.options import ScaleOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Scale
-    from evenhand.analysis.labels.scale import Level
     from evenhand.rubrics import Rubric
 
 
-@dataclass(frozen=True)
-class ScaleOptions:
-    """What was declared of the labels in a ratings file; all of it may be left out.
-
-    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
-    `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
-    the one that favours side a and the one that favours side b; `thresholds` are by grader.
-    Messages name these as options of the command line, or as they are called `in_python`.
-    """
-
-    rubric: str | None = None
-    level: Level | None = None
-    categories: tuple[str, ...] = ()
-    affirmative: tuple[str, ...] | None = None
-    sides: tuple[str, ...] | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    in_python: bool = False
-
-    def spelled(self, name: str, *keys: str) -> str:
-        """How whoever declares the scale writes one of these.
-
-        >>> ScaleOptions().spelled("categories", "1", "2")
-        '--categories 1,2'
-        >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
-        "categories=['1', '2']"
-        """
-        if self.in_python:
-            return f"{name}={list(keys) or ''}"
-        return f"--{name} {','.join(keys)}".rstrip()
-
-
-def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
-    """A table of units, which messages call `source`, plus what the ratings say of their units."""
-    from evenhand.study.tables.formats import row_number
-    from evenhand.study.tables.ratings import with_unit_id
-
-    units = with_unit_id(units)
-    if "unit_id" not in units:
-        raise InputError(f"{source}: the column 'unit_id' is missing")
-    again = units.duplicated("unit_id").to_numpy()
-    if again.any():
-        at = int(again.argmax())
-        raise InputError(
-            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} has more "
-            "than one row; keep one for each unit"
-        )
-    unknown = ~beside["unit_id"].isin(units["unit_id"])
-    if unknown.any():
-        unit = beside.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
-    own = [column for column in beside if column == "unit_id" or column not in units]
-    return units.merge(beside[own], on="unit_id", how="left").fillna("")
-
-
 def declared_scales(
-    options: ScaleOptions, ratings: pd.DataFrame
+    options: ScaleOptions, ratings: pd.DataFrame, places: Places
 ) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
-    """The rows asked for, their scales, and what was assumed."""
+    """The rows asked for, with clean labels; their scales, and what was changed and assumed."""
+    import pandas as pd
+
     if options.rubric is not None:
         ratings = _rows_of(ratings, options.rubric, declared=bool(options.categories))
-    scales = {}
-    remarks = []
-    for name, labels in ratings.groupby("rubric", sort=True)["label"]:
-        scale, remark = _scale(options, str(name), set(labels) - {""})
+    parts, scales, remarks, changed = [], {}, [], 0
+    for name, rows in ratings.groupby("rubric", sort=True):
+        own, cells = cleaned(rows, _permitted(options, str(name)), options, places)
+        scale, remark = _scale(options, str(name), set(own["label"]) - {""})
         scales[str(name)] = scale
         remarks += [remark] if remark else []
-    return ratings, scales, remarks
+        parts.append(own)
+        changed += cells
+    if options.normalise:
+        remarks.insert(0, f"normalised: {changed:,} of {len(ratings):,} labels were changed")
+    return pd.concat(parts).loc[ratings.index] if changed else ratings, scales, remarks
+
+
+def _permitted(options: ScaleOptions, name: str) -> tuple[str, ...]:
+    """The labels of a rubric as declared, or as it is known; () where those seen are taken."""
+    rubric = None if options.categories else _known_rubric(options.rubric or name)
+    return options.categories if rubric is None else rubric.categories
 
 
 def _known_rubric(name: str) -> Rubric | None:

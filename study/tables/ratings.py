@@ -195,11 +195,12 @@ def _check_keys(table: pd.DataFrame, source: str) -> None:
         )
     kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
     if again := first_repeat(kinds, ["rater_id"]):
-        at, _ = again
+        at, first = again
         rater, kind = kinds.iloc[at]
         raise InputError(
-            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and another "
-            "kind further up; give the two raters different ids"
+            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and "
+            f"{kinds['rater_kind'].iloc[first]} in row {row_number(kinds, first)}; give the two "
+            "raters different ids"
         )
 
 
