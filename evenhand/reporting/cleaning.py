@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
 
 if TYPE_CHECKING:
@@ -17,10 +18,7 @@ if TYPE_CHECKING:
 
     from evenhand.reporting.options import ScaleOptions
 
-MAX_LABELS = 20
-"""A scale with more different labels than this has to be declared."""
 MAX_LENGTH = 200
-_SHOWN = 40
 _MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 _WHOLE = re.compile(r"[+-]?\d+")
 _POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
@@ -51,8 +49,8 @@ def cleaned(
     """The ratings of one rubric, with labels put right where `options` ask for it; and how many.
 
     `permitted` are the labels of a scale that is known, () where those seen are to be taken.
-    Raises InputError naming the first label that stands for another one or for none, or is on no
-    scale; and where there are too many labels for a scale that nobody has declared.
+    Raises InputError naming the first label that stands for another one or for none, or that is on
+    no scale.
     """
     seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
     counts = {str(label): int(count) for label, count in seen.items()}
@@ -75,17 +73,7 @@ def cleaned(
     changed = sum(counts[label] for label in readings) if options.normalise else 0
     if changed:
         ratings = _with_readings(ratings, readings)
-    if not permitted:
-        _check_number(set(ratings["label"]) - {""}, options, places.source)
     return ratings, changed
-
-
-def shortened(text: str) -> str:
-    """
-    >>> shortened("yes"), len(shortened("x" * 1000))
-    ('yes', 40)
-    """
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _fault_of(label: str) -> str:
@@ -185,13 +173,3 @@ def _renamed(text: str, readings: Mapping[str, str]) -> str:
     if not readings.keys() & given.keys():
         return text
     return json.dumps({readings.get(key) or key: share for key, share in given.items()})
-
-
-def _check_number(labels: Collection[str], options: ScaleOptions, source: str) -> None:
-    if len(labels) > MAX_LABELS:
-        first = ", ".join(shortened(label) for label in sorted(labels)[:3])
-        raise InputError(
-            f"{source}: there are {len(labels)} different labels ({first} and so on), too many for "
-            f"a scale that is not declared; group them into at most {MAX_LABELS}, or declare all "
-            f"of them with {options.spelled('categories')}"
-        )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import InputError
 from evenhand.reporting.dataframes import Names, as_texts, kinds_of, long_rows, units_as_texts
 from evenhand.reporting.options import ScaleOptions
 
@@ -53,10 +52,10 @@ class Check:
         returns the page. Raises InputError where there can be no such folder.
         """
         from evenhand.analysis.report import write_report
+        from evenhand.study.tables.atomic import check_folder
 
         folder = Path(path)
-        if folder.is_file():
-            raise InputError(f"{folder} is a file; name a folder")
+        check_folder(folder)
         write_report(self.analysis, self.context, folder)
         return folder / "report.html"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.cleaning import MAX_LABELS
+from evenhand.reporting.scales import MAX_LABELS
 from evenhand.study.tables.names import columns_option, likely_columns
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts
 
@@ -26,7 +26,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     """Raises InputError where a table cannot be read as long: for other names, with what to call
     them; for a column of labels for each rater, with what to say of these.
     """
-    needed = ["unit_id", "rater_id", "label", *([] if options.kinds else ["rater_kind"])]
+    needed = ["unit_id", "rater_id", *([] if options.kinds else ["rater_kind"]), "label"]
     absent = [column for column in needed if column not in table]
     if not absent:
         return

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.reporting.cleaning import Places, cleaned
 from evenhand.reporting.options import ScaleOptions
+from evenhand.study.tables.columns import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Scale
     from evenhand.rubrics import Rubric
+
+MAX_LABELS = 20
+"""A scale with more different labels than this has to be declared."""
 
 
 def declared_scales(
@@ -26,10 +30,12 @@ def declared_scales(
     if options.rubric is not None:
         ratings = _rows_of(ratings, options.rubric, declared=bool(options.categories))
     parts, scales, remarks, changed = [], {}, [], 0
-    for name, rows in ratings.groupby("rubric", sort=True):
-        own, cells = cleaned(rows, _permitted(options, str(name)), options, places)
-        scale, remark = _scale(options, str(name), set(own["label"]) - {""})
-        scales[str(name)] = scale
+    names = sorted(ratings["rubric"].unique())
+    for name in names:
+        rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
+        own, cells = cleaned(rows, _permitted(options, name), options, places)
+        labels = set(own["label"].unique()) - {""}
+        scales[name], remark = _scale(options, name, labels, places.source)
         remarks += [remark] if remark else []
         parts.append(own)
         changed += cells
@@ -71,7 +77,9 @@ def _rows_of(ratings: pd.DataFrame, wanted: str, *, declared: bool) -> pd.DataFr
     return found
 
 
-def _scale(options: ScaleOptions, name: str, labels: Collection[str]) -> tuple[Scale, str]:
+def _scale(
+    options: ScaleOptions, name: str, labels: Collection[str], source: str
+) -> tuple[Scale, str]:
     """The scale as declared, else by the rubric, else the labels seen; and what was assumed."""
     from evenhand.analysis import Scale
 
@@ -90,6 +98,13 @@ def _scale(options: ScaleOptions, name: str, labels: Collection[str]) -> tuple[S
         raise InputError(
             "no rating has a label; give labels, or declare a scale with "
             f"{options.spelled('categories')}"
+        )
+    elif len(labels) > MAX_LABELS:
+        first = ", ".join(shortened(label) for label in sorted(labels)[:3])
+        raise InputError(
+            f"{source}: there are {len(labels)} different labels ({first} and so on), too many for "
+            f"a scale that is not declared; group them into at most {MAX_LABELS}, or declare all "
+            f"of them with {options.spelled('categories')}"
         )
     else:
         scale = Scale(name, tuple(sorted(labels)))

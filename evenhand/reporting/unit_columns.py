@@ -27,7 +27,10 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
     """A table of units, which messages call `source`, plus what the ratings say of their units."""
     units = with_unit_id(units)
     if "unit_id" not in units:
-        raise InputError(f"{source}: the column 'unit_id' is missing")
+        raise InputError(
+            f"{source}: the column 'unit_id' is missing (it has {listed(units.columns)}); give the "
+            "column of the units' names that name"
+        )
     again = units.duplicated("unit_id").to_numpy()
     if again.any():
         at = int(again.argmax())
@@ -62,7 +65,6 @@ def check_asked_for(
                     f"{source}: the column {column!r} differs between ratings of unit {unit!r}, so "
                     f"there is nothing to {purpose}; name a column that is one value for each unit"
                 )
-            known = listed(name for name in units if name != "unit_id") or "none"
-            raise InputError(
-                f"{source} has no column {column!r} to {purpose}; its columns for units: {known}"
-            )
+            known = listed(name for name in units if name != "unit_id")
+            there = f"it has {known}" if known else "it has no columns that describe units"
+            raise InputError(f"{source} has no column {column!r} to {purpose}; {there}")

@@ -157,6 +157,8 @@ def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted:
 def _check_rows(table: pd.DataFrame, source: str) -> None:
     for column in ("unit_id", "rater_id"):
         _refuse(table[column] == "", table[column], column, source, "filled in")
+        has_nul = table[column].str.contains("\0", regex=False)
+        _refuse(has_nul, table[column], column, source, "free of NUL characters")
     _refuse(
         table["rater_id"].isin(RESERVED_RATERS),
         table["rater_id"],
