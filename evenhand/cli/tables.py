@@ -71,7 +71,10 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.tables.ratings import split_ratings
 
-    ratings, _ = split_ratings(rows_of_file(file, options).table, file.name)
+    rows = rows_of_file(file, options)
+    ratings, _ = split_ratings(rows.table, file.name)
+    for note in rows.notes:
+        console().print(note)
     new, known = import_ratings(study, ratings, file.name)
     console().print(
         f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were already known."

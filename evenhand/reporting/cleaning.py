@@ -170,6 +170,7 @@ def _with_readings(ratings: pd.DataFrame, readings: Mapping[str, str]) -> pd.Dat
 
 def _renamed(text: str, readings: Mapping[str, str]) -> str:
     given = json.loads(text) if text else {}
-    if not readings.keys() & given.keys():
-        return text
-    return json.dumps({readings.get(key) or key: share for key, share in given.items()})
+    renamed = {readings.get(key) or key: share for key, share in given.items()}
+    if renamed.keys() == given.keys() or len(renamed) < len(given):
+        return text  # two shares of one category are not ours to add up
+    return json.dumps(renamed)

@@ -67,7 +67,9 @@ def _mends(
     if left and likely:
         mends.append(f"add {', '.join(left)}")
     elif left:
-        mends.append(_naming(dict.fromkeys(left, "COLUMN"), options))
+        called = _naming(dict.fromkeys(left, "COLUMN"), options)
+        wide = "if each rater has a column of labels, name these with --human and --model"
+        mends.append(f"{called}, or {wide}" if "rater_id" in left else called)
     return mends
 
 

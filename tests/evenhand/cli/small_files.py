@@ -1,7 +1,7 @@
 """Small files as people bring them: what a careful reader says of each, and what evenhand says.
 
-A row of the table is a `Case`; `test_small_files.py` writes its file, runs its command and looks for
-its words.
+A row of the table is a `Case`; `test_small_files.py` writes its file, runs its command and looks
+for its words.
 """
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ FILES = [
          ("--columns unit=item,rater=who,label=score, and say who", "--human ann,ben --model gpt"),
          ),
     Case("unknown names", "nothing here looks like ratings", "a,b\n1,x\n2,y\n",
-         ("the column 'unit_id' is missing (it has a, b)", "--columns unit=COLUMN,rater=COLUMN")),
+         ("the column 'unit_id' is missing (it has a, b)", "--columns unit=COLUMN,rater=COLUMN",
+          "if each rater has a column of labels, name these with --human and --model")),
     Case("columns that are not there", "who is no column", PLAIN,
          ("r.csv has no column 'who'; it has unit_id, rater_id, rater_kind, label",),
          command="check r.csv --columns rater=who"),
