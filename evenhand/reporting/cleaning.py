@@ -155,8 +155,8 @@ def _mend(
     cells = sum(counts[label] for label in readings)
     declare = "declare it among" if permitted else "declare all labels with"
     return (
-        f"{options.normalise_option} reads it as {repr(meant) if meant else 'no label'} (it would "
-        f"change {cells:,} {'cell' if cells == 1 else 'cells'}); or {declare} "
+        f"{options.normalise_option} reads it as {repr(meant) if meant else 'no label'} "
+        f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), or {declare} "
         f"{options.spelled('categories')}"
     )
 
