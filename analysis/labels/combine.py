@@ -17,6 +17,7 @@ import numpy.typing as npt
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.errors import InputError
+from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
 
 if TYPE_CHECKING:
@@ -154,8 +155,9 @@ def _label_codes(ratings: pd.DataFrame, scale: Scale, source: str) -> Codes:
     known = ratings["label"].map(codes)
     if known.isna().any():
         at = known.index[known.isna()][0]
+        label = shortened(ratings.loc[at, "label"])
         raise InputError(
-            f"{source}, row {at + FIRST_ROW}: the label {ratings.loc[at, 'label']!r} of rater "
+            f"{source}, row {at + FIRST_ROW}: the label {label!r} of rater "
             f"{ratings.loc[at, 'rater_id']!r} is none of the declared categories of "
             f"{scale.name!r} ({', '.join(scale.categories)}); correct the label or declare it"
         )

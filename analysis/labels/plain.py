@@ -28,7 +28,7 @@ def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Labels:
     import pandas as pd
 
     if len(categories) < 1 or len(set(categories)) < len(categories):
-        raise InputError(f"the categories must all be different, not {list(categories)}")
+        raise InputError(f"the categories must all be different, not {_listed(categories)}")
     table = _table(labels)
     if _are_codes(table, categories):
         return table.astype(np.int8)
@@ -41,7 +41,7 @@ def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Labels:
         row, column = np.argwhere(codes == -2)[0]
         raise InputError(
             f"labels, row {row}, column {column} (from 0): {table[row, column]!r} is none of the "
-            f"categories {list(categories)}; declare it or correct the label"
+            f"categories {_listed(categories)}; declare it or correct the label"
         )
     return codes.astype(np.int8)
 
@@ -70,9 +70,13 @@ def category_values(categories: Sequence[Hashable], level: Level) -> tuple[float
     except ValueError:
         if level == "interval":
             raise InputError(
-                f"the interval level needs categories that are numbers, not {list(categories)}"
+                f"the interval level needs categories that are numbers, not {_listed(categories)}"
             ) from None
         return tuple(float(rank) for rank in range(1, len(categories) + 1))
+
+
+def _listed(categories: Sequence[Hashable]) -> str:
+    return ", ".join(map(str, categories)) or "none"
 
 
 def _are_codes(table: npt.NDArray[Any], categories: Sequence[Hashable]) -> bool:

@@ -64,7 +64,7 @@ class Scale:
         if not self.categories or len(set(self.categories)) < len(self.categories):
             raise InputError(
                 f"{self._title}: the categories must be at least one and all different, "
-                f"not {list(self.categories)}"
+                f"not {', '.join(self.categories) or 'none'}"
             )
         if len(self.categories) > MAX_CATEGORIES:
             raise InputError(

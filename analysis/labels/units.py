@@ -110,7 +110,7 @@ class UnitFacts:
                 f"the column {name!r} to {purpose} needs a units table; give one or leave it out"
             )
         if name not in self.table:
-            known = ", ".join(str(column) for column in self.table)
+            known = ", ".join(str(column) for column in self.table) or "none"
             raise InputError(f"units has no column {name!r} to {purpose}; it has {known}")
         return self.column(name)
 

@@ -64,7 +64,9 @@ def check_ensembles(wanted: Sequence[Sequence[str]], graders: Collection[str]) -
                     f"an ensemble names {name!r}, which is no grader here; there are: {known}"
                 )
         if len(set(members)) < 2:
-            raise InputError(f"an ensemble needs at least two graders, not {list(members)}")
+            raise InputError(
+                f"an ensemble needs at least two graders, not {', '.join(members) or 'none'}"
+            )
 
 
 def with_ensembles(

@@ -111,7 +111,7 @@ def members_of(
                 f"{column!r} is a column of the units and of the raters to slice by; rename one"
             )
         if column not in raters or column == "rater_id":
-            known = ", ".join(str(name) for name in raters if name != "rater_id")
+            known = ", ".join(str(name) for name in raters if name != "rater_id") or "none"
             raise InputError(f"raters has no column {column!r} to slice by; it has {known}")
         cells = raters[column].fillna("").astype(str)
         check_values(column, sorted(set(cells) - {""}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.cli.exits import DONE, NOT_MET
+from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
 from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
@@ -128,7 +128,10 @@ def _gate(arguments: argparse.Namespace) -> int:
     outcomes = check_clauses(clauses, analysis.results, rubric, arguments.grader)
     for outcome in outcomes:
         console().print(outcome.sentence)
-    return DONE if all(outcome.is_met for outcome in outcomes) else NOT_MET
+    if all(outcome.is_met for outcome in outcomes):
+        return DONE
+    fails = any(not outcome.is_met and not outcome.is_undefined for outcome in outcomes)
+    return NOT_MET if fails else CANNOT_TELL
 
 
 def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.cli.setting_options import add_analysis_options, analyse_asked
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
+from evenhand.errors import InputError
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -28,8 +29,10 @@ def _check_options(check: Parser) -> None:
 
 def _report(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
+    from evenhand.study.tables.atomic import check_folder
 
     out: Path = arguments.out or arguments.dir / "report"
+    check_folder(out)
     with open_study(arguments.dir) as study:
         print_report(study, out)
     console().print(f"Report: {out / 'report.html'}")
@@ -47,8 +50,15 @@ def print_report(study: Study, out: Path) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.report import render_table_text, write_report
     from evenhand.reporting.analysing import analyse_file
+    from evenhand.study.tables.atomic import check_folder
 
     out = arguments.out
+    if out is not None:
+        check_folder(out)
+    if (arguments.file / "study.toml").is_file():
+        raise InputError(
+            f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
+        )
     analysis, context = analyse_asked(
         arguments.file, arguments, by=analyse_file, verify=out is not None
     )

@@ -62,15 +62,20 @@ class CheckedClause:
         return self.clause.holds(self.value)
 
     @property
+    def is_undefined(self) -> bool:
+        """Whether there is no value to hold the clause against."""
+        return math.isnan(self.value)
+
+    @property
     def sentence(self) -> str:
         """The clause, its value and whether it is met."""
         one = self.clause
         at = f" at {one.at}" if one.at else ""
         reading = ", binary verdict" if one.binary else ""
-        undefined = math.isnan(self.value)
-        shown = f"undefined ({self.note})" if undefined else f"{self.value:.6g}"
+        shown = f"undefined ({self.note})" if self.is_undefined else f"{self.value:.6g}"
+        mark = "met" if self.is_met else "unknown" if self.is_undefined else "not met"
         return (
-            f"{'met    ' if self.is_met else 'not met'}  {one.statistic}{at}{reading}, {one.part}: "
+            f"{mark:<7}  {one.statistic}{at}{reading}, {one.part}: "
             f"{shown}, required {one.operator} {one.number:g}"
         )
 
@@ -87,7 +92,7 @@ def parse_requirement(text: str) -> list[Clause]:
         found = _CLAUSE.fullmatch(part.strip())
         if not found:
             raise InputError(
-                f"--require: {part.strip()!r} is no condition; write "
+                f"--require: {part.strip()!r} is not a valid condition; write "
                 "STATISTIC[.estimate|.low|.high] OP NUMBER, as in "
                 "'human_ceiling_difference.low > -0.1'"
             )
@@ -110,7 +115,7 @@ def check_clauses(
     """Hold every clause against the grader's rows: beside people where there are such, else alone.
 
     A statistic that is given for the binary verdict only is found there. Raises InputError where
-    the rubric has no such grader or the grader no such statistic.
+    the rubric has no such grader, no binary verdict, or the grader no such statistic.
     """
     rows = results[results["rubric"] == rubric]
     raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
@@ -138,8 +143,14 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
         if not found.empty:
             row = found.sort_values("rater_a", ascending=False).iloc[0]  # beside people first
             return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
+    if clause.binary and not (rows["subset"] == "all|binary").any():
+        raise InputError(
+            f"--require: there is no {clause.statistic}|binary here, as no labels count as yes; "
+            "declare them with --affirmative, or in the rubric"
+        )
+    where = " on the binary verdict" if clause.binary else ""
+    what = f"--require: {grader!r} has no {clause.statistic}{where} here"
     places = sorted(set(own.loc[own["subset"].isin(subsets), "at"]) - {""})
-    hint = f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
-    raise InputError(
-        f"--require: grader {grader!r} has no {clause.statistic!r} here" + (hint if places else "")
-    )
+    if places:
+        what += f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
+    raise InputError(what)

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.reporting.scales import ScaleOptions
+    from evenhand.reporting.options import ScaleOptions
 
 
+FILE_OPTIONS: dict[str, dict[str, Any]] = {
+    "--columns": {
+        "metavar": "OURS=THEIRS,...",
+        "help": "what the file calls its columns, as in unit=item,rater=who,kind=type,label=score",
+    },
+    "--human": {"metavar": "NAME,...", "help": "who is a person: raters, or columns of labels"},
+    "--model": {"metavar": "NAME,...", "help": "who is a model: raters, or columns of labels"},
+}
+"""How a file that others made is read."""
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     "--rubric": {"metavar": "NAME|FILE", "help": "only this rubric, on its scale"},
     "--units": {"type": Path, "metavar": "FILE", "help": "columns of the units"},
@@ -24,6 +33,12 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
         "action": "append",
         "metavar": "GRADER=T",
         "help": "the probability from which this grader says yes (0.5)",
+    },
+    **FILE_OPTIONS,
+    "--normalise": {
+        "action": "store_true",
+        "help": "take labels that differ by case, outer space or .0 for one, and nan, None, null "
+        "for no label; says how many cells that changed",
     },
 }
 """What only a ratings file has to be told: a study has rubrics and units of its own."""
@@ -38,7 +53,7 @@ def add_scale_options(parser: argparse.ArgumentParser, without: Collection[str] 
 
 def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
     """What the command line declares."""
-    from evenhand.reporting.scales import ScaleOptions
+    from evenhand.reporting.options import ScaleOptions
 
     return ScaleOptions(
         rubric=arguments.rubric,
@@ -47,7 +62,18 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
         affirmative=keys_in(arguments.affirmative),
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
+        normalise=arguments.normalise,
+        **file_options(arguments),
     )
+
+
+def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same fields of `ScaleOptions` for a file's columns and raters."""
+    from evenhand.reporting.dataframes import kinds_of
+    from evenhand.study.tables.names import columns_in
+
+    people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()
+    return {"columns": columns_in(arguments.columns), "kinds": kinds_of(people, models)}
 
 
 def keys_in(text: str | None) -> tuple[str, ...] | None:

@@ -6,11 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.cli.scale_options import FILE_OPTIONS, file_options
 from evenhand.cli.terminal import console
-from evenhand.cli.verbs import Parser, Verb
+from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
+    from evenhand.reporting.options import ScaleOptions
     from evenhand.study import Study
 
 
@@ -20,6 +22,8 @@ def _import_options(imports: Parser) -> None:
     imports.add_argument(
         "--kind", choices=["ratings", "responses"], help="what it holds (told by its columns)"
     )
+    for option, how in FILE_OPTIONS.items():
+        imports.add_argument(option, **how)
 
 
 def _export_options(export: Parser) -> None:
@@ -34,6 +38,7 @@ def _export_options(export: Parser) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.options import ScaleOptions
     from evenhand.study import open_study
     from evenhand.study.tables.formats import read_table
 
@@ -43,9 +48,10 @@ def _import(arguments: argparse.Namespace) -> None:
             has_responses = "response" in read_table(arguments.file)
             kind = "responses" if has_responses else "ratings"
         if kind == "responses":
+            refuse(arguments, FILE_OPTIONS, "is about ratings, and the file holds responses")
             _import_responses(study, arguments.file)
         else:
-            _import_ratings(study, arguments.file)
+            _import_ratings(study, arguments.file, ScaleOptions(**file_options(arguments)))
 
 
 def _import_responses(study: Study, file: Path) -> None:
@@ -60,11 +66,15 @@ def _import_responses(study: Study, file: Path) -> None:
     )
 
 
-def _import_ratings(study: Study, file: Path) -> None:
+def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
+    from evenhand.reporting.dataframes import rows_of_file
     from evenhand.study.lead.imports import import_ratings
-    from evenhand.study.tables.ratings import read_ratings
+    from evenhand.study.tables.ratings import split_ratings
 
-    ratings, _ = read_ratings(file)
+    rows = rows_of_file(file, options)
+    ratings, _ = split_ratings(rows.table, file.name)
+    for note in rows.notes:
+        console().print(note)
     new, known = import_ratings(study, ratings, file.name)
     console().print(
         f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were already known."

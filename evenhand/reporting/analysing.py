@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.scales import ScaleOptions, declared_scales, with_units
+from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.scales import declared_scales
 from evenhand.reporting.thresholds import study_scales
+from evenhand.reporting.unit_columns import check_asked_for, with_units
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext
+    from evenhand.reporting.dataframes import LongRows
     from evenhand.reporting.sidecar import Sidecar
     from evenhand.study import Study
 
@@ -112,17 +115,17 @@ def analyse_file(
     What stands beside the file (`evenhand.reporting.sidecar`) is read with it. That it was, and
     what was assumed of the labels, stands in the notes of the context.
     """
+    from evenhand.reporting.dataframes import rows_of_file
     from evenhand.reporting.sidecar import read_sidecar, sidecar_path, units_beside
     from evenhand.study.tables.formats import read_table
 
-    rows, known = read_table(file), read_sidecar(file)
+    known = read_sidecar(file)
     if units is None and known is not None:
         units = units_beside(file, known)
     beside = None if units is None else (read_table(units), units.name)
     try:
         return analyse_rows(
-            rows,
-            file.name,
+            rows_of_file(file, scale),
             scale,
             units=beside,
             known=known,
@@ -138,8 +141,7 @@ def analyse_file(
 
 
 def analyse_rows(
-    rows: pd.DataFrame,
-    source: str,
+    rows: LongRows,
     scale: ScaleOptions = USUAL_SCALE,
     *,
     units: tuple[pd.DataFrame, str] | None = None,
@@ -148,23 +150,24 @@ def analyse_rows(
     why: bool = False,
     **changes: Any,
 ) -> Analysed:
-    """Analyse the rows of a ratings file, as `split_ratings` takes them, which messages call
-    `source`; `units` are a table of units and what messages call that; `known` is what stands
-    beside the file. What is declared and the `changes` win over it.
+    """Analyse the rows of a ratings file; `units` are a table of units and what it is called, and
+    `known` is what stands beside the file. What is declared and the `changes` win over it.
     """
     from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.sidecar import Sidecar
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
-    ratings, columns = split_ratings(rows, source)
+    source = rows.places.source
+    ratings, columns = split_ratings(rows.table, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
     if units is not None:
         columns = with_units(columns, *units)
+    check_asked_for(changes, columns, rows.table, source if units is None else units[1])
     sidecar = known or Sidecar()
-    ratings, scales, remarks = declared_scales(scale, ratings, sidecar.known_scales())
-    raters = rater_columns(rows) if changes.get("rater_slices") else None
+    ratings, scales, remarks = declared_scales(scale, ratings, rows.places, sidecar.known_scales())
+    raters = rater_columns(rows.table) if changes.get("rater_slices") else None
     analysis = analyse(
         ratings,
         columns,
@@ -185,7 +188,7 @@ def analyse_rows(
             **_ratings_facts(ratings, sidecar.excluded),
             **_verified(analysis),
         },
-        notes=[*(sidecar.said(source) if known else []), *remarks],
+        notes=[*(sidecar.said(source) if known else []), *rows.notes, *remarks],
         rubric_titles={name: each.title for name, each in sidecar.scales.items() if each.title},
         label_names={name: each.names for name, each in sidecar.scales.items()},
     )

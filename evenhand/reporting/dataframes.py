@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.reporting.cleaning import Places
+from evenhand.reporting.missing import listed, refuse_missing
+from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
+from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.scales import ScaleOptions
+    from evenhand.reporting.options import ScaleOptions
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""
-MAX_NAMED = 10
 
 
 def as_texts(names: Names) -> tuple[str, ...]:
@@ -69,69 +73,80 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
     return table.assign(**{str(column): texts(table[column]) for column in columns})
 
 
-def long_rows(
-    given: pd.DataFrame, kinds: Mapping[str, str], name: str, scale: ScaleOptions
-) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of a ratings file, and a note on raters who were left out.
+@dataclass(frozen=True)
+class LongRows:
+    """The rows of a ratings file, where they stood, and notes on raters who were left out."""
 
-    `given` is long, with a column `rater_id`, or wide, with a column for each rater in `kinds`,
-    which says what the raters are.
+    table: pd.DataFrame
+    places: Places
+    notes: Sequence[str] = ()
+
+
+def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
+    """The rows of a long or wide ratings file.
+
+    In a wide one a blank cell is no rating, and a unit without a name goes by its row.
     """
-    table = _as_in_a_file(given, name)
-    left_out: list[str] = []
-    if "rater_id" in table:
-        table, left_out = _named(table, kinds, name)
-    else:
-        if "unit_id" not in table:
-            table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
-        table = _melted(table, kinds, name, scale)
-    about = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, about), left_out
+    table = renamed(read_table(file), options.columns, file.name)
+    blank = {rater: table[rater].replace("", None) for rater in options.kinds if rater in table}
+    table = table if "rater_id" in table else table.assign(**blank)
+    return long_rows(table.set_axis(table.index + FIRST_ROW, axis=0), file.name, options)
+
+
+def long_rows(given: pd.DataFrame, name: str, options: ScaleOptions) -> LongRows:
+    """The rows of a ratings file.
+
+    `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
+    of `options`, which say what the raters are.
+    """
+    table, kinds = _as_in_a_file(given, name), options.kinds
+    if not kinds or "rater_id" in table:
+        refuse_missing(table, name, options)
+        table, notes = _named(table, name, options)
+        return LongRows(_others_as_texts(table), Places(name), notes)
+    if "unit_id" not in table:
+        table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
+    cells = _melted(table, kinds, name)
+    rows = (cells.index + FIRST_ROW).tolist()
+    return LongRows(_others_as_texts(cells.reset_index(drop=True)), Places(name, rows))
+
+
+def _others_as_texts(table: pd.DataFrame) -> pd.DataFrame:
+    return _with_texts(table, [column for column in table if column not in RATINGS_COLUMNS])
 
 
 def _named(
-    table: pd.DataFrame, kinds: Mapping[str, str], name: str
-) -> tuple[pd.DataFrame, list[str]]:
+    table: pd.DataFrame, name: str, options: ScaleOptions
+) -> tuple[pd.DataFrame, Sequence[str]]:
     """A long table's rows of the raters who count: all of them, or those named."""
-    if not kinds and "rater_kind" in table:
-        return table, []
+    kinds = options.kinds
     if not kinds:
-        raise InputError(
-            f"{name} has no column 'rater_kind'; say who the raters are with human=[...] and "
-            "model=[...]"
-        )
+        return table, ()
     raters = texts(table["rater_id"])
     for rater in kinds:
         if not (raters == rater).any():
-            raise InputError(f"{name} has no rater {rater!r}; it has {_listed(raters.unique())}")
+            raise InputError(f"{name} has no rater {rater!r}; it has {listed(raters.unique())}")
     named = raters.map(kinds)
     own = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
     clash = named.notna() & (own != named)
     if clash.any():
         at = int(clash.to_numpy().argmax())
         raise InputError(
-            f"{name}: {named.iloc[at]}= names {raters.iloc[at]!r}, whose rater_kind is "
-            f"{own.iloc[at]!r}; correct one of the two"
+            f"{name}: {options.spelled(named.iloc[at])} names {raters.iloc[at]!r}, whose "
+            f"rater_kind is {own.iloc[at]!r}; correct one of the two"
         )
     counts = named.notna() | ~own.isin(["", *kinds.values()])
     found = table[counts].assign(rater_kind=own[counts])
     others = raters[~counts].unique()
-    note = f"left out, as human and model do not name them: {_listed(others)}"
+    note = f"left out, as human and model do not name them: {listed(others)}"
     return found, [note] if len(others) else []
 
 
-def _melted(
-    table: pd.DataFrame, kinds: Mapping[str, str], name: str, scale: ScaleOptions
-) -> pd.DataFrame:
-    """A wide table as a row for each label; a missing cell is none."""
-    if not kinds:
-        raise InputError(
-            f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
-            "human=[...] and model=[...]"
-        )
+def _melted(table: pd.DataFrame, kinds: Mapping[str, str], name: str) -> pd.DataFrame:
+    """A wide table as a row for each label, with the index of its row; a missing cell is none."""
     for rater in kinds:
         if rater not in table:
-            raise InputError(f"{name} has no column {rater!r}; it has {_listed(table.columns)}")
+            raise InputError(f"{name} has no column {rater!r}; it has {listed(table.columns)}")
     about = [column for column in table if column not in kinds]
     for column in about:
         if column in RATINGS_COLUMNS and column not in ("unit_id", "rubric"):
@@ -148,26 +163,5 @@ def _melted(
     cells = table.melt(about, list(kinds), "rater_id", "label", ignore_index=False)
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
-    _check_cells(cells, name, scale)
     cells["rater_kind"] = cells["rater_id"].map(kinds)
-    return cells.reset_index(drop=True)
-
-
-def _check_cells(cells: pd.DataFrame, name: str, scale: ScaleOptions) -> None:
-    """Refuse a label outside the categories declared, by the place that a wide table has it in."""
-    outside = ~cells["label"].isin(["", *scale.categories])
-    if scale.categories and outside.any():
-        first = cells[outside].iloc[0]
-        raise InputError(
-            f"{name}, row {cells.index[outside][0] + FIRST_ROW}, column {first['rater_id']!r}: the "
-            f"label {first['label']!r} is none of the declared categories "
-            f"({', '.join(scale.categories)}); correct the label or declare it"
-        )
-
-
-def _listed(names: Iterable[object]) -> str:
-    """The first few names, and how many more there are."""
-    every = [str(each) for each in names]
-    more = len(every) - MAX_NAMED
-    listed = ", ".join(every[:MAX_NAMED])
-    return f"{listed} and {more} more" if more > 0 else listed
+    return cells

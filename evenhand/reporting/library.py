@@ -6,13 +6,12 @@ The same functions as behind `evenhand check`, on a DataFrame instead of a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import InputError
 from evenhand.reporting.dataframes import Names, as_texts, kinds_of, long_rows, units_as_texts
-from evenhand.reporting.scales import ScaleOptions
+from evenhand.reporting.options import ScaleOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,10 +52,10 @@ class Check:
         returns the page. Raises InputError where there can be no such folder.
         """
         from evenhand.analysis.report import write_report
+        from evenhand.study.tables.atomic import check_folder
 
         folder = Path(path)
-        if folder.is_file():
-            raise InputError(f"{folder} is a file; name a folder")
+        check_folder(folder)
         write_report(self.analysis, self.context, folder)
         return folder / "report.html"
 
@@ -103,6 +102,7 @@ def check(
     affirmative: Names | None = None,
     sides: Names | None = None,
     thresholds: Mapping[str, float] | None = None,
+    normalise: bool = False,
     name: str = "ratings",
     **changes: Any,
 ) -> Check:
@@ -122,6 +122,10 @@ def check(
     favour side a and side b; `thresholds` are by grader. `rubric` picks one of several in a long
     table, and brings the scale of a shipped rubric or of a rubric's file. Without any, the labels
     seen are taken as nominal, and a note says so.
+
+    Labels that differ only by case, outer space or `.0`, that read as missing (NaN, None, null) or
+    that are no label of any scale raise InputError; with `normalise` the first three are put right,
+    and a note says how many cells that changed.
 
     `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).
@@ -148,11 +152,12 @@ def check(
         affirmative=None if affirmative is None else as_texts(affirmative),
         sides=None if sides is None else as_texts(sides),
         thresholds=thresholds or {},
+        kinds=kinds_of(human, model),
+        normalise=normalise,
         in_python=True,
     )
-    rows, left_out = long_rows(ratings, kinds_of(human, model), name, scale)
-    analysis, context = analyse_rows(rows, name, scale, units=_units(units), verify=True, **changes)
-    return Check(analysis, replace(context, notes=[*left_out, *context.notes]))
+    rows = long_rows(ratings, name, scale)
+    return Check(*analyse_rows(rows, scale, units=_units(units), verify=True, **changes))
 
 
 def _units(given: pd.DataFrame | str | Path | None) -> tuple[pd.DataFrame, str] | None:

@@ -3,80 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.cleaning import Places, cleaned
+from evenhand.reporting.options import ScaleOptions
+from evenhand.study.tables.columns import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.analysis import Scale
-    from evenhand.analysis.labels.scale import Level
     from evenhand.rubrics import Rubric
 
-
-@dataclass(frozen=True)
-class ScaleOptions:
-    """What was declared of the labels in a ratings file; all of it may be left out.
-
-    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
-    `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
-    the one that favours side a and the one that favours side b; `thresholds` are by grader.
-    Messages name these as options of the command line, or as they are called `in_python`.
-    """
-
-    rubric: str | None = None
-    level: Level | None = None
-    categories: tuple[str, ...] = ()
-    affirmative: tuple[str, ...] | None = None
-    sides: tuple[str, ...] | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    in_python: bool = False
-
-    def spelled(self, name: str, *keys: str) -> str:
-        """How whoever declares the scale writes one of these.
-
-        >>> ScaleOptions().spelled("categories", "1", "2")
-        '--categories 1,2'
-        >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
-        "categories=['1', '2']"
-        """
-        if self.in_python:
-            return f"{name}={list(keys) or ''}"
-        return f"--{name} {','.join(keys)}".rstrip()
-
-
-def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
-    """A table of units, which messages call `source`, plus what the ratings say of their units."""
-    from evenhand.study.tables.formats import row_number
-    from evenhand.study.tables.ratings import with_unit_id
-
-    units = with_unit_id(units)
-    if "unit_id" not in units:
-        raise InputError(f"{source}: the column 'unit_id' is missing")
-    again = units.duplicated("unit_id").to_numpy()
-    if again.any():
-        at = int(again.argmax())
-        raise InputError(
-            f"{source}, row {row_number(units, at)}: unit {units['unit_id'].iloc[at]!r} has more "
-            "than one row; keep one for each unit"
-        )
-    unknown = ~beside["unit_id"].isin(units["unit_id"])
-    if unknown.any():
-        unit = beside.loc[unknown, "unit_id"].iloc[0]
-        raise InputError(f"{source} has no row for unit {unit!r}, which was rated; add it")
-    own = [column for column in beside if column == "unit_id" or column not in units]
-    return units.merge(beside[own], on="unit_id", how="left").fillna("")
+MAX_LABELS = 20
+"""A scale with more different labels than this has to be declared."""
 
 
 def declared_scales(
-    options: ScaleOptions, ratings: pd.DataFrame, known: Mapping[str, Scale] | None = None
+    options: ScaleOptions,
+    ratings: pd.DataFrame,
+    places: Places,
+    known: Mapping[str, Scale] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
-    """The rows asked for, their scales, and what was assumed.
+    """The rows asked for, with clean labels; their scales, and what was changed and assumed.
 
     `known` are the scales that stand beside the ratings, by rubric; what is declared wins.
     """
+    import pandas as pd
+
     from_file = (options.rubric or "").endswith(".toml")
     known = {} if known is None or from_file else known
     if options.rubric is not None:
@@ -85,13 +41,27 @@ def declared_scales(
         known = {name: scale for name, scale in known.items() if name in wanted}
     elif len(known) == 1 and (ratings["rubric"] == "").all():
         ratings = ratings.assign(rubric=next(iter(known)))
-    seen = {str(name): set(own) - {""} for name, own in ratings.groupby("rubric")["label"]}
-    scales = {}
-    remarks = []
-    for name in sorted({*seen, *known}):
-        scales[name], remark = _scale(options, name, seen.get(name, set()), known.get(name))
+    parts, scales, remarks, changed = [], {}, [], 0
+    names = sorted({*ratings["rubric"], *known})
+    for name in names:
+        rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
+        own, cells = cleaned(rows, _permitted(options, name, known.get(name)), options, places)
+        labels = set(own["label"].unique()) - {""}
+        scales[name], remark = _scale(options, name, labels, known.get(name), places.source)
         remarks += [remark] if remark else []
-    return ratings, scales, remarks
+        parts.append(own)
+        changed += cells
+    if options.normalise:
+        remarks.insert(0, f"normalised: {changed:,} of {len(ratings):,} labels were changed")
+    return pd.concat(parts).loc[ratings.index] if changed else ratings, scales, remarks
+
+
+def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[str, ...]:
+    """The labels of a rubric as declared, or as it is known; () where those seen are taken."""
+    if known is not None and not options.categories:
+        return known.categories
+    rubric = None if options.categories else _known_rubric(options.rubric or name)
+    return options.categories if rubric is None else rubric.categories
 
 
 def _known_rubric(name: str) -> Rubric | None:
@@ -127,7 +97,7 @@ def _rows_of(
 
 
 def _scale(
-    options: ScaleOptions, name: str, labels: Collection[str], known: Scale | None
+    options: ScaleOptions, name: str, labels: Collection[str], known: Scale | None, source: str
 ) -> tuple[Scale, str]:
     """The scale as declared, else the known one, else by the rubric, else the labels seen; and what
     was assumed.
@@ -151,6 +121,13 @@ def _scale(
         raise InputError(
             "no rating has a label; give labels, or declare a scale with "
             f"{options.spelled('categories')}"
+        )
+    elif len(labels) > MAX_LABELS:
+        first = ", ".join(shortened(label) for label in sorted(labels)[:3])
+        raise InputError(
+            f"{source}: there are {len(labels)} different labels ({first} and so on), too many for "
+            f"a scale that is not declared; group them into at most {MAX_LABELS}, or declare all "
+            f"of them with {options.spelled('categories')}"
         )
     else:
         scale = Scale(name, tuple(sorted(labels)))

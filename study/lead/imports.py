@@ -14,6 +14,7 @@ from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
+from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
 
@@ -130,7 +131,8 @@ def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
             )
         if record["label"] and record["label"] not in rubric.categories:
             raise InputError(
-                f"{where}: label {record['label']!r} is none of {', '.join(rubric.categories)}"
+                f"{where}: label {shortened(record['label'])!r} is none of "
+                f"{', '.join(rubric.categories)}; correct the label"
             )
         by_model = record["rater_kind"] == "model"
         if record["label"] or record["unscored_reason"] or (by_model and record["p_positive"] >= 0):

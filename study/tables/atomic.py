@@ -9,6 +9,15 @@ from pathlib import Path
 from evenhand.errors import InputError
 
 
+def check_folder(path: Path) -> None:
+    """Raises InputError where there can be no such folder, since a file stands in its place."""
+    for place in (path, *path.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise InputError(f"{place} is a file; name a folder")
+            return
+
+
 def atomic_write(path: Path, content: bytes) -> None:
     """Replace the file in one step, on disk when this returns."""
     if not path.parent.is_dir():

@@ -45,3 +45,12 @@ def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int]
         return None
     at = int(again.argmax())
     return at, int((keys == keys.iloc[at]).all(axis=1).to_numpy().argmax())
+
+
+def shortened(text: str) -> str:
+    """A cell as messages quote it.
+
+    >>> shortened("yes"), len(shortened("x" * 1000))
+    ('yes', 40)
+    """
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.tables.foreign import SUFFIXES, refuse_foreign, refuse_other_delimiter
 from evenhand.study.tables.spreadsheets import guarded_frame, unguarded_frame
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ FIRST_ROW = 2
 _LONGEST_CELL = 2**31 - 1
 _LARGE = 1_000_000
 """Bytes from which a plain CSV is read by the fast reader."""
-_NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r")
+_NOT_PLAIN = (b'"', b"\n\n", b"\n\r", b"\r\r", b"\0")
 
 
 def row_number(frame: pd.DataFrame | pd.Series, position: int) -> int:
@@ -37,16 +38,11 @@ def read_table(path: str | Path) -> pd.DataFrame:
     Raises InputError where the file is absent, of another kind, not UTF-8, or has a broken row.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
+    refuse_foreign(path)
     suffix = path.suffix.casefold()
     if suffix == ".csv":
         return unguarded_frame(_read_csv(path), path.read_bytes())
-    if suffix in (".jsonl", ".ndjson"):
-        return _read_jsonl(path)
-    if suffix in (".parquet", ".pq"):
-        return _read_parquet(path)
-    raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
+    return _read_jsonl(path) if suffix in (".jsonl", ".ndjson") else _read_parquet(path)
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
@@ -64,7 +60,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
         frame.to_parquet(buffer, index=False)
         content = buffer.getvalue()
     else:
-        raise InputError(f"{path.name}: the extension must be .csv, .jsonl or .parquet")
+        raise InputError(f"{path.name}: {SUFFIXES}")
     atomic_write(path, content)
 
 
@@ -94,6 +90,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         return large
     csv.field_size_limit(_LONGEST_CELL)
     rows = csv.reader(io.StringIO(_utf8(path), newline=""), strict=True)
+    number = 0
     try:
         header = next(rows, None)
         if not header:
@@ -101,6 +98,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         _check_header(header, path.name)
         body: list[list[str]] = []
         numbers: list[int] = []
+        number = 1
         for number, row in enumerate(rows, start=FIRST_ROW):
             if not row:
                 continue
@@ -111,8 +109,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
                 )
             body.append(row)
             numbers.append(number - FIRST_ROW)
-    except csv.Error as error:
-        raise InputError(f"{path.name}, line {rows.line_num}: {error}") from None
+    except csv.Error:  # strict reading stumbles over nothing but quotes
+        raise InputError(
+            f"{path.name}, row {number + 1}: a quoted cell does not end before a comma or the end "
+            "of the row; close the quote, and write a quote inside a quoted cell twice"
+        ) from None
     return pd.DataFrame(body, columns=header, index=numbers, dtype=str)
 
 
@@ -146,6 +147,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 
 def _check_header(header: list[str], name: str) -> None:
+    refuse_other_delimiter(header, name)
     seen: set[str] = set()
     for column in header:
         if column in seen:
@@ -161,19 +163,38 @@ def _read_jsonl(path: Path) -> pd.DataFrame:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{path.name}, line {number}: not valid JSON ({error})") from None
-        if not isinstance(record, dict):
-            raise InputError(f"{path.name}, line {number}: each line must be a JSON object")
-        cells = {key: cell_text(value) for key, value in record.items()}
-        try:
-            "".join(cells.values()).encode()
-        except UnicodeEncodeError:
-            raise InputError(f"{path.name}, line {number}: half a surrogate pair") from None
+            cells = _cells_in(line)
+        except InputError as fault:
+            raise InputError(f"{path.name}, line {number}: {fault}") from None
         records.append(cells)
         numbers.append(number - FIRST_ROW)
     return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
+
+
+def _cells_in(line: str) -> dict[str, str]:
+    """The cells of a line of JSON. Raises InputError, without the place, where it has none."""
+    if line.strip() in ("{", "["):
+        raise InputError(
+            "not valid JSON (it goes on over several lines); write each object on one line"
+        )
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        what = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        raise InputError(f"not valid JSON ({what}); each line must be a JSON object") from None
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
+        raise InputError(f"JSON that cannot be read ({error})") from None
+    if not isinstance(record, dict):
+        raise InputError("each line must be a JSON object")
+    cells = {key: cell_text(value) for key, value in record.items()}
+    text = "".join(cells.values())
+    if "\0" in text:
+        raise InputError("a cell holds a NUL character; take it out")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError("half a surrogate pair") from None
+    return cells
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -189,11 +210,17 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 def _utf8(path: Path) -> str:
     content = path.read_bytes()
+    if (at := content.find(b"\0")) >= 0:
+        line = content.count(b"\n", 0, at) + 1
+        raise InputError(
+            f"{path.name}, line {line}: the file holds a NUL byte; take it out, or save the file "
+            "as UTF-8"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        row = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path.name}, line {row}: not UTF-8; save the file as UTF-8") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path.name}, line {line}: not UTF-8; save the file as UTF-8") from None
 
 
 def cell_text(value: object) -> str:

@@ -157,6 +157,8 @@ def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, wanted:
 def _check_rows(table: pd.DataFrame, source: str) -> None:
     for column in ("unit_id", "rater_id"):
         _refuse(table[column] == "", table[column], column, source, "filled in")
+        has_nul = table[column].str.contains("\0", regex=False)
+        _refuse(has_nul, table[column], column, source, "free of NUL characters")
     _refuse(
         table["rater_id"].isin(RESERVED_RATERS),
         table["rater_id"],
@@ -195,11 +197,12 @@ def _check_keys(table: pd.DataFrame, source: str) -> None:
         )
     kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
     if again := first_repeat(kinds, ["rater_id"]):
-        at, _ = again
+        at, first = again
         rater, kind = kinds.iloc[at]
         raise InputError(
-            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and another "
-            "kind further up; give the two raters different ids"
+            f"{source}, row {row_number(kinds, at)}: rater {rater!r} is {kind} here and "
+            f"{kinds['rater_kind'].iloc[first]} in row {row_number(kinds, first)}; give the two "
+            "raters different ids"
         )
 
 

@@ -31,7 +31,7 @@ HEADER = "prompt_a,prompt_b\n"
         (b"prompt_a,prompt_b\nx,y,z\n", "row 2: 3 cells where the header has 2"),
         (b"prompt_a,prompt_b\nx,\xff\n", "line 2: not UTF-8"),
         (b"prompt_a,prompt_a\nx,y\n", "two columns are called 'prompt_a'"),
-        (b'prompt_a,prompt_b\n"x,y\n', "unexpected end of data"),
+        (b'prompt_a,prompt_b\n"x,y\n', "row 2: a quoted cell does not end before a comma"),
         (b"pair_id,prompt_a,prompt_b\np1,x,y\np1,u,v\n", "row 3: pair_id 'p1' stands in row 2"),
     ],
 )

@@ -55,7 +55,10 @@ def test_the_gate_opens_or_not(
     [
         (("--grader", "nobody", "--require", RULE), "there is no grader 'nobody'"),
         (("--grader", "good", "--require", "kappa > 1"), "there is no statistic 'kappa'"),
-        (("--grader", "good", "--require", "kappa is fine"), "'kappa is fine' is no condition"),
+        (
+            ("--grader", "good", "--require", "kappa is fine"),
+            "'kappa is fine' is not a valid condition",
+        ),
         (("--grader", "good", "--require", "specific_agreement > 0"), "specific_agreement@no"),
         (("--grader", "good", "--require", RULE, "--level", "ordinal"), "must be declared"),
     ],

@@ -86,6 +86,36 @@ def test_a_bad_import_leaves_the_study_as_it_was(
     assert study.ratings().empty
 
 
+def test_a_wide_file_and_other_names_are_imported_as_advised(
+    make_study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study()
+    units = study.rubric_units(study.rubrics["refusal"])[:3]
+    wide, named = tmp_path / "wide.csv", tmp_path / "named.csv"
+    wide.write_text(
+        "item_id,rubric,ann,gpt\n" + "".join(f"{unit},refusal,5,5\n" for unit in units[:2])
+        + f"{units[2]},refusal,,5\n"
+    )  # fmt: skip
+    named.write_text(f"item,rubric,who,kind,score\n{units[2]},refusal,ann,human,2\n")
+    for file, advised in (
+        (wide, ["--human", "ann", "--model", "gpt"]),
+        (named, ["--columns", "unit=item,rater=who,kind=kind,label=score"]),
+    ):
+        assert main(["import", str(study.folder), str(file)]) == 2
+        error = capsys.readouterr().err
+        assert " ".join(advised) in error
+        assert len(error.splitlines()) == 1
+        assert main(["import", str(study.folder), str(file), *advised]) == 0
+    given = study.ratings().set_index(["rater_id", "unit_id"])["label"]
+    assert given["ann"].to_dict() == dict(zip(units, "552", strict=True))
+    assert given["gpt"].to_dict() == dict.fromkeys(units, "5")
+    huge = tmp_path / "huge.csv"
+    huge.write_text(named.read_text().replace(",2\n", f",{'2' * 100_000}\n"))
+    assert main(["import", str(study.folder), str(huge), *advised]) == 2
+    assert "huge.csv, row 2: label '2222222" in (error := capsys.readouterr().err)
+    assert len(error) < 200
+
+
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_ratings_travel_from_study_to_study(make_study, tmp_path: Path, suffix: str) -> None:
     study, other = make_study(), make_study()

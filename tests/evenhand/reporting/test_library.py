@@ -240,6 +240,68 @@ def test_bad_long_tables_are_one_sentence(
         eh.check(table, **options)
 
 
+@pytest.mark.parametrize(
+    ("dirty", "options", "says"),
+    [
+        ("Low", {}, "ratings, row 3, column 'gpt': the label 'Low' differs from 'low' only "
+                             "by case; normalise=True reads it as 'low'"),
+        ("low ", {}, "has a space around it"),
+        ("NaN", SCALE, "reads as a missing value; normalise=True reads it as no label"),
+        ('{"label": "low"}', {}, "is nested JSON"),
+        (["low"], {}, "is nested JSON"),
+        ("x" * 201, {}, "has 201 characters"),
+        ("lo\0w", {}, "holds a NUL character"),
+    ],
+)  # fmt: skip
+def test_dirty_labels_are_never_categories(
+    labels: pd.DataFrame, dirty: Any, options: Any, says: str
+) -> None:
+    cells = ["top", "top", "top", dirty, *labels["gpt"][4:]]
+    table = labels.assign(gpt=pd.Series(cells, dtype=object))
+    with pytest.raises(eh.InputError) as error:
+        eh.check(table, human=PEOPLE, model="gpt", **options)
+    assert says in str(error.value)
+
+
+def test_dirty_labels_are_put_right_where_asked(labels: pd.DataFrame) -> None:
+    dirty = labels.assign(gpt=labels["gpt"].replace({"low": " LOW", "mid": "Mid"}))
+    who: dict[str, Any] = {"human": PEOPLE, "model": "gpt", "resamples": 50}
+    found = eh.check(dirty, **who, normalise=True)
+    changed = int(labels["gpt"].isin(["low", "mid"]).sum())
+    of = int(labels[[*PEOPLE, "gpt"]].notna().to_numpy().sum())
+    assert found.notes[0] == f"normalised: {changed} of {of} labels were changed"
+    pd.testing.assert_frame_equal(found.results, eh.check(labels, **who).results)
+
+
+def test_probabilities_are_normalised_with_the_labels(labels: pd.DataFrame) -> None:
+    """A grader that writes No writes it in its probabilities, too."""
+    rows = [
+        {"unit_id": f"u{n}", "rater_id": who, "rater_kind": kind, "label": label,
+         "probabilities": shares}
+        for n in range(40)
+        for who, kind, label, shares in (
+            ("ann", "human", "ny"[n % 2], ""),
+            ("ben", "human", "ny"[n % 2], ""),
+            ("gpt", "model", "NY"[n % 2], '{"N": 0.75, "Y": 0.25}'),
+        )
+    ]  # fmt: skip
+    found = eh.check(
+        pd.DataFrame(rows), categories=["n", "y"], affirmative="n", normalise=True, resamples=20
+    )
+    assert found.notes[0] == "normalised: 40 of 120 labels were changed"
+    rates = found.results.query("statistic == 'prevalence' and subset == 'all|binary'")
+    assert rates.set_index("rater_a").loc["gpt", "estimate"] == 1  # all are 0.75 for n
+
+
+def test_other_names_are_suggested(file: Path) -> None:
+    table = eh.read(file).rename(columns={"unit_id": "item", "rater_id": "annotator"})
+    with pytest.raises(eh.InputError) as error:
+        eh.check(table)
+    advised = ".rename(columns={'item': 'unit_id', 'annotator': 'rater_id'})"
+    assert advised in str(error.value)
+    assert eval(f"table{advised}").equals(eh.read(file))  # noqa: S307
+
+
 def test_messages_name_a_row_by_its_index(file: Path) -> None:
     table = eh.read(file)
     table.loc[17, "label"] = "higher"

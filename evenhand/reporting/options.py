@@ -1,0 +1,52 @@
+"""What somebody declares of a ratings file, and how they write it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evenhand.analysis.labels.scale import Level
+
+
+@dataclass(frozen=True)
+class ScaleOptions:
+    """What was declared of a ratings file; all of it may be left out.
+
+    `columns` are its names of our columns, `{ours: theirs}`, and `kinds` are those of its raters.
+    `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
+    `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
+    the one that favours side a and the one that favours side b; `thresholds` are by grader.
+    With `normalise` labels that differ only in how they are written are taken for one.
+    Messages name these as options of the command line, or as they are called `in_python`.
+    """
+
+    rubric: str | None = None
+    level: Level | None = None
+    categories: tuple[str, ...] = ()
+    affirmative: tuple[str, ...] | None = None
+    sides: tuple[str, ...] | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    normalise: bool = False
+    in_python: bool = False
+
+    @property
+    def normalise_option(self) -> str:
+        """How whoever declares the scale asks for `normalise`."""
+        return "normalise=True" if self.in_python else "--normalise"
+
+    def spelled(self, name: str, *keys: str) -> str:
+        """How whoever declares the scale writes one of these.
+
+        >>> ScaleOptions().spelled("categories", "1", "2")
+        '--categories 1,2'
+        >>> ScaleOptions(in_python=True).spelled("categories", "1", "2")
+        "categories=['1', '2']"
+        """
+        if self.in_python:
+            return f"{name}={list(keys) or ''}"
+        return f"--{name} {shlex.quote(','.join(keys))}" if keys else f"--{name}"

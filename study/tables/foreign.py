@@ -1,0 +1,75 @@
+"""Files that are no CSV, JSONL or Parquet, or not the one that their names say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from evenhand.errors import InputError
+
+_HEAD = 4096
+_AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+_WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
+_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+SUFFIXES = "the extension must be .csv, .jsonl or .parquet"
+_ONE_A_LINE = "write one JSON object a line"
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raises InputError for a folder, and for a file that its first bytes or its extension give
+    away as something else than it should be.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file in it")
+    if not path.is_file():
+        raise InputError(f"there is no file {path.name} in {path.absolute().parent}")
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    suffix = path.suffix.casefold()
+    if fault := _fault_of(head, suffix) or _fault_of_name(suffix):
+        raise InputError(f"{path.name}{fault}")
+
+
+def _fault_of(head: bytes, suffix: str) -> str:
+    """What the first bytes of a file say against its extension; "" where nothing does."""
+    if head.startswith(b"PK\x03\x04"):
+        if _WORKBOOK.search(head):
+            return f" is a workbook of Excel or another spreadsheet; {_AS_CSV}"
+        return " is a ZIP archive; unpack it first"
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        return f" is a workbook of an old Excel; {_AS_CSV}"
+    if head.startswith(b"\x1f\x8b"):
+        return " is compressed; unpack it with gunzip first"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ", line 1: the file is UTF-16; save the file as UTF-8"
+    if head.startswith(b"PAR1") and suffix not in (".parquet", ".pq"):
+        return " is a Parquet file; give it the extension .parquet"
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if suffix in (".csv", ".json") and first == b"{":
+        return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
+    if suffix in (".csv", ".json", ".jsonl", ".ndjson") and first == b"[" and b"{" in head:
+        return f" holds one JSON list; {_ONE_A_LINE} (jq -c '.[]') in a .jsonl file"
+    return ""
+
+
+def _fault_of_name(suffix: str) -> str:
+    if suffix in (".xlsx", ".xls", ".ods"):
+        return f": {SUFFIXES}; {_AS_CSV}"
+    if suffix in (".tsv", ".tab"):
+        return f": {SUFFIXES}; save it separated by commas, not by tabs"
+    if suffix not in (".csv", ".jsonl", ".ndjson", ".parquet", ".pq"):
+        return f": {SUFFIXES}"
+    return ""
+
+
+def refuse_other_delimiter(header: Sequence[str], name: str) -> None:
+    """Raises InputError for a header of one cell that another delimiter would part."""
+    if len(header) != 1:
+        return
+    for mark, called in _DELIMITERS.items():
+        if mark in header[0]:
+            raise InputError(
+                f"{name}, row 1: the columns are separated by {called}; save the file separated "
+                "by commas"
+            )

@@ -1,0 +1,107 @@
+"""What others call the columns of a ratings file, and how they get the names that we know."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHORT = {
+    "unit": "unit_id",
+    "rater": "rater_id",
+    "kind": "rater_kind",
+    "label": "label",
+    "cluster": "cluster_id",
+}
+"""What `--columns` calls the columns that most files have; others go by their own names."""
+_ELSEWHERE = {
+    "unit_id": "unit item item_id id unit_no example example_id doc doc_id document document_id "
+    "instance instance_id question question_id sample sample_id task task_id text_id case case_id",
+    "rater_id": "rater who annotator annotator_id worker worker_id coder coder_id judge judge_id "
+    "user user_id grader grader_id labeler labeler_id labeller reviewer evaluator annotated_by",
+    "rater_kind": "kind type rater_type annotator_type who_type source_type role",
+    "label": "labels rating ratings score grade verdict annotation category class answer value "
+    "judgment judgement decision choice",
+}
+
+
+def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
+    """The table with the columns `{ours: theirs}` under our names.
+
+    Raises InputError where one of theirs is not there, or ours is there already.
+    """
+    for ours, theirs in columns.items():
+        if theirs not in frame:
+            listed = ", ".join(map(str, frame.columns))
+            raise InputError(f"{source} has no column {theirs!r}; it has {listed}")
+        if ours in frame and ours != theirs:
+            raise InputError(
+                f"{source} has a column {ours!r} already; rename it, or leave {theirs!r} as it is"
+            )
+    return frame.rename(columns={theirs: ours for ours, theirs in columns.items()})
+
+
+def columns_in(text: str | None) -> dict[str, str]:
+    """`{ours: theirs}` as `--columns unit=item,rater=who` has it. Raises InputError where a part
+    says something else.
+
+    >>> columns_in("unit=item,p_positive=score")
+    {'unit_id': 'item', 'p_positive': 'score'}
+    """
+    from evenhand.study.tables.ratings import RATINGS_COLUMNS
+
+    found: dict[str, str] = {}
+    for part in (text or "").split(",") if text is not None else ():
+        name, _, theirs = (word.strip() for word in part.partition("="))
+        ours = SHORT.get(name, name)
+        if not theirs or ours not in (*RATINGS_COLUMNS, "cluster_id"):
+            raise InputError(
+                f"--columns: {part.strip()!r} is not valid; write OURS=THEIRS, such as unit=item, "
+                f"where OURS is one of {', '.join((*SHORT, *RATINGS_COLUMNS[5:]))}"
+            )
+        found[ours] = theirs
+    return found
+
+
+def columns_option(columns: Mapping[str, str]) -> str:
+    """What to type for `{ours: theirs}`.
+
+    >>> columns_option({"unit_id": "item", "p_positive": "P yes"})
+    "--columns 'unit=item,p_positive=P yes'"
+    """
+    short = {ours: name for name, ours in SHORT.items()}
+    parts = [f"{short.get(ours, ours)}={theirs}" for ours, theirs in columns.items()]
+    return f"--columns {shlex.quote(','.join(parts))}"
+
+
+def likely_columns(given: Iterable[str], missing: Iterable[str]) -> dict[str, str]:
+    """Which of the given columns are probably the missing ones: `{ours: theirs}`.
+
+    >>> likely_columns(["Item", "topic", "rateri_d"], ["unit_id", "rater_id", "label"])
+    {'unit_id': 'Item', 'rater_id': 'rateri_d'}
+    """
+    from difflib import get_close_matches
+
+    free = {_plain(name): name for name in given if "," not in name}
+    found: dict[str, str] = {}
+    for ours in missing:
+        known = [ours, *_ELSEWHERE.get(ours, "").split()]
+        same = [name for name in known if name in free] or get_close_matches(ours, free, 1, 0.8)
+        if same:
+            found[ours] = free.pop(same[0])
+    return found
+
+
+def _plain(name: str) -> str:
+    """
+    >>> _plain(" Unit ID "), _plain("raterId")
+    ('unit_id', 'rater_id')
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[^0-9a-z]+", "_", words.casefold()).strip("_")

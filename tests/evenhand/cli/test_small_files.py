@@ -1,0 +1,50 @@
+"""Each small file gets the answer that its careful reader would give."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.evenhand.cli.commands import Done, Run
+from tests.evenhand.cli.small_files import CASES, Case
+
+FEW = ("--resamples", "20")
+
+
+@pytest.fixture
+def answer(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """answer(case, options): what evenhand says of the file, typed in its folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def answer(case: Case, options: str = "") -> Done:
+        content = case.content if isinstance(case.content, bytes) else case.content.encode()
+        Path(case.file).write_bytes(content)
+        return run(*shlex.split(f"{case.command} {options}"), *FEW)
+
+    return answer
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_small_file_gets_its_answer(answer, case: Case) -> None:
+    done = answer(case)
+    said = done.stdout + done.stderr
+    assert done.returncode == case.code, said
+    for words in (*case.says, case.mend):
+        assert words in said
+    if case.code == 2:
+        assert "kappa" not in done.stdout  # no figures before the fault
+        assert len(done.stderr.splitlines()) == 1
+        assert len(done.stderr) < 500
+        assert "['" not in done.stderr  # no lists of Python
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.mend], ids=lambda case: case.name)
+def test_what_is_advised_helps(answer, case: Case) -> None:
+    done = answer(case, case.mend)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 40
