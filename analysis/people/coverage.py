@@ -37,7 +37,8 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
             found = Interval.undefined("no_labels")
         elif out.count(asked)[1] < MIN_CLUSTERS:
             found = Interval.point(found.estimate, Remark("too_few_clusters"))
-        out.add_interval(COVERAGE, found, asked, b=name, note=_listed(labels.reasons[rater]))
+        about = join_notes(_listed(labels.reasons[rater]), out.as_sampled)
+        out.add_interval(COVERAGE, found, asked, b=name, note=about)
 
 
 def share_bounds(part: Array, whole: Array) -> tuple[float, float, float]:

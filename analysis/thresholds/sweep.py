@@ -20,7 +20,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Labels, Mask, Numbers
 
 CURVE_POINTS = 41
 """Thresholds at which the whole course of an objective is kept, spread over those that occur."""
@@ -164,10 +164,10 @@ class Candidates:
             ),
         )
 
-    def outcomes(self, weights: Integers) -> Outcomes:
+    def outcomes(self, weights: Numbers) -> Outcomes:
         """Of each threshold in each resample, (rows, thresholds).
 
-        `weights` (rows, clusters) say how often each cluster counts.
+        `weights` (rows, clusters) say how much each cluster counts.
         """
         (hits, affirmed), (false, others) = (
             _at_least(weights.take(clusters, axis=1), below)
@@ -208,7 +208,7 @@ def sweep(
     One sweep for each objective. Resamples that leave the objective undefined have NaN.
     """
     candidates = Candidates.of(positive, reference == 1, clusters, default)
-    first = candidates.outcomes(resamples.frequency[None, :])
+    first = candidates.outcomes(resamples.mass[None, :])
     on_data = {objective: function(first) for objective, function in OBJECTIVES.items()}
     best_on_data = [best_of(values)[0] for values in on_data.values()]
     points = candidates.spread(np.array(best_on_data, dtype=np.intp))
@@ -262,10 +262,11 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     return replace(plain, low=low, high=high)
 
 
-def _at_least(counts: Integers, below: Codes) -> tuple[Array, Array]:
+def _at_least(counts: Numbers, below: Codes) -> tuple[Array, Array]:
     """Of sorted units (rows, units), each counted so often: how many do not lie below each
     threshold (rows, thresholds), and how many there are (rows, 1)."""
-    running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32)
-    np.cumsum(counts, axis=1, dtype=np.int32, out=running[:, 1:])
+    whole = np.issubdtype(counts.dtype, np.integer)
+    running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32 if whole else float)
+    np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
     everything = running[:, -1:].astype(np.float64)
     return everything - running.take(below, axis=1), everything

@@ -123,7 +123,8 @@ def add_deciding_rows(
         (labels.codes[:, list(labels.humans)] >= 0).any(axis=1),
         minlength=len(frequency),
     )
-    left_out = Resamples(np.where(labelled > 0, frequency, 0), 0, np.random.default_rng(0), "bca")
+    counted = np.where(labelled > 0, frequency, 0)
+    left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
     found = list(_Beside(rows, labels, left_out, margin, rule).comparisons())
     if not found:
         return
@@ -230,7 +231,11 @@ class _Beside:
             return verdicts
         default = labels.scale.threshold_for(name)
         found = held_out_verdicts(
-            labels.positive[held, grader], majority[held], labels.clusters[held], default
+            labels.positive[held, grader],
+            majority[held],
+            labels.clusters[held],
+            default,
+            labels.weight_of(held),
         )
         if TUNED_FOR not in found:
             return None
@@ -258,7 +263,7 @@ def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Le
 def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
     """The rows of one comparison."""
     said = Remark("decided_at", (level.alpha, level.look, level.graders, level.next_alpha))
-    silent = _silent_reach(found, level.alpha)
+    silent = _silent_reach(found, level.alpha, rows.heaviest)
     people = _bounded_over_people(found, level.alpha)
     beside = Remark("margin", (found.margin,))
     constant = Remark("constant_rater") if found.constant else ""
@@ -316,13 +321,14 @@ def _bounded_over_people(found: Comparison, alpha: float) -> Interval | None:
     return Interval(found.difference, found.difference - below, found.difference + above)
 
 
-def _silent_reach(found: Comparison, alpha: float) -> float:
+def _silent_reach(found: Comparison, alpha: float, heaviest: float) -> float:
     """How far kappa may lie away though nothing varies: as many clusters may disagree as would stay
-    unseen in such a sample with a chance of `alpha` (Clopper & Pearson 1934, for none of n).
+    unseen in such a sample with a chance of `alpha` (Clopper & Pearson 1934, for none of n). They
+    may all be of the kind that counts `heaviest`, being the least likely to be picked.
     """
     if not alpha:
         return math.nan
-    unseen = 1.0 - alpha ** (1.0 / max(found.counts[1], 1))
+    unseen = 1.0 - alpha ** (heaviest / max(found.counts[1], 1))
     return float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
 
 
@@ -338,7 +344,7 @@ def _over_people(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, f
         return len(people), math.nan
     among = [pair for pair in combinations(people, 2) if shared[pair] >= MIN_SHARED_UNITS]
     pairs = [*((person, grader) for person in people), *among]
-    data = Resamples(left_out.frequency, 0, np.random.default_rng(0))
+    data = Resamples(left_out.frequency, 0, np.random.default_rng(0), weight=left_out.weight)
     kappa = pair_statistics(coded)[deciding_kappa(coded)]
     values = np.concatenate(
         [kappa(tables)[0] for _, tables in table_chunks(coded, pairs, data, within)]
@@ -359,7 +365,7 @@ def _rarer(coded: Coded, left_out: Resamples, within: Mask) -> tuple[float, floa
     the agreement that people's shares of the categories would bring by chance)."""
     humans = list(coded.members("human"))
     codes = np.where(within[:, None], coded.codes[:, humans], -1)
-    weights = left_out.frequency[coded.clusters][:, None]
+    weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
     other = (codes >= 0) & (codes != counts.argmax())
     per_person = [
