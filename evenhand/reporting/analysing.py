@@ -200,6 +200,7 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
         noun: len(prompts),
         f"{noun} sampled for people": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
+        **_picked_by_uncertainty(study, noun),
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
         "people per unit": config.annotation.raters_per_unit,
@@ -221,6 +222,13 @@ def _study_context(study: Study, ratings: pd.DataFrame, analysis: Analysis) -> R
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
     )
+
+
+def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
+    from evenhand.study.store.waves import sample_waves_of
+
+    picked = [len(w.taken) for w in sample_waves_of(study.store) if w.by == "uncertainty"]
+    return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
 
 
 def _ratings_facts(ratings: pd.DataFrame) -> dict[str, str | int | float]:
