@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.sweep import OBJECTIVES, Candidates, Outcomes, best_of
+from evenhand.analysis.thresholds.sweep import OBJECTIVES, Candidates, Outcomes, best_of, values_of
 from evenhand.analysis.types import Array, Codes, Labels, Mask, Numbers
 
 
@@ -38,8 +38,9 @@ def held_out_thresholds(
             counts = weight[train]
         candidates = Candidates.of(positive[train], reference[train] == 1, own, default)
         outcomes = candidates.outcomes(counts[None])
-        for objective, function in OBJECTIVES.items():
-            thresholds[objective][test] = candidates.thresholds[best_of(function(outcomes))[0]]
+        for objective in OBJECTIVES:
+            values = values_of(objective, outcomes, whole=weight is None)
+            thresholds[objective][test] = candidates.thresholds[best_of(values)[0]]
     return thresholds
 
 

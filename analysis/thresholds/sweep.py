@@ -34,6 +34,7 @@ it holds it less often than in the limit, hence not less (docs/calibration.md)."
 _CACHED_CELLS = 40_000
 """Outcomes counted at a time: they stay in the processor's cache."""
 _NO_DIFFERENCE = 1e-12
+_DECIMALS = 12
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
@@ -196,6 +197,14 @@ def best_of(values: Array) -> Codes:
     return best
 
 
+def values_of(objective: str, outcomes: Outcomes, *, whole: bool) -> Array:
+    """An objective's values at outcomes that are whole numbers, or sums of weights: these are
+    rounded, so that what is equal but for rounding is equal.
+    """
+    values = OBJECTIVES[objective](outcomes)
+    return values if whole else values.round(_DECIMALS)
+
+
 def sweep(
     positive: Array,
     reference: Labels,
@@ -209,7 +218,8 @@ def sweep(
     """
     candidates = Candidates.of(positive, reference == 1, clusters, default)
     first = candidates.outcomes(resamples.mass[None, :])
-    on_data = {objective: function(first) for objective, function in OBJECTIVES.items()}
+    whole = resamples.weight is None
+    on_data = {objective: values_of(objective, first, whole=whole) for objective in OBJECTIVES}
     best_on_data = [best_of(values)[0] for values in on_data.values()]
     points = candidates.spread(np.array(best_on_data, dtype=np.intp))
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
@@ -217,8 +227,8 @@ def sweep(
     for block in resamples.blocks():
         for start in range(0, len(block), step):
             outcomes = candidates.outcomes(block[start : start + step])
-            for objective, function in OBJECTIVES.items():
-                values = function(outcomes)
+            for objective in OBJECTIVES:
+                values = values_of(objective, outcomes, whole=whole)
                 best = best_of(values)
                 reached = values[np.arange(len(best)), best]
                 chunks[objective].append((best, reached, values[:, points]))

@@ -17,10 +17,11 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import numpy as np
 
-RATIO = 3.0
-"""How much likelier the pair with the highest score is to be picked than one with the lowest. If
-scores turn out to say nothing, the sample is worth no less than 4 RATIO / (1 + RATIO)^2 of one
-picked by chance, three quarters; usually nine tenths or more (docs/uncertainty.md)."""
+RATIO = 2.0
+"""How much likelier the pair with the highest score is to be picked than one with the lowest, at
+most. If scores turn out to say nothing, the sample is worth no less than 4 RATIO / (1 + RATIO)^2 of
+one picked by chance: eight ninths, where 3 would leave three quarters (Kantorovich's inequality,
+for weights). What it brings is in docs/uncertainty.md."""
 MOST = 0.9
 """No pair is surer than this to be picked: those passed over must speak for others like them."""
 
