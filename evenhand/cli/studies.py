@@ -56,7 +56,8 @@ def _extend_options(extend: Parser) -> None:
         "--by",
         choices=["chance", "uncertainty"],
         default="chance",
-        help="which pairs: any alike (chance), or rather those where graders differ or are unsure",
+        help="which pairs: any alike (chance), or rather those where graders differ or are unsure: "
+        "saves labels if grades tell what is hard, else costs a few (docs/uncertainty.md)",
     )
 
 
