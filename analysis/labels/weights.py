@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.types import Array
+from evenhand.analysis.types import Array, Mask
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import INCLUSION
 
@@ -41,23 +41,22 @@ def with_weights(units: pd.DataFrame | None, ratings: pd.DataFrame) -> pd.DataFr
     if units is None or INCLUSION not in units:
         return units
     known = units.drop_duplicates("unit_id").set_index("unit_id")
-    known = known.loc[known.index.isin(ratings["unit_id"])]
-    if (known[INCLUSION].astype(str).str.strip() == "").all():
+    rated = known.index.isin(ratings["unit_id"])
+    if (known.loc[rated, INCLUSION].astype(str).str.strip() == "").all():
         return units
+    chance = _probabilities(known, rated)
     cluster = known["cluster_id"] if "cluster_id" in known else known.index.to_series()
     by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
-    labelled = cluster.isin(cluster.reindex(by_people).dropna())
-    chance = _probabilities(known)
+    labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _LEAST))
-    first = ~cluster.duplicated().to_numpy()
-    for part in (labelled.to_numpy(), ~labelled.to_numpy()):
-        if part.any():
+    first = ~cluster.where(rated).duplicated().to_numpy() & rated
+    for part in (labelled, ~labelled):
+        if (part & first).any():
             weight[part] /= weight[part & first].mean()
-    if np.allclose(weight, 1.0):
+    if np.allclose(weight[rated], 1.0):
         return units
-    return units.assign(
-        **{WEIGHT: units["unit_id"].map(dict(zip(known.index, weight, strict=True)))}
-    )
+    by_unit = dict(zip(known.index, weight, strict=True))
+    return units.assign(**{WEIGHT: units["unit_id"].map(by_unit)})
 
 
 def effective_size(weight: Array) -> float:
@@ -70,16 +69,17 @@ def effective_size(weight: Array) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _probabilities(known: pd.DataFrame) -> Array:
-    """The probabilities (units,) of a table by unit_id."""
+def _probabilities(known: pd.DataFrame, rated: Mask) -> Array:
+    """The probabilities (units,) of a table by unit_id, of which `rated` (units,) must have one."""
     import pandas as pd
 
     chance = pd.to_numeric(known[INCLUSION], errors="coerce").to_numpy(dtype=float)
     wrong = ~((chance > 0) & (chance <= 1))
-    if wrong.any():
-        unit, cell = known.index[int(wrong.argmax())], known[INCLUSION].iloc[int(wrong.argmax())]
+    if (wrong & rated).any():
+        at = int((wrong & rated).argmax())
+        cell = str(known[INCLUSION].iloc[at])
         raise InputError(
-            f"units: {INCLUSION} of unit {unit!r} is {str(cell)!r}; give every rated unit a "
-            "number above 0 and up to 1, or leave the column out"
+            f"units: {INCLUSION} of unit {known.index[at]!r} is {cell!r}; "
+            "give every rated unit a number above 0 and up to 1, or leave the column out"
         )
-    return chance
+    return np.where(wrong, np.nan, chance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -207,3 +208,12 @@ def test_estimates_are_verified_with_weights() -> None:
     assert found is not None
     assert found.compared > 20
     assert found.largest < 1e-9
+
+
+def test_another_wording_may_be_graded_on_more_units() -> None:
+    ratings, units = study(12)
+    other = ratings[ratings["rater_id"] == "plain"].assign(rubric="r-reworded")
+    own = ratings[~ratings["unit_id"].str.startswith("p11")].assign(rubric="r")
+    scales = [SCALE, replace(SCALE, name="r-reworded", variant_of="r")]
+    found = by_key(analyse(pd.concat([own, other]), units, scales, **SMALL))
+    assert found["r", "stability_fleiss_kappa", "plain", "", "all", "rubric"]["n_clusters"] == 11
