@@ -44,6 +44,8 @@ Code = Literal[
     "most_resamples_undefined",
     "bca_undefined",
     "as_clusters_allow",
+    "as_sampled",
+    "unequal_chances",
     "zero_variance",
     # Which threshold to use, and why.
     "tuned",
@@ -111,6 +113,8 @@ TEXTS: dict[Code, str] = {
     "most_resamples_undefined": "{} of {} resamples undefined: no interval",
     "bca_undefined": "percentile interval, as BCa is undefined",
     "as_clusters_allow": "no resample differs: the interval is what {} clusters allow",
+    "as_sampled": "of the pairs as they were picked, unweighted",
+    "unequal_chances": "pairs were not equally likely to be picked",
     "zero_variance": "zero_variance ({} of {} annotators)",
     "tuned": "tuned",
     "default": "default",

@@ -18,6 +18,7 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
+from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.counted import without_excluded
@@ -25,6 +26,7 @@ from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
 from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts, check_values
+from evenhand.analysis.labels.weights import effective_size, with_weights
 from evenhand.analysis.notes import says
 from evenhand.analysis.people.alternative_annotator import add_alt_test_rows
 from evenhand.analysis.people.beside_members import add_ensemble_rows
@@ -121,6 +123,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         return found
     own, parted = methods_apart(own, scale.name)
     found.notes += parted
+    request = replace(request, units=with_weights(request.units, own))
     readings = combine_readings(own, scale, request.facts.source)
     labels = judged_out_of_sample(
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
@@ -138,8 +141,9 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.thresholds = thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
     found.rows = rows = _rubric_rows(labels, request, seconds_per_label(own))
+    found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
-    _add_with_other_clusters(rows, readings, labels, request)
+    found.notes += _add_with_other_clusters(rows, readings, labels, request)
     if len(own) < len(ratings):
         _add_with_excluded(rows, ratings, scale, request)
     if (own["draw"] > 0).any():
@@ -153,7 +157,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     add_price_rows(rows, labels, request.facts.prices)
     if task.verify:
         for view in labels.views:
-            found.verification += verify_estimates(rows, view)
+            found.verification += verify_estimates(rows, view, labels.weight)
     if task.judge:
         noun = _cluster_noun(request, scale)
         found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
@@ -167,9 +171,10 @@ def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> Resul
     for column in labels.columns((*request.screened, *settings.variants)):
         check_values(column.name, column.values)
     labels, frequency = labels.folded()
-    shared = request.resampled(frequency)
+    shared = request.resampled(frequency, labels.weight)
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))
     for view in labels.views:
-        rows.know_chance(view, frequency)
+        rows.know_chance(view, shared.mass)
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
@@ -184,7 +189,7 @@ def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> Resul
         add_ensemble_rows(rows, labels, view, shared, settings.ensembles)
         add_grader_comparison_rows(rows, kappas)
         add_leniency_rows(rows, kappas)
-        add_recoded_rows(rows, view, frequency)
+        add_recoded_rows(rows, view, shared)
         add_unscored_rows(rows, labels, view, shared)
         add_slice_rows(rows, labels.columns(settings.slices), view, shared)
         add_group_performance_rows(rows, view, shared, labels.columns(settings.groups))
@@ -202,6 +207,25 @@ def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> Resul
     parts = [*labels.columns(request.screened), *labels.sides]
     add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look, parts)
     return rows
+
+
+def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request) -> list[str]:
+    """`effective_clusters` of the clusters that people labelled, and what to say, where some were
+    likelier to be picked than others.
+    """
+    weight = labels.people_weight
+    if labels.weight is None or not len(weight):
+        return []
+    size, noun = effective_size(weight), _cluster_noun(request, labels.scale)
+    units = int(labels.labelled_by_people.sum())
+    found, counts = Interval.point(size), (units, len(weight))
+    rows.add("effective_clusters", found, counts, rater_a="humans", subset="all")
+    place = f"{labels.scale.name}: " if labels.scale.name else ""
+    return [
+        f"{place}some {noun}s were likelier than others to be picked for people, and every "
+        f"estimate weights for it; {len(weight)} {noun}s are labelled, an effective sample of "
+        f"{size:.0f} by the weights alone (Kish)"
+    ]
 
 
 def _add_verdict_rows(
@@ -258,17 +282,20 @@ def _may_be_tuned(rows: ResultRows, grader: str) -> bool:
 
 def _add_with_other_clusters(
     rows: ResultRows, readings: Readings, labels: LabelMatrix, request: Request
-) -> None:
-    """The sensitivity line: the main figures with intervals from other clusters."""
+) -> list[str]:
+    """The sensitivity line: the main figures with intervals from other clusters; or why not."""
     column = request.settings.sensitivity_cluster
     if not column:
-        return
+        return []
+    if labels.weight is not None:  # clusters are weighted as a whole, and these hold several pairs
+        return [f"no intervals by {column}: its pairs were not equally likely to be picked"]
     other = encode(readings, labels.scale, request.units, column)
     # The same verdicts: folds of these clusters would make others.
     folded, frequency = replace(other, thresholds=labels.thresholds).folded()
     shared = request.resampled(frequency)
     for view in folded.views:
         add_main_rows(rows, view, shared, at=f"cluster={column}")
+    return []
 
 
 def _add_with_excluded(
@@ -278,7 +305,7 @@ def _add_with_excluded(
     readings = combine_readings(ratings, scale, request.facts.source)
     labels = encode(readings, scale, request.units, request.settings.cluster)
     labels, frequency = judged_out_of_sample(labels).folded()
-    add_all_raters_rows(rows, labels, request.resampled(frequency))
+    add_all_raters_rows(rows, labels, request.resampled(frequency, labels.weight))
 
 
 def _add_reworded(

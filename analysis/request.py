@@ -10,7 +10,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.study_facts import StudyFacts
-from evenhand.analysis.types import Frequency
+from evenhand.analysis.types import Array, Frequency
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 
 if TYPE_CHECKING:
@@ -46,12 +46,15 @@ class Request:
         """The units columns that say of what kind a unit is, but not how it was put."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
-    def resampled(self, frequency: Frequency) -> Resamples:
-        """Resamples of clusters that stand in the data so often; the latest are kept."""
-        key = frequency.tobytes()
+    def resampled(self, frequency: Frequency, weight: Array | None = None) -> Resamples:
+        """Resamples of clusters that stand in the data so often, and count so much; the latest are
+        kept."""
+        key = frequency.tobytes() + (b"" if weight is None else weight.tobytes())
         if key not in self._latest:
             self._latest.clear()
             rng = np.random.default_rng(self.seed)
             settings = self.settings
-            self._latest[key] = Resamples(frequency, settings.resamples, rng, settings.interval)
+            self._latest[key] = Resamples(
+                frequency, settings.resamples, rng, settings.interval, weight
+            )
         return self._latest[key]

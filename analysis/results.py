@@ -12,7 +12,7 @@ from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.notes import Note, Remarks, join_notes, says, text_of
-from evenhand.analysis.types import Frequency
+from evenhand.analysis.types import Numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +87,8 @@ class ResultRows:
     rubric: str
     rows: dict[tuple[str, ...], ResultRow] = field(default_factory=dict)
     chance: dict[str, Chance] = field(default_factory=dict)
+    heaviest: float = 1.0
+    """How much the cluster counts that counts most: so many seen tell of one of its kind."""
 
     def add(
         self,
@@ -124,11 +126,11 @@ class ResultRows:
         )
         return interval
 
-    def know_chance(self, coded: Coded, frequency: Frequency) -> None:
-        """Take in how often the labels of one reading are of each category; `frequency`
-        (clusters,) is how often each cluster stands in the data.
+    def know_chance(self, coded: Coded, mass: Numbers) -> None:
+        """Take in how often the labels of one reading are of each category; `mass` (clusters,) is
+        how much each cluster counts in the data.
         """
-        held, times = coded.labelled.copy(), frequency[coded.clusters][:, None]
+        held, times = coded.labelled.copy(), mass[coded.clusters][:, None]
         if people := coded.members("human"):  # a grader's threshold moves nobody's chance
             held[:, [at for at in range(held.shape[1]) if at not in people]] = False
         counts = np.bincount(coded.codes[held], (held * times)[held], minlength=coded.q)
@@ -141,7 +143,8 @@ class ResultRows:
     ) -> Interval:
         chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
         apart = 0.0 if chance is None else chance.disagreement(statistic)
-        return widened(found, n_clusters, kind_of(statistic, at), apart)
+        told = int(n_clusters / self.heaviest)  # as if all had been the least likely to be picked
+        return widened(found, told, kind_of(statistic, at), apart)
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""

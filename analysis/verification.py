@@ -18,6 +18,7 @@ from evenhand.analysis.agreement.groups import groups
 from evenhand.analysis.agreement.pairs import listed_raters
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array
 
 TOLERANCE = 1e-9
 _KAPPAS = {
@@ -38,13 +39,17 @@ class Verification:
         return Verification(self.compared + other.compared, max(self.largest, other.largest))
 
 
-def verify_estimates(rows: ResultRows, coded: Coded) -> Verification:
+def verify_estimates(rows: ResultRows, coded: Coded, weight: Array | None = None) -> Verification:
     """Compare the rows of one reading with the libraries' values; undefined ones are passed over.
 
-    Raises RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
+    Where clusters do not count alike, `weight` (clusters,), only scikit-learn can follow. Raises
+    RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
     """
     found = Verification()
-    for statistic, rater_a, rater_b, theirs in (*_pairs(coded), *_groups(coded)):
+    for statistic, rater_a, rater_b, theirs in (
+        *_pairs(coded, weight),
+        *(_groups(coded) if weight is None else ()),
+    ):
         row = rows.get(statistic, rater_a, rater_b, coded.subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
             continue
@@ -61,7 +66,7 @@ def verify_estimates(rows: ResultRows, coded: Coded) -> Verification:
 _Value = tuple[str, str, str, float]
 
 
-def _pairs(coded: Coded) -> Iterator[_Value]:
+def _pairs(coded: Coded, weight: Array | None) -> Iterator[_Value]:
     """Cohen's kappas by scikit-learn."""
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
@@ -72,10 +77,13 @@ def _pairs(coded: Coded) -> Iterator[_Value]:
         first, second = coded.codes[both, one], coded.codes[both, two]
         if len(np.union1d(first, second)) < 2:
             continue  # undefined: nothing varies
+        counts = None if weight is None else weight[coded.clusters[both]]
         for statistic, weights in wanted.items():
             # Its checks of the arguments take longer than the coefficient.
             with config_context(skip_parameter_validation=True, assume_finite=True):
-                value = cohen_kappa_score(first, second, labels=range(coded.q), weights=weights)
+                value = cohen_kappa_score(
+                    first, second, labels=range(coded.q), weights=weights, sample_weight=counts
+                )
             yield statistic, coded.raters[one], coded.raters[two], float(value)
 
 

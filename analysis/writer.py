@@ -11,7 +11,7 @@ from evenhand.analysis.bootstrap.boundary import kind_of, share_interval
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded
-from evenhand.analysis.notes import Note, Reason
+from evenhand.analysis.notes import Note, Reason, Remark
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
@@ -49,6 +49,11 @@ class Writer:
     def on(self, subset: str) -> Writer:
         """The same for another subset."""
         return replace(self, subset=subset)
+
+    @property
+    def as_sampled(self) -> Note:
+        """What to say of a figure that takes every cluster to count alike, where they do not."""
+        return "" if self.resamples.weight is None else Remark("as_sampled")
 
     def sums(self, *features: Numbers) -> Array:
         """Features (units,) or (units, k), summed in every resample: (rows, columns)."""

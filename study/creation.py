@@ -1,4 +1,4 @@
-"""Making a study and enlarging it. A study appears whole or not at all."""
+"""Making a study: it appears whole or not at all. `extension` enlarges its sample."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from evenhand.study.settings.annotation import AnnotationSettings, SampleSetting
 from evenhand.study.settings.study_toml import (
     FILE_NAME,
     StudyConfig,
-    change_config,
     new_config_text,
 )
 from evenhand.study.store.store import Store
 from evenhand.study.tables.atomic import atomic_write
-from evenhand.study.workspace import RUBRICS_FOLDER, Study, check_wordings
+from evenhand.study.workspace import RUBRICS_FOLDER, check_wordings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,22 +180,3 @@ def built_whole(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
-
-
-def extend_sample(study: Study, more: int) -> int:
-    """Take `more` further pairs into the sample, keeping those in it; returns the new size."""
-    if more < 1:
-        raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
-    pairs = study.store.pairs()
-    sample = study.store.sample()
-    left = len(pairs) - len(sample)
-    if more > left:
-        raise InputError(
-            f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
-            f"them sampled, so {left} are left"
-        )
-    size = len(sample) + more
-    larger = draw_sample(pairs, size, study.config.sample.stratify, study.config.seed, sample)
-    study.store.extend_sample(sample, larger[len(sample) :])
-    change_config(study.folder, {"sample": {"pairs": size}})
-    return size

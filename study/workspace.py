@@ -13,6 +13,8 @@ from evenhand.study.prompts.units import parse_unit_id, presented_values, units_
 from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.store import Store
+from evenhand.study.store.waves import inclusion_so_far
+from evenhand.study.tables.columns import INCLUSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,12 +48,16 @@ class Study:
     def units(self, scope: str = "sample") -> pd.DataFrame:
         """The `units` table of the sampled pairs ("sample"), or of all pairs ("all").
 
-        Sampled pairs come in their order of labelling.
+        Sampled pairs come in their order of labelling. Where some pairs were likelier to be picked
+        than others, `inclusion_probability` says how likely each was (see `study.store.waves`).
         """
         pairs = self.store.pairs()
         if scope == "sample":
             pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
-        return units_table(pairs, self.store.answered().drop_duplicates(["pair_id", "subject"]))
+        units = units_table(pairs, self.store.answered().drop_duplicates(["pair_id", "subject"]))
+        if chances := inclusion_so_far(self.store):
+            units[INCLUSION] = units["cluster_id"].map(chances)
+        return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
         """The same with the responses' numbers of words."""

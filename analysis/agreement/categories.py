@@ -92,4 +92,5 @@ def _add_confusion(
     (a, b), units = raters, out.count(both)
     for first, row in zip(coded.categories, table, strict=True):
         for second, count in zip(coded.categories, row, strict=True):
-            out.add_value("confusion", float(count), units, a=a, b=b, at=from_to(first, second))
+            at, note = from_to(first, second), out.as_sampled
+            out.add_value("confusion", float(count), units, a=a, b=b, at=at, note=note)

@@ -91,8 +91,8 @@ def _fitted(coded: Coded, members: tuple[int, ...], resamples: Resamples) -> lc.
     codes = codes[:, (codes >= 0).any(axis=0)]
     if codes.shape[1] < lc.MIN_RATERS:
         return None
-    frequency = resamples.frequency[coded.clusters]
-    return lc.fit(lc.counts_of_codes(codes, coded.q), frequency=frequency)
+    mass = resamples.mass[coded.clusters]
+    return lc.fit(lc.counts_of_codes(codes, coded.q), frequency=mass)
 
 
 def _trouble(found: lc.DawidSkene) -> Note:

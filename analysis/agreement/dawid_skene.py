@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.analysis.types import Array, Codes, Integers, Labels
+from evenhand.analysis.types import Array, Codes, Integers, Labels, Numbers
 
 MIN_RATERS = 3
 """With two raters the model has more unknowns than their table has cells: no unique answer."""
@@ -71,14 +71,15 @@ def counts_of_codes(codes: Integers, q: int) -> Labels:
     return np.asarray(codes[:, :, None] == np.arange(q), dtype=np.int8)
 
 
-def fit(counts: Integers, *, frequency: Integers | None = None, starts: int = STARTS) -> DawidSkene:
+def fit(counts: Integers, *, frequency: Numbers | None = None, starts: int = STARTS) -> DawidSkene:
     """Fit the model to label counts (units, raters, q): how often each rater said each category.
 
-    `frequency` (units,) says how often a unit stands in the data. EM starts from each unit's shares
-    of labels, as the authors do, and from places around them, `starts` in all; they are compared on
-    some thousands of units where data are large. The most likely solution is followed until a step
-    raises the log-likelihood by less than 1e-12 of it and moves no posterior by 1e-7; the
-    likelihood never falls. After 20,000 steps it gives up and says so in `converged`. Classes have
+    `frequency` (units,) says how often a unit stands in the data, or how much it counts. EM starts
+    from each unit's shares of labels, as the authors do, and from places around them, `starts` in
+    all; they are compared on some thousands of units where data are large. The most likely solution
+    is followed until a step raises the log-likelihood by less than 1e-12 of it and moves no
+    posterior by 1e-7; the likelihood never falls. After 20,000 steps it gives up and says so in
+    `converged`. Classes have
     no names of their own: they are called by the categories of their units' labels, so that as many
     labels as possible are of their unit's class.
     """
@@ -299,7 +300,7 @@ def _climb(data: _Data, posterior: Array) -> tuple[Array, int, bool]:
     return posterior, step, converged
 
 
-def _distinct(counts: Integers, frequency: Integers | None) -> tuple[Integers, Codes, Array]:
+def _distinct(counts: Integers, frequency: Numbers | None) -> tuple[Integers, Codes, Array]:
     """Distinct units, which of them each unit is like, and how often each stands."""
     rows = np.ascontiguousarray(counts.reshape(len(counts), -1))
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()

@@ -6,20 +6,20 @@ Everything else in the analysis folds a rater's draws into one label first
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.pairs import deciding_kappa, mean_over_pairs, pair_statistics
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.labels.weights import WEIGHT
 from evenhand.analysis.notes import Code, join_notes
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Frequency
 from evenhand.analysis.writer import Writer
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def repeats_of(
     `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
     the rater was put more than once; it lies in the unit's cluster.
     """
+    import pandas as pd
+
     draws = ratings.groupby(["rater_id", "unit_id", "order"], sort=False)["draw"]
     again = ratings[draws.transform("size") > 1]
     found = {}
@@ -44,17 +46,21 @@ def repeats_of(
         name = str(rater)
         reading = own["unit_id"] + _BETWEEN + own["order"]
         as_raters = own.assign(rater_id=own["draw"].astype(str), unit_id=reading, order="")
-        known = UnitFacts(own["unit_id"].tolist(), units).clusters(cluster)
-        clusters = {name: known.values[at] for name, at in zip(reading, known.codes, strict=True)}
+        facts = UnitFacts(own["unit_id"].tolist(), units)
+        known = facts.clusters(cluster)
+        columns = {"cluster_id": [known.values[at] for at in known.codes]}
+        if (weight := facts.weights(known)) is not None:
+            columns[WEIGHT] = weight[known.codes].tolist()
+        table = pd.DataFrame({"unit_id": reading.tolist(), **columns}).drop_duplicates()
         own_scale = replace(scale, threshold=scale.threshold_for(name), thresholds={})
-        found[name] = encode(combine_readings(as_raters, own_scale), own_scale, _table(clusters))
+        found[name] = encode(combine_readings(as_raters, own_scale), own_scale, table)
     return found
 
 
 def add_repeat_rows(
     rows: ResultRows,
     matrices: Mapping[str, LabelMatrix],
-    resampled: Callable[[Frequency], Resamples],
+    resampled: Resampling,
 ) -> None:
     """`intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats.
 
@@ -63,7 +69,7 @@ def add_repeat_rows(
     """
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
-        shared = resampled(frequency)
+        shared = resampled(frequency, folded.weight)
         for draws in folded.views:
             _add_rater(rows, name, draws, shared)
 
@@ -85,9 +91,3 @@ def _add_rater(rows: ResultRows, name: str, draws: Coded, resamples: Resamples) 
         over = f"mean over {mean.n_pairs} pairs of draws" if mean.n_pairs > 1 else ""
         about, lost = join_notes(note, over), mean.undefined
         out.add(statistic, mean.values, units, a=name, note=about, undefined=lost, reason=why)
-
-
-def _table(clusters: Mapping[str, str]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame({"unit_id": list(clusters), "cluster_id": list(clusters.values())})

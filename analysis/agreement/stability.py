@@ -9,7 +9,7 @@ the clusters, which are to hold all variants of a question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,13 @@ import numpy as np
 
 from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import group_panel
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.analysis.writer import Writer
 from evenhand.errors import InputError
 
@@ -103,12 +103,12 @@ def reworded(
 def add_rewording_rows(
     rows: ResultRows,
     matrices: dict[str, LabelMatrix],
-    resampled: Callable[[Frequency], Resamples],
+    resampled: Resampling,
 ) -> None:
     """A rater's own stability from wording to wording of the rubric: `at` is "rubric"."""
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
-        shared = resampled(frequency)
+        shared = resampled(frequency, folded.weight)
         for coded in folded.views:
             _add_rows(rows, coded, folded.scale, shared, name, REWORDED)
 

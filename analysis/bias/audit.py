@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +15,10 @@ from evenhand.analysis.bias.order import add_order_rows, both_orders_of
 from evenhand.analysis.bias.rater_groups import add_rater_group_rows
 from evenhand.analysis.bias.side import add_direction_rows, add_side_rows
 from evenhand.analysis.bias.slices import add_slice_bias_rows
-from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.resamples import Resampling
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn, UnitFacts
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Frequency
 from evenhand.study.settings.analysis import BiasSettings
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def add_bias_rows(
     settings: BiasSettings,
     slices: Sequence[UnitColumn],
     members: Mapping[str, frozenset[str]],
-    resampled: Callable[[Frequency], Resamples],
+    resampled: Resampling,
     retuned: Mapping[str, LabelMatrix] | None = None,
 ) -> None:
     """Whom raters favour, and how each grader's calls shift with what should not matter.
@@ -49,7 +48,8 @@ def add_bias_rows(
     tuned on other clusters: all questions that rest on verdicts are asked of these too, in rows
     NAME_held_out.
     """
-    audit = AuditRows(rows, lambda: resampled(np.ones(labels.n_clusters, dtype=np.int64)))
+    each_once = np.ones(labels.n_clusters, dtype=np.int64)
+    audit = AuditRows(rows, lambda: resampled(each_once, labels.weight))
     directed = directed_calls(labels)
     if directed is not None:
         add_direction_rows(rows, directed, facts, settings, audit.resamples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from evenhand.analysis.bias.audit_rows import AuditRows
 from evenhand.analysis.bias.calls import favour_signs
-from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.resamples import Resampling, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.notes import join_notes
-from evenhand.analysis.types import Frequency, Mask
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.types import Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def both_orders_of(
 def add_order_rows(
     audit: AuditRows,
     matrices: Mapping[str, LabelMatrix],
-    resampled: Callable[[Frequency], Resamples],
+    resampled: Resampling,
 ) -> None:
     """`bias_order_flips` of every grader that read both orders; where options favour a side,
     `bias_order_first` and `bias_order` too.
@@ -63,7 +63,7 @@ def add_order_rows(
         both = np.asarray((matrix.codes >= 0).all(axis=1))
         if both.any():
             each_once = np.ones(matrix.n_clusters, dtype=np.int64)
-            own = AuditRows(audit.rows, partial(resampled, each_once))
+            own = AuditRows(audit.rows, partial(resampled, each_once, matrix.weight))
             _add_grader(own, grader, matrix, both)
             audit.take(own)
 
@@ -82,10 +82,12 @@ def _add_grader(audit: AuditRows, grader: str, matrix: LabelMatrix, both: Mask) 
     if not matrix.scale.favours:
         return
     to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
+    weighted = audit.resamples.weight is not None  # the exact p is of pairs that all count alike
     found = sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
         f"{to_first} to the side shown first, {to_second} to the second",
         f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
+        Remark("as_sampled") if weighted else "",
     )
     add("bias_order_first", values=ratio(first, moves), note=note)
-    add("bias_order", values=ratio(net, n), note=note, exact_p=found.exact)
+    add("bias_order", values=ratio(net, n), note=note, exact_p=None if weighted else found.exact)

@@ -13,7 +13,7 @@ from evenhand.analysis.bias.calls import Calls
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.units import MAX_VALUES, UnitFacts
-from evenhand.analysis.notes import join_notes
+from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import ResultRows, from_to
 from evenhand.analysis.types import Array
 from evenhand.analysis.writer import Writer
@@ -121,6 +121,7 @@ def _add_errors(audit: AuditRows, seen: Calls, grader: int, part: _Part) -> None
         note=join_notes(
             f"{first} to {part.first}, {second} to {part.second}",
             f"exact p {found.exact:.4g}, mid-p {found.mid_p:.4g}",
+            "" if audit.resamples.weight is None else Remark("as_sampled"),
         ),
     )
 

@@ -139,6 +139,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "rater_seconds_median",
         "rater_seconds_part",
         "rarer_clusters",
+        "effective_clusters",
     ),
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names}

@@ -53,8 +53,9 @@ class Resamples:
     """Weights of clusters in the data, in every resample and, for BCa, in the jackknife.
 
     `frequency` (clusters,) says how often each cluster stands in the data: 1, or more where
-    identical ones have been folded into one. `rng` is used for seeds only, so that a block can be
-    drawn again instead of kept where it would be large.
+    identical ones have been folded into one. `weight` (clusters,) is how much each counts where
+    clusters were not equally likely to be picked: constants that go into every sum. `rng` is used
+    for seeds only, so that a block can be drawn again instead of kept where it would be large.
 
     >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -66,11 +67,13 @@ class Resamples:
         resamples: int,
         rng: np.random.Generator,
         method: IntervalMethod = "percentile",
+        weight: Array | None = None,
     ) -> None:
         if method not in INTERVAL_METHODS:
             known = ", ".join(INTERVAL_METHODS)
             raise InputError(f"the interval method is {method!r}; it must be one of {known}")
         self.frequency: Frequency = np.asarray(frequency, dtype=np.int64)
+        self.weight = weight
         self.resamples = resamples
         starts = range(0, resamples, _BLOCK)
         self._sizes = [min(_BLOCK, resamples - start) for start in starts]
@@ -93,16 +96,25 @@ class Resamples:
         """Distinct clusters, the second axis of the weights."""
         return len(self.frequency)
 
-    def blocks(self) -> Iterator[Counts]:
-        """The weights of data and resamples in blocks of rows, integers (rows, clusters)."""
-        yield self.frequency[None, :]
+    @property
+    def mass(self) -> Numbers:
+        """How much each cluster counts in the data, (clusters,): its frequency times its weight."""
+        return self.frequency if self.weight is None else self.frequency * self.weight
+
+    def blocks(self) -> Iterator[Numbers]:
+        """How much each cluster counts in data and resamples, in blocks of rows (rows, clusters);
+        integers unless clusters have weights.
+        """
+        yield self.mass[None, :]
         for block in range(len(self._sizes)):
-            yield self._block(block)
+            drawn = self._block(block)
+            yield drawn if self.weight is None else drawn * self.weight
 
     def only(self, clusters: Codes) -> Resamples:
         """The same resamples with some of the clusters: a slice costs its own share of time."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
+        part.weight = None if self.weight is None else self.weight[clusters]
         part._keep([self._block(block)[:, clusters] for block in range(len(self._sizes))])
         if self._left_out is not None:
             part._left_out = self._left_out[:, clusters]
@@ -116,6 +128,8 @@ class Resamples:
         """
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
+        if self.weight is not None:
+            flat = flat * self.weight[:, None]
         dtype = np.float32 if self._is_exact(flat) else np.float64
         sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
         out = np.empty((len(self), sums.shape[1]), order="F")
@@ -171,7 +185,7 @@ class Resamples:
         return out
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """(units, clusters) in the data among the chosen units."""
+        """(units, clusters) in the data among the chosen units, whatever their weight."""
         inside = clusters[chosen]
         present = np.bincount(inside, minlength=self.n_types)
         return int(present @ self.frequency), int(self.frequency[present > 0].sum())
@@ -224,6 +238,10 @@ class Resamples:
             flat = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
             parts.append(flat.astype(np.min_scalar_type(int(flat.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
+
+
+Resampling = Callable[[Frequency, Array | None], Resamples]
+"""Makes resamples of clusters from how often each stands in the data, and how much it counts."""
 
 
 @dataclass(frozen=True)

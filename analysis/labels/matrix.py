@@ -100,7 +100,9 @@ class LabelMatrix:
     (units, raters) turn the former into verdicts. `subject`, `pair` and `side` (units,) are codes,
     -1 where the units table does not say; `slices` are the units columns that were asked for.
     `methods` and `draws` say how each rater's probabilities came about (see
-    `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's.
+    `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's. `weight`
+    (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
+    `analysis.labels.weights`).
     """
 
     scale: Scale
@@ -123,6 +125,22 @@ class LabelMatrix:
     methods: tuple[str, ...] = ()
     draws: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
+    weight: Array | None = None
+
+    def weight_of(self, chosen: Mask) -> Array | None:
+        """How much each of some units counts, (chosen units,); None where all count alike."""
+        return None if self.weight is None else self.weight[self.clusters[chosen]]
+
+    @property
+    def labelled_by_people(self) -> Mask:
+        """Which units a person gave a usable label or probability, (units,)."""
+        return np.asarray(self.scored[:, list(self.humans)].any(axis=1))
+
+    @property
+    def people_weight(self) -> Array:
+        """How much each cluster counts that people labelled, (those clusters,)."""
+        kept = np.unique(self.clusters[self.labelled_by_people])
+        return np.ones(len(kept)) if self.weight is None else self.weight[kept]
 
     @property
     def verdicts(self) -> Labels:
@@ -239,6 +257,8 @@ class LabelMatrix:
         if n != self.n_clusters or gives_p or self.side.max(initial=-1) >= 0:
             return self, alone
         sliced = [column.codes for column in self.slices]
+        if self.weight is not None:  # units are alike only if they count alike
+            sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
         keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
         _, kept, counts = np.unique(keys, return_index=True, return_counts=True)
@@ -257,6 +277,7 @@ class LabelMatrix:
             pair=self.pair[kept],
             side=self.side[kept],
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
+            weight=None if self.weight is None else self.weight[self.clusters[kept]],
         ), counts.astype(np.int64)
 
 
@@ -320,4 +341,5 @@ def encode(
         methods=tuple(readings.methods[each] for each in order),
         draws=tuple(readings.draws[each] for each in order),
         copies=copies_among(codes, people, graders),
+        weight=facts.weights(clusters),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.analysis.labels.weights import WEIGHT
 from evenhand.analysis.types import Array, Codes
 from evenhand.errors import InputError
 
@@ -103,6 +104,23 @@ class UnitFacts:
                 f"units: {name} of unit {empty!r} is empty; every unit needs a cluster"
             )
         return found
+
+    def weights(self, clusters: UnitColumn) -> Array | None:
+        """How much each cluster counts, (clusters,); None where all count alike (see
+        `analysis.labels.weights`). Raises InputError where a cluster's units differ.
+        """
+        if self.table is None or WEIGHT not in self.table:
+            return None
+        own = self.numbers(WEIGHT)
+        weight = np.zeros(len(clusters.values))
+        weight[clusters.codes] = own
+        if (differs := weight[clusters.codes] != own).any():
+            mixed = clusters.values[clusters.codes[int(differs.argmax())]]
+            raise InputError(
+                f"units: the pairs of {clusters.name} {mixed!r} were not equally likely to be "
+                'picked, so it cannot be weighted as a whole; let pairs be the clusters ("pair")'
+            )
+        return weight
 
     def _asked_for(self, name: str, purpose: str) -> UnitColumn:
         if self.table is None:

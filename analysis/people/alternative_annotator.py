@@ -147,7 +147,7 @@ def add_alt_test_rows(
             reason=NO_ELIGIBLE,
             a="humans",
             b=name,
-            note=join_notes(about, _outcome(found)),
+            note=join_notes(about, _outcome(found), out.as_sampled),
         )
         out.add(
             "alt_test_advantage",

@@ -144,7 +144,7 @@ class _Compared:
         if share.shape[1] < 2:
             return np.zeros((len(self.judged), len(members))), "too few clusters to choose on"
         q, kappa = self.coded.q, pair_statistics(self.coded)[deciding_kappa(self.coded)]
-        copies = self.resamples.frequency[self.coded.clusters[self.judged]]
+        copies = self.resamples.mass[self.coded.clusters[self.judged]]
         kappas = np.empty((share.shape[1], len(members)))
         for at, member in enumerate(members):
             cell = self.people * q + self.coded.codes[self.judged, member]

@@ -67,6 +67,7 @@ def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Co
     note = join_notes(
         f"with the humans' majority only the first {first}, only the second {second}",
         f"mid-p {found.mid_p:.4g}",
+        out.as_sampled,
     )
     out.add_value("mcnemar_p", found.exact, judged, a=a, b=b, note=note)
 
@@ -90,7 +91,10 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
             if both.any():
                 own = coded.codes[:, [grader]] == np.arange(coded.q)
                 apart = (counts - own * counts.sum(axis=1, keepdims=True)) * both[:, None]
-                p = clustered_homogeneity(_by_cluster(coded, resamples, apart)).p
+                apart = _by_cluster(coded, resamples, apart)
+                if resamples.weight is not None:
+                    apart = apart * np.repeat(resamples.weight, resamples.frequency)[:, None]
+                p = clustered_homogeneity(apart).p
                 found.append((name, coded.raters[grader], both, p))
     for (a, b, both, p), adjusted in zip(found, holm([p for *_, p in found]), strict=True):
         note = "" if np.isnan(p) else f"Holm p {adjusted:.4g}"

@@ -39,8 +39,8 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
             found = Interval.undefined("no_labels")
         elif out.count(asked)[1] < MIN_CLUSTERS:
             found = Interval.point(found.estimate, Remark("too_few_clusters"))
-        note = _listed(labels, rater, resamples)
-        out.add_interval(COVERAGE, found, asked, b=name, note=note)
+        about = join_notes(_listed(labels, rater, resamples), out.as_sampled)
+        out.add_interval(COVERAGE, found, asked, b=name, note=about)
 
 
 def share_bounds(part: Array, whole: Array) -> tuple[float, float, float]:

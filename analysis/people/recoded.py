@@ -18,7 +18,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Codes, Frequency
+from evenhand.analysis.types import Codes
 from evenhand.analysis.writer import Writer
 
 RECODED = "kappa_recoded"
@@ -27,11 +27,12 @@ GAIN = 0.2
 """What another reading must bring before it is worth a row."""
 
 
-def add_recoded_rows(rows: ResultRows, coded: Coded, frequency: Frequency) -> None:
+def add_recoded_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> None:
     """`kappa_recoded` of graders whose mean kappa with humans is far higher read otherwise, without
     an interval: a hint, on which no verdict rests.
     """
-    data = Resamples(frequency, 0, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    data = Resamples(resamples.frequency, 0, rng, weight=resamples.weight)
     out, plain = Writer.of(rows, coded, data), KappaMeans(coded, data, [deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean, _ = with_and_among_humans(plain, coded, grader)

@@ -17,7 +17,7 @@ from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval, Z
 from evenhand.analysis.labels.combine import Readings
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import Note, Remark
+from evenhand.analysis.notes import Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Codes
 
@@ -106,6 +106,8 @@ def _add(
 ) -> None:
     counts = (len(units), len(np.unique(labels.clusters[units])))
     name = labels.raters[rater]
+    if labels.weight is not None:
+        note = join_notes(note, Remark("as_sampled"))
     for statistic, each in found.items():
         rows.add(statistic, each, counts, rater_a=name, subset="all", at=at, note=note)
 

@@ -85,6 +85,8 @@ def calibrate(
     units are in.
     """
     affirmed = reference == 1
+    weight = None if resamples.weight is None else resamples.weight[clusters]
+    elsewhere_verdicts = held_out_verdicts(positive, reference, clusters, default, weight)
 
     def kappa(outcomes: Outcomes) -> Interval:
         return resamples.interval(OBJECTIVES["kappa"](outcomes), n_clusters)
@@ -92,7 +94,7 @@ def calibrate(
     by_default = verdict_outcomes(positive >= default, affirmed, clusters, resamples)
     held_out = {
         objective: verdict_outcomes(verdict, affirmed, clusters, resamples)
-        for objective, verdict in held_out_verdicts(positive, reference, clusters, default).items()
+        for objective, verdict in elsewhere_verdicts.items()
     }
     default_kappa = kappa(by_default)
     found = {}

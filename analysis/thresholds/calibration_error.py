@@ -39,7 +39,8 @@ def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
 class BinnedGaps:
     """Share affirmative less mean probability, `gap` (bins,), and what share of the units is in
     each bin, `weight` (bins,). `influence` (clusters, bins) is what each cluster adds to the error
-    of a gap, `variance` (bins,) that of the gap; in a bin of a single cluster all of the gap.
+    of a gap, as often as it counts, `variance` (bins,) that of the gap; in a bin of a single
+    cluster all of the gap.
     """
 
     gap: Array
@@ -55,8 +56,11 @@ class BinnedGaps:
         clusters: Codes,
         n_clusters: int,
         bins: int | None = None,
+        counts: Array | None = None,
     ) -> BinnedGaps:
-        """From probabilities, 0 or 1, and clusters numbered below `n_clusters`, each (units,)."""
+        """From probabilities, 0 or 1, and clusters numbered below `n_clusters`, each (units,);
+        `counts` (clusters,) is how much each cluster counts, 1 unless given.
+        """
         place = equal_mass_bins(positive, bins)
         shape = (n_clusters, int(place.max()) + 1)
         cell = clusters * shape[1] + place
@@ -64,13 +68,14 @@ class BinnedGaps:
             np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
             for weights in (np.ones(len(place)), affirmed - positive)
         )
-        inside = units.sum(axis=0)
-        gap = apart.sum(axis=0) / inside
+        each = np.ones((n_clusters, 1)) if counts is None else counts[:, None]
+        inside = (each * units).sum(axis=0)
+        gap = (each * apart).sum(axis=0) / inside
         # Deviations from a mean are a little smaller than errors, the more so the fewer clusters.
         clusters_in = (units > 0).sum(axis=0)
         wider = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
         influence = (apart - gap * units) / inside * wider
-        variance = np.where(clusters_in > 1, (influence**2).sum(axis=0), gap**2)
+        variance = np.where(clusters_in > 1, ((each * influence) ** 2).sum(axis=0), gap**2)
         return cls(gap, inside / inside.sum(), influence, variance)
 
     @property

@@ -163,7 +163,9 @@ def _add_held_out(graded: Graded, settings: AnalysisSettings) -> None:
 def _kept_by_other_folds(graded: Graded, settings: AnalysisSettings) -> Mask:
     """Which units (units,) the cut keeps that was chosen on the other folds than their own."""
     fold, target = folds(graded.out.clusters), settings.confidence_target
-    keeps = np.zeros(len(fold), dtype=bool)
+    keeps, mass = np.zeros(len(fold), dtype=bool), np.ones(len(fold))
+    if graded.out.resamples.weight is not None:
+        mass = graded.out.resamples.weight[graded.out.clusters]
     for each in range(int(fold.max()) + 1):
         train, test = fold != each, fold == each
         if not train.any():
@@ -171,6 +173,6 @@ def _kept_by_other_folds(graded: Graded, settings: AnalysisSettings) -> Mask:
         cuts = candidate_cuts(graded.confidence[train], settings.confidence_cut)
         kept = graded.confidence[train, None] >= cuts
         agreed = kept & graded.agreed[train, None]
-        chosen = smallest_cut(kept.sum(axis=0)[None], agreed.sum(axis=0)[None], target)[0]
+        chosen = smallest_cut(mass[None, train] @ kept, mass[None, train] @ agreed, target)[0]
         keeps[test] = graded.confidence[test] >= cuts[chosen] if chosen >= 0 else False
     return keeps

@@ -10,17 +10,21 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.sweep import OBJECTIVES, Candidates, Outcomes, best_of
-from evenhand.analysis.types import Array, Codes, Labels, Mask
+from evenhand.analysis.thresholds.sweep import OBJECTIVES, Candidates, Outcomes, best_of, values_of
+from evenhand.analysis.types import Array, Codes, Labels, Mask, Numbers
 
 
 def held_out_thresholds(
-    positive: Array, reference: Labels, clusters: Codes, default: float
+    positive: Array,
+    reference: Labels,
+    clusters: Codes,
+    default: float,
+    weight: Array | None = None,
 ) -> dict[str, Array]:
     """Thresholds (units,) by objective, each tuned on the other folds than the unit's own.
 
     `positive` are probabilities (units,); units whose `reference` is -1 are not tuned on, but get a
-    threshold too. Nothing with a single cluster.
+    threshold too. `weight` (units,) is how much each counts. Nothing with a single cluster.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
@@ -28,19 +32,27 @@ def held_out_thresholds(
     thresholds = {objective: np.full(len(positive), default) for objective in OBJECTIVES}
     for each in range(int(fold.max()) + 1):
         train, test = np.flatnonzero((fold != each) & (reference >= 0)), fold == each
-        once = np.zeros(len(train), dtype=np.intp)
-        candidates = Candidates.of(positive[train], reference[train] == 1, once, default)
-        outcomes = candidates.outcomes(np.ones((1, 1), dtype=np.int64))
-        for objective, function in OBJECTIVES.items():
-            thresholds[objective][test] = candidates.thresholds[best_of(function(outcomes))[0]]
+        own = np.arange(len(train))
+        counts: Numbers = np.ones(len(train), dtype=np.int64)
+        if weight is not None:
+            counts = weight[train]
+        candidates = Candidates.of(positive[train], reference[train] == 1, own, default)
+        outcomes = candidates.outcomes(counts[None])
+        for objective in OBJECTIVES:
+            values = values_of(objective, outcomes, whole=weight is None)
+            thresholds[objective][test] = candidates.thresholds[best_of(values)[0]]
     return thresholds
 
 
 def held_out_verdicts(
-    positive: Array, reference: Labels, clusters: Codes, default: float
+    positive: Array,
+    reference: Labels,
+    clusters: Codes,
+    default: float,
+    weight: Array | None = None,
 ) -> dict[str, Mask]:
     """Verdicts (units,) by objective, made with these thresholds."""
-    found = held_out_thresholds(positive, reference, clusters, default)
+    found = held_out_thresholds(positive, reference, clusters, default, weight)
     return {objective: positive >= thresholds for objective, thresholds in found.items()}
 
 

@@ -86,6 +86,7 @@ def judged_out_of_sample(labels: LabelMatrix) -> LabelMatrix:
             reference[held],
             labels.clusters[held],
             tuning.instead_of,
+            labels.weight_of(held),
         )
         if found:  # a single cluster cannot be held out
             thresholds[seen, grader] = found[tuning.objective][seen[held]]

@@ -56,7 +56,8 @@ class _Pairs:
 
     def error(self, resamples: Resamples, n_clusters: int) -> Interval:
         """The debiased calibration error with its interval."""
-        gaps = BinnedGaps.of(self.positive, self.affirmed, self.clusters, resamples.n_types)
+        data = self.positive, self.affirmed, self.clusters
+        gaps = BinnedGaps.of(*data, resamples.n_types, counts=resamples.weight)
         return gaps.interval(resamples, n_clusters)
 
     def _totals(self, resamples: Resamples, *features: Numbers) -> Array:
@@ -66,11 +67,14 @@ class _Pairs:
         return totals
 
 
-def recalibrated(positive: Array, affirmed: Array, clusters: Codes) -> Array | None:
+def recalibrated(
+    positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
+) -> Array | None:
     """Probabilities (units,) put through an isotonic curve that was fitted on other clusters.
 
     Between the probabilities that the curve was fitted on it runs straight, outside of them it is
-    level. None with a single cluster. Source: Zadrozny & Elkan 2002.
+    level. `weight` (units,) is how much each counts. None with a single cluster. Source: Zadrozny &
+    Elkan 2002.
     """
     fold = folds(clusters)
     if fold.max(initial=0) < 1:
@@ -78,7 +82,8 @@ def recalibrated(positive: Array, affirmed: Array, clusters: Codes) -> Array | N
     out = np.empty(len(positive))
     for each in range(int(fold.max()) + 1):
         test = fold == each
-        stated, share = isotonic_curve(positive[~test], affirmed[~test])
+        own = None if weight is None else weight[~test]
+        stated, share = isotonic_curve(positive[~test], affirmed[~test], own)
         out[test] = np.interp(positive[test], stated, share)
     return out
 
@@ -120,17 +125,18 @@ def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Refer
         return
     add("brier", resamples.interval(given.squares(resamples), units[1]))
     add("brier_skill", resamples.interval(given.skill(resamples), units[1]))
-    parts = brier_parts(given.positive, given.affirmed)
+    weight = labels.weight_of(held)
+    parts = brier_parts(given.positive, given.affirmed, weight)
     for part, value in asdict(parts).items():
         add(f"brier_{part}", Interval.point(value))
     add("ece", given.error(resamples, units[1]))
-    better = recalibrated(given.positive, given.affirmed, given.clusters)
+    better = recalibrated(given.positive, given.affirmed, given.clusters, weight)
     if better is not None:
         anew = replace(given, positive=better)
         note = "isotonic, fitted on other clusters"
         add("brier_recalibrated", resamples.interval(anew.squares(resamples), units[1]), "", note)
         add("ece_recalibrated", anew.error(resamples, units[1]), "", note)
-    curve = reliability_curve(given.positive, given.affirmed, given.clusters)
+    curve = reliability_curve(given.positive, given.affirmed, given.clusters, weight)
     for stated, share, low, high, step in zip(
         curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True
     ):

@@ -20,16 +20,22 @@ _DRAWN_UNITS = 20_000_000
 _FEWEST_DRAWS = 100
 
 
-def isotonic_curve(positive: Array, affirmed: Array) -> tuple[Array, Array]:
+def isotonic_curve(
+    positive: Array, affirmed: Array, weight: Array | None = None
+) -> tuple[Array, Array]:
     """The distinct probabilities, and the share of affirmatives at each that rises best with them.
+
+    `weight` (units,) is how much each unit counts, here and below; 1 unless given.
 
     >>> isotonic_curve(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]))[1].tolist()
     [0.0, 0.5, 0.5]
     """
     from scipy.optimize import isotonic_regression
 
-    stated, place, times = np.unique(positive, return_inverse=True, return_counts=True)
-    share = np.bincount(place.reshape(-1), weights=affirmed) / times
+    counts = np.ones(len(positive)) if weight is None else weight
+    stated, place = np.unique(positive, return_inverse=True)
+    times = np.bincount(place.reshape(-1), weights=counts)
+    share = np.bincount(place.reshape(-1), weights=counts * affirmed) / times
     return stated, np.asarray(isotonic_regression(share, weights=times).x)
 
 
@@ -47,7 +53,7 @@ class BrierParts:
     uncertainty: float
 
 
-def brier_parts(positive: Array, affirmed: Array) -> BrierParts:
+def brier_parts(positive: Array, affirmed: Array, weight: Array | None = None) -> BrierParts:
     """Parts of the mean squared distance of probabilities (units,) from 0 or 1 (units,).
 
     Scores of 1.01 / 3 as stated, .5 / 3 along the curve 0, 1/2, 1/2, and 2/9 at the constant 1/3:
@@ -56,9 +62,11 @@ def brier_parts(positive: Array, affirmed: Array) -> BrierParts:
     >>> [round(each, 4) for each in (parts.miscalibration, parts.discrimination, parts.uncertainty)]
     [0.17, 0.0556, 0.2222]
     """
-    curve = np.interp(positive, *isotonic_curve(positive, affirmed))
+    curve = np.interp(positive, *isotonic_curve(positive, affirmed, weight))
+    share = np.average(affirmed, weights=weight)
     stated, recalibrated, constant = (
-        float(np.mean((each - affirmed) ** 2)) for each in (positive, curve, affirmed.mean())
+        float(np.average((each - affirmed) ** 2, weights=weight))
+        for each in (positive, curve, share)
     )
     return BrierParts(max(0.0, stated - recalibrated), max(0.0, constant - recalibrated), constant)
 
@@ -78,38 +86,44 @@ class ReliabilityCurve:
     step_of_unit: Codes
 
 
-def reliability_curve(positive: Array, affirmed: Array, clusters: Codes) -> ReliabilityCurve:
+def reliability_curve(
+    positive: Array, affirmed: Array, clusters: Codes, weight: Array | None = None
+) -> ReliabilityCurve:
     """The isotonic curve with its consistency band, from arrays (units,).
 
     For the band the reference is drawn anew as if the probabilities were true, and the curve fitted
     to it; units of a cluster are drawn together as often as their errors resemble each other.
     """
-    stated, share = isotonic_curve(positive, affirmed)
+    stated, share = isotonic_curve(positive, affirmed, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
     change = np.flatnonzero(np.diff(step))
     ends = np.unique([0, *change, *(change + 1), len(step) - 1])
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
     together = _resemblance(affirmed, np.interp(positive, stated, share), clusters)
-    low, high = _band(positive, clusters, together, ends)
+    counts = np.ones(len(positive)) if weight is None else weight
+    low, high = _band(positive, clusters, together, ends, counts)
     of_unit = np.asarray(step[np.searchsorted(stated, positive)], dtype=np.intp)
     return ReliabilityCurve(stated[ends], share[ends], step[ends], low, high, of_unit)
 
 
-def _band(positive: Array, clusters: Codes, together: float, points: Codes) -> tuple[Array, Array]:
+def _band(
+    positive: Array, clusters: Codes, together: float, points: Codes, counts: Array
+) -> tuple[Array, Array]:
     """Bounds (points,) at some of the distinct probabilities."""
     from scipy.optimize import isotonic_regression
 
     rng = np.random.default_rng(2021)
     draws = int(np.clip(_DRAWN_UNITS // len(positive), _FEWEST_DRAWS, _DRAWS))
-    _, place, times = np.unique(positive, return_inverse=True, return_counts=True)
-    place, n_clusters = place.reshape(-1), int(clusters.max()) + 1
+    place, n_clusters = np.unique(positive, return_inverse=True)[1], int(clusters.max()) + 1
+    place = place.reshape(-1)
+    times = np.bincount(place, weights=counts)
     curves = np.empty((draws, len(points)))
     for draw in range(draws):
         chance = rng.random(len(positive))
         if together > 0:
             shared = rng.random(len(positive)) < np.sqrt(together)
             chance = np.where(shared, rng.random(n_clusters)[clusters], chance)
-        share = np.bincount(place, weights=chance < positive) / times
+        share = np.bincount(place, weights=counts * (chance < positive)) / times
         curves[draw] = isotonic_regression(share, weights=times).x[points]
     low, high = np.quantile(curves, [0.025, 0.975], axis=0)
     return low, high

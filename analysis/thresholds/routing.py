@@ -40,7 +40,8 @@ def add_routing_rows(
     share of its labels that the cut keeps, how often these agree here, and the hours that one
     person saves on 1,000 units at so many `seconds` a label (NaN: not known).
 
-    The promise is for one grader that was chosen beforehand.
+    The promise is for one grader that was chosen beforehand. There is none where pairs were not
+    equally likely to be picked: it counts units.
     """
     for graded in graded_with_confidence(rows, labels, resamples):
         found = promised_cut(graded.confidence, ~graded.agreed, graded.out.clusters, target, level)
@@ -52,6 +53,9 @@ def _add(graded: Graded, found: Promise, target: float, level: float, seconds: f
     every, keeps = np.ones(n, dtype=bool), graded.confidence >= found.cut
     about = About(a="humans", b=graded.grader, at=repr(target))
     why = _why_not(found, n) if level > 0 else Remark("no_level")
+    if out.resamples.weight is not None:
+        out.add_value(CUT, math.nan, every, reason=Remark("unequal_chances"), **about)
+        return
     stated = About(note=Remark("promised_at", (level,)), **about)
     out.add_value(CUT, found.cut, every, reason=why, **stated)
     if math.isnan(found.cut):

@@ -15,6 +15,7 @@ from evenhand.analysis.labels.combine import combine_readings, methods_apart
 from evenhand.analysis.labels.counted import one_version, without_excluded
 from evenhand.analysis.labels.matrix import LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes
 from evenhand.analysis.people.ceiling import CEILING, with_and_among_humans
 from evenhand.analysis.results import ResultRow, ResultRows
@@ -84,13 +85,17 @@ def threshold_results(
     own, _ = methods_apart(own, scale.name)
     rows = ResultRows(scale.name)
     clusters = {}
+    units = with_weights(units, own)
     labels = encode(combine_readings(own, scale), scale, units, settings.cluster)
     if labels.has_verdicts and probability_graders(labels):
         wanted = [reference_named(labels, reference)]
         rng = np.random.default_rng(seed)
-        shared = Resamples(np.ones(labels.n_clusters), settings.resamples, rng, settings.interval)
+        shared = Resamples(
+            np.ones(labels.n_clusters), settings.resamples, rng, settings.interval, labels.weight
+        )
         kappas = KappaMeans(labels.on_verdicts(), shared)
-        rows.know_chance(kappas.coded, shared.frequency)
+        rows.know_chance(kappas.coded, shared.mass)
+        rows.heaviest = float(labels.people_weight.max(initial=1.0))
         add_threshold_rows(rows, labels, shared, kappas, wanted)
         clusters = {
             labels.raters[grader]: clusters_labelled(labels, grader, reference)
@@ -226,7 +231,11 @@ def _add_held_out_ceiling(
     name = labels.raters[grader]
     default = labels.scale.untuned_threshold_for(name)
     verdicts = held_out_verdicts(
-        labels.positive[held, grader], reference.verdicts[held], labels.clusters[held], default
+        labels.positive[held, grader],
+        reference.verdicts[held],
+        labels.clusters[held],
+        default,
+        labels.weight_of(held),
     )
     units = out.count(coded.labelled[:, grader] & coded.labelled_by_any(labels.humans))
     note = join_notes("each verdict by a threshold tuned on other folds", reference.note)

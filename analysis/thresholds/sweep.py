@@ -20,7 +20,7 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
+from evenhand.analysis.types import Array, Codes, Labels, Mask, Numbers
 
 CURVE_POINTS = 41
 """Thresholds at which the whole course of an objective is kept, spread over those that occur."""
@@ -34,6 +34,7 @@ it holds it less often than in the limit, hence not less (docs/calibration.md)."
 _CACHED_CELLS = 40_000
 """Outcomes counted at a time: they stay in the processor's cache."""
 _NO_DIFFERENCE = 1e-12
+_DECIMALS = 12
 _UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
 
 
@@ -164,10 +165,10 @@ class Candidates:
             ),
         )
 
-    def outcomes(self, weights: Integers) -> Outcomes:
+    def outcomes(self, weights: Numbers) -> Outcomes:
         """Of each threshold in each resample, (rows, thresholds).
 
-        `weights` (rows, clusters) say how often each cluster counts.
+        `weights` (rows, clusters) say how much each cluster counts.
         """
         (hits, affirmed), (false, others) = (
             _at_least(weights.take(clusters, axis=1), below)
@@ -196,6 +197,14 @@ def best_of(values: Array) -> Codes:
     return best
 
 
+def values_of(objective: str, outcomes: Outcomes, *, whole: bool) -> Array:
+    """An objective's values at outcomes that are whole numbers, or sums of weights: these are
+    rounded, so that what is equal but for rounding is equal.
+    """
+    values = OBJECTIVES[objective](outcomes)
+    return values if whole else values.round(_DECIMALS)
+
+
 def sweep(
     positive: Array,
     reference: Labels,
@@ -208,8 +217,9 @@ def sweep(
     One sweep for each objective. Resamples that leave the objective undefined have NaN.
     """
     candidates = Candidates.of(positive, reference == 1, clusters, default)
-    first = candidates.outcomes(resamples.frequency[None, :])
-    on_data = {objective: function(first) for objective, function in OBJECTIVES.items()}
+    first = candidates.outcomes(resamples.mass[None, :])
+    whole = resamples.weight is None
+    on_data = {objective: values_of(objective, first, whole=whole) for objective in OBJECTIVES}
     best_on_data = [best_of(values)[0] for values in on_data.values()]
     points = candidates.spread(np.array(best_on_data, dtype=np.intp))
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
@@ -217,8 +227,8 @@ def sweep(
     for block in resamples.blocks():
         for start in range(0, len(block), step):
             outcomes = candidates.outcomes(block[start : start + step])
-            for objective, function in OBJECTIVES.items():
-                values = function(outcomes)
+            for objective in OBJECTIVES:
+                values = values_of(objective, outcomes, whole=whole)
                 best = best_of(values)
                 reached = values[np.arange(len(best)), best]
                 chunks[objective].append((best, reached, values[:, points]))
@@ -262,10 +272,11 @@ def threshold_interval(found: Sweep, resamples: Resamples, n_clusters: int) -> I
     return replace(plain, low=low, high=high)
 
 
-def _at_least(counts: Integers, below: Codes) -> tuple[Array, Array]:
+def _at_least(counts: Numbers, below: Codes) -> tuple[Array, Array]:
     """Of sorted units (rows, units), each counted so often: how many do not lie below each
     threshold (rows, thresholds), and how many there are (rows, 1)."""
-    running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32)
-    np.cumsum(counts, axis=1, dtype=np.int32, out=running[:, 1:])
+    whole = np.issubdtype(counts.dtype, np.integer)
+    running = np.zeros((counts.shape[0], counts.shape[1] + 1), dtype=np.int32 if whole else float)
+    np.cumsum(counts, axis=1, dtype=running.dtype, out=running[:, 1:])
     everything = running[:, -1:].astype(np.float64)
     return everything - running.take(below, axis=1), everything

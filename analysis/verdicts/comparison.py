@@ -127,7 +127,7 @@ def _over_people(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, f
         return len(people), math.nan
     among = [pair for pair in combinations(people, 2) if shared[pair] >= MIN_SHARED_UNITS]
     pairs = [*((person, grader) for person in people), *among]
-    data = Resamples(left_out.frequency, 0, np.random.default_rng(0))
+    data = Resamples(left_out.frequency, 0, np.random.default_rng(0), weight=left_out.weight)
     kappa = pair_statistics(coded)[deciding_kappa(coded)]
     values = np.concatenate(
         [kappa(tables)[0] for _, tables in table_chunks(coded, pairs, data, within)]
@@ -148,7 +148,7 @@ def _rarer(coded: Coded, left_out: Resamples, grader: int) -> tuple[float, float
     the agreement that people's shares of the categories would bring by chance)."""
     humans = list(coded.people_beside(grader))
     codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
-    weights = left_out.frequency[coded.clusters][:, None]
+    weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
     other = (codes >= 0) & (codes != counts.argmax())
     per_person = [

@@ -80,7 +80,8 @@ def add_deciding_rows(
         (labels.codes[:, list(labels.humans)] >= 0).any(axis=1),
         minlength=len(frequency),
     )
-    left_out = Resamples(np.where(labelled > 0, frequency, 0), 0, np.random.default_rng(0), "bca")
+    counted = np.where(labelled > 0, frequency, 0)
+    left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
     beside = Beside(left_out, margin, rule.margin_share)
     readings = list(readings_of(labels))
     compared = (beside.compared(each, _to_beat(rows, each.coded)) for each in readings)
@@ -117,7 +118,7 @@ def _level(found: Sequence[Comparison], rule: DecisionSettings, look: int) -> Le
 def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
     """The rows of one comparison."""
     said = Remark("decided_at", (level.alpha, level.look, level.graders, level.next_alpha))
-    silent = _silent_reach(found, level.alpha)
+    silent = _silent_reach(found, level.alpha, rows.heaviest)
     people = _bounded_over_people(found, level.alpha)
     beside = Remark("margin", (found.margin,))
     constant = Remark("constant_rater") if found.constant else ""
@@ -175,13 +176,14 @@ def _bounded_over_people(found: Comparison, alpha: float) -> Interval | None:
     return Interval(found.difference, found.difference - below, found.difference + above)
 
 
-def _silent_reach(found: Comparison, alpha: float) -> float:
+def _silent_reach(found: Comparison, alpha: float, heaviest: float) -> float:
     """How far kappa may lie away though nothing varies: as many clusters may disagree as would stay
-    unseen in such a sample with a chance of `alpha` (Clopper & Pearson 1934, for none of n).
+    unseen in such a sample with a chance of `alpha` (Clopper & Pearson 1934, for none of n). They
+    may all be of the kind that counts `heaviest`, being the least likely to be picked.
     """
     if not alpha:
         return math.nan
-    unseen = 1.0 - alpha ** (1.0 / max(found.counts[1], 1))
+    unseen = 1.0 - alpha ** (heaviest / max(found.counts[1], 1))
     return float(min(unseen / max(1.0 - found.chance, 1e-9), 2.0))
 
 

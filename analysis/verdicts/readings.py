@@ -71,7 +71,11 @@ def _at_held_out(labels: LabelMatrix, verdicts: Coded, grader: int) -> Coded | N
         return verdicts
     default = labels.scale.threshold_for(name)
     found = held_out_verdicts(
-        labels.positive[held, grader], majority[held], labels.clusters[held], default
+        labels.positive[held, grader],
+        majority[held],
+        labels.clusters[held],
+        default,
+        labels.weight_of(held),
     )
     if TUNED_FOR not in found:
         return None

@@ -52,6 +52,13 @@ def _new_options(new: Parser) -> None:
 def _extend_options(extend: Parser) -> None:
     extend.add_study()
     extend.add_argument("--pairs", type=int, required=True, metavar="K", help="how many pairs more")
+    extend.add_argument(
+        "--by",
+        choices=["chance", "uncertainty"],
+        default="chance",
+        help="which pairs: any alike (chance), or rather those where graders differ or are unsure: "
+        "saves labels if grades tell what is hard, else costs a few (docs/uncertainty.md)",
+    )
 
 
 def _new(arguments: argparse.Namespace) -> None:
@@ -102,10 +109,15 @@ def _extend(arguments: argparse.Namespace) -> None:
 
     with open_study(arguments.dir) as study:
         before = study.config.sample.pairs
-        size = extend_sample(study, arguments.pairs)
+        size = extend_sample(study, arguments.pairs, arguments.by)
     with open_study(arguments.dir) as study:
         noun = prompts_noun(study.store.pairs())
         console().print(f"The sample grew from {before} to {size} {noun}; the first {before} stay.")
+        if arguments.by == "uncertainty":
+            console().print(
+                f"The new {noun} are rather those where graders differ or are unsure; how likely "
+                "each was to be picked is kept, and every estimate weights for it."
+            )
         describe_study(study)
 
 

@@ -226,6 +226,7 @@ def _study_context(
         noun: len(prompts),
         f"{noun} sampled for people": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
+        **_picked_by_uncertainty(study, noun),
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
         "people wanted per unit": config.annotation.raters_per_unit,
@@ -247,6 +248,13 @@ def _study_context(
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
     )
+
+
+def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
+    from evenhand.study.store.waves import sample_waves_of
+
+    picked = [len(w.taken) for w in sample_waves_of(study.store) if w.by == "uncertainty"]
+    return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
 
 
 def _ratings_facts(

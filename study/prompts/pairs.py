@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.lengths import LENGTH_COLUMNS
-from evenhand.study.tables.columns import refuse_columns, require_columns, require_rows
+from evenhand.study.tables.columns import INCLUSION, refuse_columns, require_columns, require_rows
 from evenhand.study.tables.formats import FIRST_ROW, read_table
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 RESERVED = (
     *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
+    INCLUSION,
     *LENGTH_COLUMNS,
 )
 """Columns that the units of a study have of their own."""

@@ -269,6 +269,18 @@ look_events = Table(
     Column("created_at", String, nullable=False),
 )
 """Looks at the verdict: each at other labels spends part of the error that is allowed."""
+
+sample_waves = Table(
+    "sample_waves",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("by", String, nullable=False),  # chance | uncertainty
+    Column("chances", JSON, nullable=False),  # by pair: of being taken, if not taken before
+    Column("taken", JSON, nullable=False),  # ids of pairs, in their order of labelling
+    Column("created_at", String, nullable=False),
+)
+"""How the sample was drawn, from the first draw on in which pairs were not all as likely."""
+
 threshold_events = Table(
     "threshold_events",
     metadata,

@@ -50,8 +50,13 @@ class Store(Database):
         with self.write() as connection:
             connection.execute(sa.insert(pairs), rows)
 
-    def extend_sample(self, known: Sequence[str], more: Sequence[str]) -> None:
-        """Take more pairs into the sample, behind those `known` to be in it.
+    def extend_sample(
+        self,
+        known: Sequence[str],
+        more: Sequence[str],
+        log: tuple[sa.Table, Sequence[Mapping[str, Any]]] | None = None,
+    ) -> None:
+        """Take more pairs into the sample, behind those `known` to be in it, and `log` rows.
 
         Raises InputError where the sample is another by now.
         """
@@ -62,6 +67,9 @@ class Store(Database):
                 connection.execute(
                     sa.update(pairs).where(pairs.c.pair_id == pair).values(sample_position=position)
                 )
+            if log is not None:
+                table, rows = log
+                connection.execute(sa.insert(table), list(rows))
 
     def pairs(self) -> pd.DataFrame:
         """All pairs in file order: `pair_id`, `sample_position` (NaN: not sampled), all columns."""

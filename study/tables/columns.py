@@ -10,6 +10,9 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
+INCLUSION = "inclusion_probability"
+"""The units column that says how likely a unit was to be among those that people label."""
+
 
 def require_columns(
     frame: pd.DataFrame, columns: Iterable[str], source: str, hint: str = ""

@@ -20,6 +20,7 @@ from benchmarks import (
     grading,
     report,
     routing,
+    uncertainty,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +35,7 @@ STARTED = {
     grading,
     report,
     routing,
+    uncertainty,
 }
 """Every one of them runs below, `annotation` in test_annotation.py."""
 
@@ -221,3 +223,15 @@ def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float)
     assert people.mean() == pytest.approx(prevalence, abs=0.004)
     assert grader[people == 1].mean() == pytest.approx(sensitivity, abs=0.006)
     assert 1 - grader[people == 0].mean() == pytest.approx(specificity, abs=0.006)
+
+
+def test_the_uncertainty_benchmark_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = uncertainty.CELLS[0], uncertainty.CELLS[-1]
+    monkeypatch.setattr(uncertainty, "CELLS", cells)
+    out = tmp_path / "uncertainty.md"
+    uncertainty.main(["--runs", "2", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert page.count("\n| probability | 0.") == 2
+    assert "2 simulated studies a cell (synthetic)" in page

@@ -147,7 +147,9 @@ def audited() -> Audited:
             settings=settings or BiasSettings(),
             slices=labels.columns(slices),
             members=members or {},
-            resampled=lambda frequency: Resamples(frequency, resamples, np.random.default_rng(1)),
+            resampled=lambda frequency, weight: Resamples(
+                frequency, resamples, np.random.default_rng(1), weight=weight
+            ),
         )
         return rows
 

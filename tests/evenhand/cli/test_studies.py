@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
+from evenhand.study import Study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.sampling import largest_remainder
@@ -199,3 +201,22 @@ def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert float(stability.loc["all|binary", "estimate"]) == -1
     assert main(["extend", study, "--pairs", "2"]) == 0
     assert "The sample grew from 10 to 12 prompts" in capsys.readouterr().out
+
+
+def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
+    make_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study(pairs=24, sample=8)
+    folder = str(study.folder)
+    by_uncertainty = ["extend", folder, "--pairs", "6", "--by", "uncertainty"]
+    assert main(["grade", folder, "--grader", "baseline:lexical"]) == 0
+    capsys.readouterr()
+    assert main(by_uncertainty) == 2
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1
+    assert f"first run `evenhand grade {folder} --scope all --grader ...`" in complaint
+    assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
+    assert main(by_uncertainty) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the first 8 stay" in said
+    assert "those where graders differ or are unsure" in said

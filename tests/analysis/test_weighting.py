@@ -1,0 +1,219 @@
+"""Pairs that were not equally likely to be picked: what every figure makes of it (synthetic)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.notes import says
+from evenhand.analysis.results import key_of
+from evenhand.errors import InputError
+
+SCALE = Scale("r", ("1", "2", "3"), "ordinal", frozenset({"3"}))
+SMALL = {"resamples": 20}
+NOT_SUMS = (
+    # Chosen on folds, which copies of a pair are spread over.
+    "held_out",
+    "recalibrated",
+    "best_single",
+    "threshold_recommended",
+    # The spread of resamples, of which there are others.
+    "_corrected",
+    "best_grader_difference",
+    # Counts, and lists of units.
+    "rarer_clusters",
+    "effective_clusters",
+    "disagreement",
+    # At cuts and in bins that part the units, not what they stand for.
+    "confidence_",
+    "ece",
+)
+
+
+def study(pairs: int = 40) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two subjects' answers on each pair, three people, a grader and one with probabilities; pairs
+    with an odd number were twice as likely to be picked, and are harder."""
+    rng = np.random.default_rng(5)
+    rows, units = [], []
+    for pair, subject in itertools.product(range(pairs), ("s1", "s2")):
+        unit, hard = f"p{pair}|{subject}", pair % 2
+        truth = rng.integers(3)
+        units.append(
+            {
+                "unit_id": unit,
+                "cluster_id": f"p{pair}",
+                "subject": subject,
+                "topic": "ab"[pair % 4 // 2],
+            }
+            | {"inclusion_probability": 0.4 if hard else 0.2}
+        )
+        for rater in ("ann", "ben", "cy", "plain", "sure"):
+            label = truth if rng.random() < (0.5 if hard else 0.9) else rng.integers(3)
+            row = {"unit_id": unit, "rater_id": rater, "label": str(label + 1)}
+            row["rater_kind"] = "human" if rater in ("ann", "ben", "cy") else "model"
+            if rater == "sure":
+                shares = rng.dirichlet(np.ones(3)) / 2 + np.eye(3)[label] / 2
+                row["probabilities"] = json.dumps(dict(zip("123", shares.tolist(), strict=True)))
+                row["prob_method"] = "logprobs"
+            rows.append(row)
+    return pd.DataFrame(rows).fillna(""), pd.DataFrame(units)
+
+
+def copied(frame: pd.DataFrame, likely: set[str]) -> pd.DataFrame:
+    """The same with every pair that was less likely to be picked there a second time."""
+    again = frame[~frame["unit_id"].isin(likely)].copy()
+    for name in ("unit_id", "cluster_id"):
+        if name in again:
+            again[name] = "again-" + again[name]
+    return pd.concat([frame, again], ignore_index=True)
+
+
+def by_key(found: Analysis) -> dict:
+    return {key_of(row): row for row in found.rows}
+
+
+def test_half_the_probability_counts_like_standing_there_twice() -> None:
+    ratings, units = study()
+    likely = set(units.loc[units["inclusion_probability"] == 0.4, "unit_id"])
+    settings = {"slices": ["topic"], "ensembles": [["plain", "sure"]], **SMALL}
+    found = by_key(analyse(ratings, units, [SCALE], **settings))
+    plain = units.drop(columns="inclusion_probability")
+    twice = by_key(analyse(copied(ratings, likely), copied(plain, likely), [SCALE], **settings))
+    compared, as_sampled = set(), set()
+    for key, row in found.items():
+        if any(part in f"{key[1]} {key[5]}" for part in NOT_SUMS):
+            continue
+        if says(row["remarks"], "as_sampled") or key[1].endswith(("_p", "_errors")):
+            as_sampled.add(key[1])
+            continue
+        # Alpha takes off one label of a sample of its own size, which copies make larger.
+        room = 2e-3 if "alpha" in key[1] else 1e-9
+        assert row["estimate"] == pytest.approx(twice[key]["estimate"], abs=room, nan_ok=True), key
+        compared.add(key[1])
+    assert {"confusion", "coverage", "mcnemar_p", "alt_test_winning_rate"} <= as_sampled
+    assert len(compared) > 60
+    assert {"cohen_kappa", "non_inferiority", "threshold", "brier", "dawid_skene_prevalence"} <= (
+        compared
+    )
+
+
+def test_without_weights_figures_would_be_others() -> None:
+    ratings, units = study()
+    weighted = by_key(analyse(ratings, units, [SCALE], **SMALL))
+    plain = by_key(analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL))
+    key = ("r", "observed_agreement", "humans", "", "all", "")
+    assert weighted[key]["estimate"] > plain[key]["estimate"] + 0.03
+    counts = [(row["n_units"], row["n_clusters"]) for row in (weighted[key], plain[key])]
+    assert counts[0] == counts[1] == (80, 40)
+
+
+def test_the_report_says_how_large_the_sample_is_in_effect() -> None:
+    ratings, units = study()
+    found = analyse(ratings, units, [SCALE], **SMALL)
+    # 20 pairs count twice as much as 20 others: (40 + 20)^2 / (20 x 4 + 20) = 36.
+    row = by_key(found)["r", "effective_clusters", "humans", "", "all", ""]
+    assert (row["estimate"], row["n_clusters"]) == (pytest.approx(36.0), 40)
+    assert any("an effective sample of 36 by the weights alone" in note for note in found.notes)
+
+
+def test_equal_probabilities_change_nothing() -> None:
+    ratings, units = study(12)
+    plain = analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL)
+    for cell in (0.3, ""):
+        same = analyse(ratings, units.assign(inclusion_probability=cell), [SCALE], **SMALL)
+        pd.testing.assert_frame_equal(same.results, plain.results)
+        assert same.notes == plain.notes
+
+
+def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size() -> None:
+    # Four pairs labelled, each standing for 1 / p: 2, 4, 4 and 10 of 20. Ann and Ben agree on the
+    # first and the last: 12 / 20.
+    chances, agree = {"u1": 0.5, "u2": 0.25, "u3": 0.25, "u4": 0.1}, {"u1", "u4"}
+    ratings = pd.DataFrame(
+        [
+            {"unit_id": unit, "rater_id": rater, "rater_kind": "human"}
+            | {"label": "1" if rater == "ann" or unit in agree else "2"}
+            for unit in chances
+            for rater in ("ann", "ben")
+        ]
+    )
+    units = pd.DataFrame({"unit_id": list(chances), "inclusion_probability": chances.values()})
+    found = by_key(analyse(ratings, units, [SCALE], **SMALL))
+    row = found["r", "observed_agreement", "ann", "ben", "all", ""]
+    assert row["estimate"] == pytest.approx(12 / 20)
+
+
+def test_rates_speak_of_the_labelled_and_of_the_others_by_weight() -> None:
+    # Two strata of 40 and 60 pairs; people label 20 of each, at .5 and 1 / 3. They affirm 10 of the
+    # first 20 and none of the others: 40 x .5 / 100 = .2. The grader affirms all 40, nothing else.
+    scale = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
+    rows, units = [], []
+    for pair in range(100):
+        first, labelled = pair < 40, pair % 40 < 20 if pair < 40 else pair % 60 < 20
+        units.append({"unit_id": f"u{pair}", "inclusion_probability": 0.5 if first else 1 / 3})
+        rows.append({"rater_kind": "model", "label": "yes" if first else "no"} | units[-1])
+        if labelled:
+            affirmed = first and pair % 2 == 0
+            rows.append({"rater_kind": "human", "label": "yes" if affirmed else "no"} | units[-1])
+    ratings = pd.DataFrame(rows).drop(columns="inclusion_probability")
+    ratings["rater_id"] = ratings["rater_kind"]
+    table = by_key(analyse(ratings, pd.DataFrame(units), [scale], **SMALL))
+    rates = {key[1]: row["estimate"] for key, row in table.items() if key[1].startswith("rate_")}
+    assert rates["rate_human"] == pytest.approx(0.2)
+    assert rates["rate_raw"] == pytest.approx(0.4)
+    assert rates["rate_ppi"] == pytest.approx(0.2)
+
+
+def test_what_never_varies_is_bounded_by_the_least_likely_pairs() -> None:
+    ratings, units = study()
+    ratings["label"] = np.where(ratings["unit_id"].str.contains("1"), "3", "1")
+    ratings = ratings.assign(probabilities="", prob_method="")
+    weighted = by_key(analyse(ratings, units, [SCALE], **SMALL))
+    plain = by_key(analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL))
+    key = ("r", "non_inferiority", "humans", "plain", "all", "")
+    # Half of the pairs count 4/3: as if only 40 / (4/3) = 30 had been seen.
+    assert weighted[key]["low"] < plain[key]["low"] < 0
+    key = ("r", "observed_agreement", "humans", "", "all", "")
+    assert weighted[key]["low"] == pytest.approx(0.025 ** (1 / 30))
+    assert plain[key]["low"] == pytest.approx(0.025 ** (1 / 40))
+
+
+@pytest.mark.parametrize("cell", [0, 1.2, "often", ""])
+def test_a_probability_that_is_none_is_named(cell: object) -> None:
+    ratings, units = study(8)
+    units = units.astype({"inclusion_probability": object})
+    units.loc[3, "inclusion_probability"] = cell
+    with pytest.raises(InputError, match=r"inclusion_probability of unit 'p1\|s2' is .* above 0"):
+        analyse(ratings, units, [SCALE], **SMALL)
+
+
+def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out() -> None:
+    ratings, units = study(20)
+    with pytest.raises(InputError, match="the pairs of topic 'a' were not equally likely"):
+        analyse(ratings, units, [SCALE], cluster="topic", **SMALL)
+    found = analyse(ratings, units, [SCALE], sensitivity_cluster="topic", **SMALL)
+    assert "no intervals by topic: its pairs were not equally likely to be picked" in found.notes
+    assert not any(row["at"] == "cluster=topic" for row in found.rows)
+
+
+def test_estimates_are_verified_with_weights() -> None:
+    ratings, units = study(20)
+    found = analyse(ratings, units, [SCALE], verify=True, **SMALL).verification
+    assert found is not None
+    assert found.compared > 20
+    assert found.largest < 1e-9
+
+
+def test_another_wording_may_be_graded_on_more_units() -> None:
+    ratings, units = study(12)
+    other = ratings[ratings["rater_id"] == "plain"].assign(rubric="r-reworded")
+    own = ratings[~ratings["unit_id"].str.startswith("p11")].assign(rubric="r")
+    scales = [SCALE, replace(SCALE, name="r-reworded", variant_of="r")]
+    found = by_key(analyse(pd.concat([own, other]), units, scales, **SMALL))
+    assert found["r", "stability_fleiss_kappa", "plain", "", "all", "rubric"]["n_clusters"] == 11
