@@ -92,8 +92,9 @@ def test_half_the_probability_counts_like_standing_there_twice() -> None:
         if says(row["remarks"], "as_sampled") or key[1].endswith(("_p", "_errors")):
             as_sampled.add(key[1])
             continue
-        # Alpha takes off one label of a sample of its own size, which copies make larger.
-        room = 2e-3 if "alpha" in key[1] else 1e-9
+        # Alpha takes off one label of a sample of its own size, which copies make larger; and a
+        # stratum's spread is held to that of all by so many units.
+        room = 5e-3 if key[1].startswith("bias_") else 2e-3 if "alpha" in key[1] else 1e-9
         assert row["estimate"] == pytest.approx(twice[key]["estimate"], abs=room, nan_ok=True), key
         compared.add(key[1])
     assert {"confusion", "coverage", "mcnemar_p", "alt_test_winning_rate"} <= as_sampled
