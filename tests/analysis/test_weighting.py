@@ -24,6 +24,8 @@ NOT_SUMS = (
     "best_single",
     "threshold_recommended",
     # The spread of resamples, of which there are others.
+    "_at_most",
+    "_detectable",
     "_corrected",
     "best_grader_difference",
     # Counts, and lists of units.
