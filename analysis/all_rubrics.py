@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
+MAX_NAMED = 12
+"""So many people are named in a message."""
 _SETTINGS, _DECISION, _FACTS = AnalysisSettings(), DecisionSettings(), StudyFacts()
 
 
@@ -138,6 +140,7 @@ def analyse(
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
     graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"])
+    _check_reference(decision.reference, ratings)
     check_ensembles(settings.ensembles, graders)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)
 
@@ -205,6 +208,16 @@ def _is_wording(scale: Scale, declared: Mapping[str, Scale]) -> bool:
 def _has_people(ratings: pd.DataFrame) -> bool:
     """Without people's labels another wording only shows how stable graders are."""
     return bool(ratings["rater_kind"].eq("human").any())
+
+
+def _check_reference(reference: str, ratings: pd.DataFrame) -> None:
+    """Refuse a reference who is not there, or is a model."""
+    others = ratings.loc[ratings["rater_kind"] != "model", "rater_id"].drop_duplicates()
+    if reference and reference not in set(others):
+        known = ", ".join(sorted(others)[:MAX_NAMED]) or "nobody"
+        raise InputError(
+            f"reference is {reference!r}, which is no person or adjudicator here; there are {known}"
+        )
 
 
 def _by_name(scales: Mapping[str, Scale] | Iterable[Scale]) -> dict[str, Scale]:

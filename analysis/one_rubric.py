@@ -65,6 +65,7 @@ from evenhand.analysis.thresholds.probabilities import add_probability_rows
 from evenhand.analysis.thresholds.routing import ERROR, add_routing_rows
 from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
+from evenhand.analysis.verdicts.against_reference import add_reference_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verdicts.looks import level_of_look
@@ -204,8 +205,12 @@ def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> Resul
     if labels.has_verdicts:
         # The last view is the binary verdict.
         _add_verdict_rows(rows, labels, shared, kappas, request)
+    rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
+    if rule.reference:
+        add_reference_rows(rows, labels, frequency, rule, look)
+        return rows
     parts = [*labels.columns(request.screened), *labels.sides]
-    add_deciding_rows(rows, labels, frequency, settings.margin, request.decision, look, parts)
+    add_deciding_rows(rows, labels, frequency, settings.margin, rule, look, parts)
     return rows
 
 

@@ -170,6 +170,14 @@ class LabelMatrix:
         """Whether the scale says which categories are affirmative."""
         return bool(self.scale.affirmative)
 
+    def beside_only(self, reference: str) -> LabelMatrix:
+        """The labels with one rater, human or adjudicator, as the only human."""
+        kinds = (
+            "human" if rater == reference else "left out" if kind == "human" else kind
+            for rater, kind in zip(self.raters, self.kinds, strict=True)
+        )
+        return replace(self, kinds=tuple(kinds), copies=())
+
     def columns(self, names: Iterable[str]) -> list[UnitColumn]:
         """The units columns with these names."""
         known = {column.name: column for column in self.slices}

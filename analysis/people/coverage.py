@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, RunningMean
+from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
@@ -43,8 +44,8 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
         out.add_interval(COVERAGE, found, asked, b=name, note=about)
 
 
-def share_bounds(part: Array, whole: Array) -> tuple[float, float, float]:
-    """A share, and bounds that each fail in 2.5%, from sums (clusters,) of part and whole.
+def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float, float, float]:
+    """A share, and bounds that each fail in `alpha`, from sums (clusters,) of part and whole.
 
     Clopper & Pearson's bounds (1934) on the effective sample size: units over the design effect of
     the clusters, with Korn & Graubard's correction (1998) for their number. Where the rarer outcome
@@ -67,15 +68,15 @@ def share_bounds(part: Array, whole: Array) -> tuple[float, float, float]:
     if clusters > 1 and 0.0 < share < 1.0:
         variance = clusters / (clusters - 1) * float(((part - share * whole) ** 2).sum()) / units**2
         if variance > 0:
-            few = stdtrit(units - 1, 0.975) / stdtrit(clusters - 1, 0.975)
+            few = stdtrit(units - 1, 1.0 - alpha) / stdtrit(clusters - 1, 1.0 - alpha)
             simple = share * (1.0 - share) / (units - 1.0)
             size = min(units, units * simple / variance * few**2)
     if min(np.sum(part > 0), np.sum(part < whole)) < ENOUGH_CLUSTERS:
         size = min(size, float(clusters))
     part_of_size = share * size
     rest = size - part_of_size
-    low = float(betaincinv(part_of_size, rest + 1.0, 0.025)) if share > 0.0 else 0.0
-    high = float(betaincinv(part_of_size + 1.0, rest, 0.975)) if share < 1.0 else 1.0
+    low = float(betaincinv(part_of_size, rest + 1.0, alpha)) if share > 0.0 else 0.0
+    high = float(betaincinv(part_of_size + 1.0, rest, 1.0 - alpha)) if share < 1.0 else 1.0
     return share, low, high
 
 

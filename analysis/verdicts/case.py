@@ -10,11 +10,12 @@ from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.coverage import COVERAGE
+from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, RECODED, REVERSED
 from evenhand.analysis.results import BASELINES, RESULTS_KEY, ResultRow, ResultRows
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
+from evenhand.analysis.verdicts.against_reference import KAPPA as REFERENCE_KAPPA
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     NON_INFERIORITY,
@@ -95,7 +96,8 @@ class Bounds:
 class Case:
     """The rows that a verdict rests on. `noun` is what a cluster is called.
 
-    `difference` and `kappa` are the figures of the table, `bounds` what decides; `held_out` are the
+    `difference` and `kappa` are the figures of the table, `agreement` is that on the units that it
+    answered and that with no answer as a disagreement, `bounds` what decides; `held_out` are the
     bounds of verdicts at thresholds tuned on other clusters, `at_threshold` their figures.
     `advised` is the threshold that tuning advises, its first remark the kind of advice, `in_force`
     the tuned one that is in use; `is_tuned` says that `difference` is of verdicts at it. `parts`
@@ -117,6 +119,7 @@ class Case:
     binary: ResultRow | None
     baselines: tuple[ResultRow, ...]
     coverage: ResultRow | None
+    agreement: tuple[ResultRow, ResultRow] | None
     bounds: Bounds | None
     held_out: Bounds | None
     at_threshold: tuple[ResultRow | None, ...]
@@ -195,6 +198,7 @@ class Case:
             *(self.bounds.rows if self.bounds else ()),
             self.binary,
             self.coverage,
+            *(self.agreement or ()),
             *(self.held_out.rows if self.held_out else ()),
             *self.at_threshold,
             self.advised,
@@ -244,7 +248,7 @@ def deciding_keys(
 
     return (
         key(CEILING, CEILING_HELD_OUT),
-        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT),
+        key("cohen_kappa", "weighted_kappa_quadratic", KAPPA_HELD_OUT, REFERENCE_KAPPA),
     )
 
 
@@ -273,6 +277,7 @@ def case_of(
         binary=binary,
         baselines=tuple(row for row in baselines if row is not None),
         coverage=rows.get(COVERAGE, "", grader),
+        agreement=_agreement(rows, grader, subset),
         bounds=Bounds.of(rows, grader, subset),
         held_out=Bounds.of(rows, grader, _BINARY_ALL, HELD_OUT),
         at_threshold=_at_threshold(rows, grader, in_force),
@@ -292,6 +297,12 @@ def case_of(
         recoded=_recoded(rows, grader, subset),
         commonest=_commonest(rows, grader, subset, labels.scale.categories),
     )
+
+
+def _agreement(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ResultRow] | None:
+    names = ("observed_agreement", UNSCORED_AS_DISAGREEMENT)
+    scored, everywhere = (rows.get(name, "humans", grader, subset) for name in names)
+    return (scored, everywhere) if scored is not None and everywhere is not None else None
 
 
 def _recoded(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ...]:

@@ -20,9 +20,10 @@ from typing import TypedDict
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
-from evenhand.analysis.results import ResultRow, ResultRows
+from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts import words
 from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_people
+from evenhand.analysis.verdicts.judge_reference import judge_against_reference
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -48,10 +49,26 @@ def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
     """One verdict per grader of a rubric, read off its results rows."""
+    if rule.reference:
+        return [_against(rows, labels, labels.raters[m], rule, cluster_noun) for m in labels.models]
     return [
         _judge(case_of(rows, labels, labels.raters[model], rule, cluster_noun))
         for model in labels.models
     ]
+
+
+def _against(
+    rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
+) -> Verdict:
+    judgement, sentence, evidence, more = judge_against_reference(rows, labels, grader, rule, noun)
+    return Verdict(
+        rubric=labels.scale.name,
+        grader=grader,
+        verdict=judgement,
+        sentence=sentence,
+        evidence=[list(key_of(row)) for row in evidence],
+        more_clusters=more,
+    )
 
 
 def _judge(case: Case) -> Verdict:

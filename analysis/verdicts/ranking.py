@@ -67,7 +67,7 @@ def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def _place(candidate: Candidate) -> tuple[int, float, float, str]:
     judgement = candidate.verdict["verdict"]
-    passes = judgement in ("may_stand_in", "may_stand_in_at_threshold")
+    passes = judgement in ("may_stand_in", "may_stand_in_at_threshold", "agrees_with_reference")
     price = candidate.usd if passes else 0.0
     return JUDGEMENTS.index(judgement), price, -candidate.agreement, candidate.verdict["grader"]
 

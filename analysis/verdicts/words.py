@@ -21,8 +21,10 @@ MOST_PARTS = 3
 Judgement = Literal[
     "may_stand_in",
     "may_stand_in_at_threshold",
+    "agrees_with_reference",
     "only_with_correction",
     "cannot_tell",
+    "disagrees_with_reference",
     "do_not_use",
 ]
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
@@ -41,8 +43,10 @@ class Title:
 TITLES: dict[Judgement, Title] = {
     "may_stand_in": Title("✓", "May stand in", "may stand in"),
     "may_stand_in_at_threshold": Title("✓", "May stand in at another threshold", "at a threshold"),
+    "agrees_with_reference": Title("✓", "Agrees with the reference", "agrees"),
     "only_with_correction": Title("±", "Only with correction", "only with correction"),
     "cannot_tell": Title("?", "Cannot tell", "cannot tell"),
+    "disagrees_with_reference": Title("✕", "Disagrees with the reference", "disagrees"),
     "do_not_use": Title("✕", "Do not use", "do not use"),
 }
 
@@ -109,10 +113,11 @@ def leaves_out(case: Case) -> str:
     """It clearly gives no answer too often, whatever its answers are worth."""
     share, _, most = case.share_scored
     sample = _sample(case.coverage, case.noun) if case.coverage else "no units"
+    why = why_unscored(case.coverage)
     return (
         f"Do not use {case.grader} in place of people{_place(case)} as it is: no answer on "
-        f"{1 - share:.0%} of {sample} ({_why_unscored(case)}at best it answers {most:.1%}, and "
-        f"{case.rule.min_coverage:.0%} is needed)."
+        f"{1 - share:.0%} of {sample} ({why}at best it answers {most:.1%}, and "
+        f"{case.rule.min_coverage:.0%} is needed).{_with_unscored(case)}"
     )
 
 
@@ -120,16 +125,27 @@ def may_leave_out(case: Case) -> str:
     """It is not clear that it answers often enough."""
     share, least, _ = case.share_scored
     return (
-        f"it answered {share:.1%} of what was put to it ({_why_unscored(case)}at worst "
+        f"it answered {share:.1%} of what was put to it ({why_unscored(case.coverage)}at worst "
         f"{least:.1%}), and {case.rule.min_coverage:.0%} is needed"
     )
 
 
-def _why_unscored(case: Case) -> str:
-    """The reasons for units without an answer, counted."""
-    remarks = case.coverage["remarks"] if case.coverage else ()
+def why_unscored(coverage: ResultRow | None) -> str:
+    """The reasons for units without an answer, counted, and a semicolon; nothing where all have."""
+    remarks = coverage["remarks"] if coverage else ()
     said = next((str(each.detail[0]) for each in remarks if each.code == "unscored"), "")
     return f"{said.replace('_', ' ')}; " if said else ""
+
+
+def _with_unscored(case: Case) -> str:
+    """What agreement is on the units that it answered, and on all; nothing where not known."""
+    if case.agreement is None:
+        return ""
+    scored, everywhere = (row["estimate"] for row in case.agreement)
+    return (
+        f" It agrees with people on {scored:.0%} of units that it answered, and on "
+        f"{everywhere:.0%} where no answer counts as a disagreement."
+    )
 
 
 def copied(case: Case) -> str:
@@ -265,7 +281,8 @@ def _left_out(case: Case) -> str:
     share, _, most = case.share_scored
     if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
         return ""
-    return f"It gave no answer on {1 - share:.0%} of units ({_why_unscored(case)[:-2]})."
+    why = why_unscored(case.coverage).removesuffix("; ")
+    return f"It gave no answer on {1 - share:.0%} of units ({why}).{_with_unscored(case)}"
 
 
 def _repeated(case: Case) -> str:

@@ -219,8 +219,41 @@ or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0
         "no bound can be trusted",
     )
 
+    reference: str = Field(
+        default="",
+        description="the one rater whose labels count as right: graders are then judged against "
+        "this rater alone, by the three bars below, and not beside people",
+        json_schema_extra={"example": "`expert-1`", "usual": "none: graders beside people"},
+    )
+    reference_kappa: float = Field(
+        default=0.6,
+        ge=-1,
+        lt=1,
+        description="with a reference: kappa with it must clearly be above this",
+    )
+    reference_sensitivity: float = Field(
+        default=0.8,
+        ge=0,
+        lt=1,
+        description="with a reference: so many of its affirmative verdicts must clearly be found",
+    )
+    reference_specificity: float = Field(
+        default=0.8,
+        ge=0,
+        lt=1,
+        description="with a reference: so many of its other verdicts must clearly be found",
+    )
+
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
+        if self.reference:
+            return (
+                f"kappa with {self.reference} above {self.reference_kappa:g}, sensitivity above "
+                f"{self.reference_sensitivity:g} and specificity above "
+                f"{self.reference_specificity:g} where there is a binary verdict, at least "
+                f"{self.min_coverage:.0%} scored, {self.min_clusters} clusters or more, no bias "
+                f"beyond {self.bias_bound:g}"
+            )
         return (
             f"at most {margin:g} kappa below people, better than both baselines, at least "
             f"{self.min_coverage:.0%} scored, {self.min_clusters} clusters or more, no bias beyond "

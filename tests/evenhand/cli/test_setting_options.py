@@ -36,6 +36,10 @@ GIVEN = {
     "margin_share": (["--margin-share", "0.2"], 0.2),
     "min_people_kappa": (["--min-people-kappa", "0.1"], 0.1),
     "min_rarer": (["--min-rarer", "5"], 5),
+    "reference": (["--reference", "ann"], "ann"),
+    "reference_kappa": (["--reference-kappa", "0.7"], 0.7),
+    "reference_sensitivity": (["--reference-sensitivity", "0.9"], 0.9),
+    "reference_specificity": (["--reference-specificity", "0.9"], 0.9),
     "seed": (["--seed", "7"], 7),
 }
 

@@ -84,6 +84,10 @@ def sentence_on(grader: str) -> Callable[[Found], object]:
     return read
 
 
+def says(grader: str, words: str) -> Callable[[Found], object]:
+    return lambda found: words in str(sentence_on(grader)(found))
+
+
 def fact(name: str) -> Callable[[Found], object]:
     return lambda found: found[1].facts[name]
 
@@ -120,10 +124,18 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "decision.min_rarer": (PAIRS + 1, verdict_on(SURE)),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
+    "decision.reference": ("ann", verdict_on(SURE)),
+    **{
+        f"decision.reference_{bar}": (0.99, says(SURE, "more than 0.99 is needed"))
+        for bar in ("kappa", "sensitivity", "specificity")
+    },
     "thresholds": ({"refusal": {SURE: 0.9}}, rows_of("cohen_kappa", subset="all|binary")),
 }
 """Setting -> a value unlike the one in the study, and what of the report must then differ."""
-BESIDE = {"analysis.variants": {"analysis": {"cluster": "main_category"}}}
+BESIDE = {"analysis.variants": {"analysis": {"cluster": "main_category"}}} | {
+    f"decision.reference_{bar}": {"decision": {"reference": "ann"}}
+    for bar in ("kappa", "sensitivity", "specificity")
+}
 """What else has to be set, for the setting to have something to act on."""
 
 

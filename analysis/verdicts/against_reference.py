@@ -1,0 +1,132 @@
+"""Graders against one rater whose labels count as right: an expert, gold answers, a consensus.
+
+One person shows nothing of how far people agree, so that no grader can be said to stand in for
+people. It can be said to agree with this one, by bars that whoever declares the reference sets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
+from evenhand.analysis.bootstrap.influence import influence, reach, simultaneous_level
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.people.coverage import share_bounds
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.verdicts.looks import level_of_look
+from evenhand.analysis.verdicts.readings import UNTUNED, Reading, readings_of
+from evenhand.study.settings.analysis import DecisionSettings
+
+KAPPA = "reference_kappa"
+SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
+RARER = "reference_rarer_clusters"
+
+
+def add_reference_rows(
+    rows: ResultRows,
+    labels: LabelMatrix,
+    frequency: Frequency,
+    rule: DecisionSettings,
+    look: int = 1,
+) -> None:
+    """For every grader, and at = "held_out" for thresholds tuned on other clusters:
+    `reference_kappa`, and where there is a binary verdict `reference_sensitivity` and
+    `reference_specificity`; `reference_rarer_clusters` counts the clusters in which the reference
+    chose another category than its commonest.
+
+    `low` and `high` are one-sided bounds at the level of the verdict: kappa's as those of
+    `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
+    effective sample size. All three must be cleared, so that they need not hold together.
+    """
+    alone = labels.beside_only(rule.reference)
+    if not alone.humans or not alone.scored[:, alone.humans[0]].any():
+        return
+    labelled = np.bincount(
+        alone.clusters, alone.scored[:, alone.humans[0]], minlength=len(frequency)
+    )
+    counted = np.where(labelled > 0, frequency, 0)
+    left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
+    found = [
+        each
+        for reading in readings_of(alone)
+        if reading.at != UNTUNED and (each := _Compared.of(reading, alone, left_out))
+    ]
+    alpha, after = (level_of_look(each, rule.looks) for each in (look, look + 1))
+    known = [each.apart for each in found if np.ptp(each.apart) > 0]
+    together = simultaneous_level(np.column_stack(known), alpha) if known and alpha else alpha
+    following = together * after / alpha if alpha else 0.0
+    said = Remark("decided_at", (together, look, len(found), following))
+    for each in found:
+        each.add(rows, together, alpha, said)
+
+
+class _Compared:
+    """One reading of a grader against the reference, the only human there is."""
+
+    def __init__(
+        self, reading: Reading, labels: LabelMatrix, left_out: Resamples, kappas: Array
+    ) -> None:
+        self.reading, self.labels, self.left_out = reading, labels, left_out
+        self.kappa, self.apart = float(kappas[0]), influence(kappas)
+
+    @classmethod
+    def of(cls, reading: Reading, labels: LabelMatrix, left_out: Resamples) -> _Compared | None:
+        """None where fewer than 30 units have both labels, or kappa is undefined."""
+        coded, grader = reading.coded, reading.grader
+        (reference,) = coded.members("human")
+        both = coded.labelled[:, grader] & coded.labelled[:, reference]
+        if left_out.count(coded.clusters, both)[0] < MIN_SHARED_UNITS:
+            return None
+        kind = deciding_kappa(coded)
+        means = KappaMeans(coded, left_out, [kind]).over([(reference, grader)])
+        values = means[kind].values
+        return cls(reading, labels, left_out, values) if np.isfinite(values).all() else None
+
+    def add(self, rows: ResultRows, together: float, alpha: float, said: Remark) -> None:
+        """The rows of this reading."""
+        coded, grader = self.reading.coded, self.reading.grader
+        (reference,) = coded.members("human")
+        both = coded.labelled[:, grader] & coded.labelled[:, reference]
+        counts = self.left_out.count(coded.clusters, both)
+        about = {
+            "rater_a": coded.raters[reference],
+            "rater_b": coded.raters[grader],
+            "at": self.reading.at,
+        }
+        used = np.bincount(coded.codes[both, reference], minlength=coded.q)
+        chance = float(((used / used.sum()) ** 2).sum())
+        found = self._bounded(together, chance)
+        rows.add(KAPPA, found, counts, **about, subset=coded.subset, note=said)
+        other = both & (coded.codes[:, reference] != used.argmax())
+        rarer = self.left_out.count(coded.clusters, other)[1]
+        rows.add(RARER, Interval.point(float(rarer)), counts, **about, subset=coded.subset)
+        if not self.labels.has_verdicts:
+            return
+        verdicts = coded if coded.is_binary else self.labels.on_verdicts()
+        for name, code in ((SENSITIVITY, 0), (SPECIFICITY, 1)):
+            whole = (verdicts.codes[:, reference] == code) & verdicts.labelled[:, grader]
+            part = whole & (verdicts.codes[:, grader] == code)
+            sums = self.left_out.cluster_sums(verdicts.clusters, np.column_stack([part, whole]))
+            if self.left_out.weight is not None:
+                sums = sums * self.left_out.weight[:, None]
+            each = np.repeat(sums, self.left_out.frequency, axis=0)
+            found = Interval.undefined("no_labels")
+            if whole.any() and alpha:
+                found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))
+            inside = self.left_out.count(verdicts.clusters, whole)
+            rows.add(name, found, inside, **about, subset=verdicts.subset, note=said)
+
+    def _bounded(self, alpha: float, chance: float) -> Interval:
+        """Where nothing varies, as many clusters may disagree as would stay unseen."""
+        if not alpha:
+            return Interval(self.kappa, np.nan, np.nan, (Remark("no_level"),))
+        if not np.ptp(self.apart) > 0:
+            unseen = 1.0 - alpha ** (1.0 / int(self.left_out.frequency.sum()))
+            low = self.kappa - min(unseen / max(1.0 - chance, 1e-9), 2.0)
+            return Interval(self.kappa, low, self.kappa, (Remark("nothing_varies"),))
+        below, above = reach(self.apart, alpha), reach(-self.apart, alpha)
+        return Interval(self.kappa, self.kappa - below, self.kappa + above)

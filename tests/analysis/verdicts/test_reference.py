@@ -1,0 +1,153 @@
+"""One rater declared as right: graders against bars, never "may stand in for people"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtri
+from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.proportion import proportion_confint
+
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.errors import InputError
+
+TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
+
+
+@pytest.fixture
+def judged(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> Callable:
+    """A grader that is right with `keep` beside one expert whose labels are right."""
+
+    def judge(keep: float, n: int = 400, **settings: object) -> Analysis:
+        truth = (rng.random(n) < 0.4).astype(int)
+        labels = {"expert": [TWO.categories[code] for code in truth]}
+        ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, keep)}, ["g"])
+        return analyse(ratings, None, [TWO], resamples=50, reference="expert", **settings)
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("keep", "n", "verdict"),
+    [
+        (0.95, 400, "agrees_with_reference"),
+        (0.3, 400, "disagrees_with_reference"),
+        (0.78, 400, "cannot_tell"),
+        (0.95, 25, "cannot_tell"),
+    ],
+)
+def test_verdicts(judged: Callable, keep: float, n: int, verdict: str) -> None:
+    found = judged(keep, n).verdicts[0]
+    assert found["verdict"] == verdict
+    assert "may stand in for people" not in found["sentence"].replace("not say that it may", "")
+    assert (found["more_clusters"] > 0) == (verdict == "cannot_tell" and n == 400)
+
+
+def test_bars_are_declared(judged: Callable) -> None:
+    assert judged(0.7, reference_kappa=0.3).verdicts[0]["verdict"] == "cannot_tell"
+    bars = {"reference_kappa": 0.3, "reference_sensitivity": 0.5, "reference_specificity": 0.5}
+    assert judged(0.7, **bars).verdicts[0]["verdict"] == "agrees_with_reference"
+
+
+def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 100)
+    labels = {"expert": [TWO.categories[code] for code in truth]}
+    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.9)}, ["g"])
+    verdict = analyse(ratings, None, [TWO], resamples=50).verdicts[0]
+    assert verdict["verdict"] == "cannot_tell"
+    assert "--reference" in verdict["sentence"]
+
+
+def test_figures_are_those_of_other_libraries(judged: Callable) -> None:
+    found = judged(0.8)
+    rows = found.results.set_index(["statistic", "rater_a", "rater_b"])
+    cells = found.results.query("statistic == 'confusion' and subset == 'all'")
+    cells = cells[cells["rater_a"] == "expert"]
+    table = cells.set_index("at")["estimate"]
+    n = np.array([[table.get(f"{a}>{b}", 0) for b in "12"] for a in "12"])
+    kappa = rows.loc[("reference_kappa", "expert", "g")]
+    theirs = cohens_kappa(n)
+    assert kappa["estimate"] == pytest.approx(theirs.kappa)
+    # A one-sided bound at .02, by the large-sample standard error.
+    assert kappa["low"] == pytest.approx(theirs.kappa + ndtri(0.02) * theirs.std_kappa, abs=0.01)
+    sensitivity = rows.loc[("reference_sensitivity", "expert", "g")]
+    hits, whole = n[1, 1], n[1].sum()
+    low, high = proportion_confint(hits, whole, alpha=0.04, method="beta")
+    assert (sensitivity["estimate"], sensitivity["low"], sensitivity["high"]) == pytest.approx(
+        (hits / whole, low, high), abs=0.005
+    )
+
+
+def test_people_who_are_not_the_reference_do_not_count(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 300)
+    labels = {"expert": [TWO.categories[code] for code in truth]}
+    labels |= {f"h{k}": noisy(rng, truth, 2, 0.1) for k in range(2)}
+    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.95)}, ["g"])
+    found = analyse(ratings, None, [TWO], resamples=50, reference="expert")
+    assert found.verdicts[0]["verdict"] == "agrees_with_reference"
+    assert "kappa with expert above 0.6" in found.rule
+
+
+def test_an_adjudicated_consensus_may_be_the_reference(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 300)
+    labels = {"ann": noisy(rng, truth, 2, 0.8), "ben": noisy(rng, truth, 2, 0.8)}
+    labels |= {"settled": [TWO.categories[code] for code in truth]}
+    ratings = make_ratings(labels | {"g": noisy(rng, truth, 2, 0.95)}, ["g"])
+    ratings.loc[ratings["rater_id"] == "settled", "rater_kind"] = "adjudicator"
+    found = analyse(ratings, None, [TWO], resamples=50, reference="settled")
+    assert found.verdicts[0]["verdict"] == "agrees_with_reference"
+
+
+def test_absent_answers_are_no_agreement(judged: Callable, make_ratings: Callable) -> None:
+    labels = {"expert": "12" * 100, "g": "12" * 60 + "-" * 80}
+    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=50, reference="expert")
+    assert found.verdicts[0]["verdict"] == "disagrees_with_reference"
+    assert "no answer on 40% of units" in found.verdicts[0]["sentence"]
+
+
+@pytest.mark.parametrize("reference", ["nobody", "g"])
+def test_who_is_no_person_is_no_reference(make_ratings: Callable, reference: str) -> None:
+    ratings = make_ratings({"expert": "12" * 20, "g": "12" * 20}, ["g"])
+    with pytest.raises(InputError, match="no person or adjudicator here; there are expert"):
+        analyse(ratings, None, [TWO], resamples=50, reference=reference)
+
+
+def test_false_passes_are_as_rare_as_said(make_ratings: Callable) -> None:
+    """Synthetic: a grader exactly at the bars passes in 2% of studies of 60 units at most."""
+    passed, scale = 0, Scale("tone", ("1", "2"))
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 60)
+        wrong = rng.random(60) < 0.2  # kappa .6
+        labels = {
+            "expert": [scale.categories[code] for code in truth],
+            "g": [scale.categories[code] for code in truth ^ wrong],
+        }
+        found = analyse(
+            make_ratings(labels, ["g"]), None, [scale], resamples=10, reference="expert"
+        )
+        passed += found.verdicts[0]["verdict"] == "agrees_with_reference"
+    assert passed <= 4  # more than 4 of 60 at 2% happen once in 100
+
+
+def test_real_labels_of_one_expert_get_an_answer(shared_data: Path) -> None:
+    """LLMBar (Zeng et al. 2024): a strong grader agrees with the gold labels, weak ones do not."""
+    table = pd.read_csv(shared_data / "real" / "llmbar.csv", dtype=str).fillna("")
+    graders = ["GPT-4/Vanilla", "ChatGPT/Vanilla", "Falcon/Vanilla"]
+    table = table.rename(columns={"item_id": "unit_id"})
+    table = table[table["rater_id"].isin(["gold", *graders])]
+    scale = Scale("", ("1", "2"))
+    found = analyse(table, None, [scale], resamples=50, reference="gold").verdicts
+    verdicts = {each["grader"]: each["verdict"] for each in found}
+    assert verdicts["Falcon/Vanilla"] == verdicts["ChatGPT/Vanilla"] == "disagrees_with_reference"
+    assert verdicts["GPT-4/Vanilla"] != "disagrees_with_reference"
