@@ -289,7 +289,8 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
         "What remains: two or three labels a unit do not tell the law of quality. Where that is "
         "far from normal (*two values*, *two kinds*, *skew*) a shift of some hundredths may be "
         "the law's, for a length above all, and with two people more than with three. The bound "
-        "beyond which a bias counts against a grader, 0.1, lies above that. In *biased* lines the bias is taken to be the mean shift.",
+        "beyond which a bias counts against a grader, 0.1, lies above that. In *biased* lines the "
+        "bias is taken to be the mean shift.",
     ]
     return "\n".join(lines) + "\n"
 
