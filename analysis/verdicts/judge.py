@@ -17,8 +17,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import reason_in_words, says
+from evenhand.analysis.notes import Code, reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts import words
@@ -96,7 +97,9 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
         labels = _more(case, [held_out])
         open_yet = words.open_at_threshold(case, held_out, labels)
         return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
-    if (against or (case.has_faults and not reasons)) and _is_informative(case):
+    # Whoever fails in a part does not pass, whatever more labels would say of the whole.
+    falls_short = against or case.failing or (case.has_faults and not reasons)
+    if falls_short and _is_informative(case):
         return "only_with_correction", words.only_with_correction(case, against), 0
     if against:
         return "do_not_use", words.do_not_use(case, against), 0
@@ -185,7 +188,7 @@ def _missing(case: Case) -> tuple[list[str], int]:
     bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:
-        return [impossible], 0
+        return _too_few_shared(case) or ([impossible], 0)
     missing = []
     if not _people_agree(case, bounds):
         missing.append(words.people_hardly_agree(bounds.people, rule.min_people_kappa))
@@ -208,6 +211,19 @@ def _missing(case: Case) -> tuple[list[str], int]:
         difference["n_clusters"], more, case.noun, undecided=undecided, people=people
     )
     return missing, more or 0
+
+
+def _too_few_shared(case: Case) -> tuple[list[str], int] | None:
+    """What to say where people and grader share too few units for any figure."""
+    row = case.difference
+    few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
+    if case.n_humans < 2 or row is None or not any(says(row["remarks"], each) for each in few):
+        return None
+    clusters = row["n_clusters"]
+    more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
+    if more <= 0:
+        return None
+    return words.advice(clusters, more, case.noun, undecided=False), more
 
 
 def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
