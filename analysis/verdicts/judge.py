@@ -25,6 +25,7 @@ from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts import words
 from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_people
 from evenhand.analysis.verdicts.judge_reference import judge_against_reference
+from evenhand.analysis.verdicts.parts import part_of
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -35,7 +36,8 @@ MOST_PEOPLE = 5
 class Verdict(TypedDict):
     """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
 
-    `more_clusters` says how many more clusters would decide it, 0 where that is no advice.
+    `more_clusters` says how many more clusters would decide it, 0 where that is no advice;
+    `failing_parts` are those of the sample in which the grader is clearly below people.
     """
 
     rubric: str
@@ -44,6 +46,7 @@ class Verdict(TypedDict):
     sentence: str
     evidence: list[list[str]]
     more_clusters: int
+    failing_parts: list[str]
 
 
 def judge_graders(
@@ -69,6 +72,7 @@ def _against(
         sentence=sentence,
         evidence=[list(key_of(row)) for row in evidence],
         more_clusters=more,
+        failing_parts=[],
     )
 
 
@@ -81,6 +85,7 @@ def _judge(case: Case) -> Verdict:
         sentence=sentence + words.besides(case, judgement),
         evidence=case.evidence,
         more_clusters=more,
+        failing_parts=[part_of(row) for row in case.failing],
     )
 
 
