@@ -7,8 +7,8 @@ own categories, or the binary verdict) in the form that coefficients take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,7 +100,8 @@ class LabelMatrix:
     (units, raters) turn the former into verdicts. `subject`, `pair` and `side` (units,) are codes,
     -1 where the units table does not say; `slices` are the units columns that were asked for.
     `methods` and `draws` say how each rater's probabilities came about (see
-    `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's.
+    `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's. Who gave
+    probabilities of the categories has them in `distributions`, (units, q), NaN where unknown.
     """
 
     scale: Scale
@@ -123,6 +124,7 @@ class LabelMatrix:
     methods: tuple[str, ...] = ()
     draws: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
+    distributions: Mapping[int, Array] = field(default_factory=dict)
 
     @property
     def verdicts(self) -> Labels:
@@ -320,4 +322,20 @@ def encode(
         methods=tuple(readings.methods[each] for each in order),
         draws=tuple(readings.draws[each] for each in order),
         copies=copies_among(codes, people, graders),
+        distributions=_distributions(readings, at, shape[0]),
     )
+
+
+def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:
+    """Probabilities of the categories (units, q) of each rater who gave any, by its column; `at`
+    says which unit and which column each reading is of.
+    """
+    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
+    unit, column = at[0][given], at[1][given]
+    out = {}
+    for rater in np.unique(column).tolist():
+        table = np.full((units, readings.probabilities.shape[1]), np.nan)
+        own = column == rater
+        table[unit[own]] = readings.probabilities[given[own]]
+        out[rater] = table
+    return out
