@@ -1,8 +1,7 @@
 """Graders' probabilities beside people's shares, where many people label each unit.
 
-Beside the noise ceiling: how far apart two groups of as many people are. No grader is held to be
-nearer to people than they are to each other by chance, and none is better for being compared with
-few of them: the estimators are those of `distances`.
+And beside the noise ceiling: how far apart two groups of as many people are. The estimators are
+those of `distances`, so that a grader looks no worse for being compared with few people.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from evenhand.analysis.distributions import rows as named
+from evenhand.analysis.distributions.distances import MOST_PEOPLE
 from evenhand.analysis.distributions.response_sets import AFFIRMED_SHARES, RIGHT_SHARES
 from evenhand.analysis.distributions.stated import MIN_PEOPLE
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
@@ -96,11 +97,25 @@ def _verdicts_by_share(source: Source, rubric: str, subset: str, raters: list[st
 
 def _said(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
     graders = [rater for rater in raters if rater not in BASELINES]
-    said = [_closeness(source, rubric, subset, grader) for grader in graders]
+    said = [_several(source, rubric, subset)]
+    said += [_closeness(source, rubric, subset, grader) for grader in graders]
     said += _orders(source, rubric, subset)
     sentences = tuple(sentence for sentence in said if sentence)
     title = f"Graders and people's shares, {READINGS[subset]}"
     return [Items(source.caption(rubric, title), sentences)] if sentences else []
+
+
+def _several(source: Source, rubric: str, subset: str) -> str:
+    """On how many units right answers are several, at the middle cut-off."""
+    at = f"{RIGHT_SHARES[len(RIGHT_SHARES) // 2]:g}"
+    several = source.figures.get(rubric, named.SEVERAL, "humans", "", subset, at)
+    if several is None:
+        return ""
+    return (
+        f"On {several.bounds[1]:.0%} of units, two labels or more were each given by at least "
+        f"{float(at):.0%} of people (results.csv row {several.line}). Where right answers are "
+        "several, agreement with most people's label alone can rank graders wrongly."
+    )
 
 
 def _closeness(source: Source, rubric: str, subset: str, grader: str) -> str:
@@ -126,7 +141,7 @@ def _closeness(source: Source, rubric: str, subset: str, grader: str) -> str:
 
 def _people(worth: Figure) -> str:
     if worth.says("people_or_more"):
-        return f"{worth.estimate} people or more"
+        return f"{MOST_PEOPLE:,} people or more"
     return f"{worth.estimate} people {worth.interval}".rstrip()
 
 
