@@ -6,9 +6,9 @@ those of `distances`, so that a grader looks no worse for being compared with fe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
@@ -49,7 +49,7 @@ HALVES = "halves"
 
 
 def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
-    """For people, every grader and, beside graders, the baselines; nothing unless at least
+    """For people, every grader and the baselines; nothing without graders, or unless at least
     `MIN_PEOPLE` people labelled each of at least `MIN_UNITS` units, which alone count.
 
     `total_variation`, `total_variation_excess`, `squared_distance`, `people_worth`,
@@ -58,7 +58,7 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
     `share_rule_agreement` hold labels against one right answer and several; and two graders are
     compared by `forced_choice_difference` and `squared_distance_difference`.
     """
-    for view in labels.views:
+    for view in labels.views if labels.models else ():
         out = Writer.of(rows, view, resamples)
         humans = view.members("human")
         enough = (view.codes[:, list(humans)] >= 0).sum(axis=1) >= MIN_PEOPLE
@@ -66,15 +66,16 @@ def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resa
             continue
         everybody = People.of(view, humans)
         _add_people_rows(out, everybody)
-        compared = [_compared(out, labels, view, grader) for grader in labels.models]
+        compared = []
+        for grader in labels.models:
+            beside = view.people_beside(grader)
+            whom = everybody if beside == humans else People.of(view, beside)
+            compared.append(_Compared(out, view, whom, stated_by(labels, view, grader)))
         for each in compared:
             _add_rows(each)
-        if compared:
-            for baseline in _baselines(out, view, everybody):
-                _add_rows(_Compared(out, view, everybody, baseline))
-        if len(compared) <= MAX_LISTED_RATERS:
-            for first, second in combinations(compared, 2):
-                _add_difference_rows(first, second)
+        for baseline in _baselines(out, view, everybody):
+            _add_rows(_Compared(out, view, everybody, baseline))
+        _add_difference_rows(compared)
 
 
 @dataclass(frozen=True)
@@ -92,30 +93,35 @@ class _Compared:
         return self.people.enough & self.stated.known
 
     @property
-    def told(self) -> Mask:
-        """The units with a label and a majority without a tie, (units,)."""
-        return self.people.enough & self.stated.labelled & (self.majority >= 0)
+    def probable(self) -> Mask:
+        """Those of them with probabilities, (units,)."""
+        return self.held & ~self.stated.certain
 
     @property
+    def labelled(self) -> Mask:
+        """The units with a label, (units,)."""
+        return self.people.enough & self.stated.labelled
+
+    @property
+    def told(self) -> Mask:
+        """Those of them with a majority without a tie, (units,)."""
+        return self.labelled & (self.majority >= 0)
+
+    @cached_property
     def majority(self) -> Codes:
         """What most people say, (units,), -1 where that is tied."""
         return majority_codes(self.people.counts)
 
-    @property
+    @cached_property
     def right(self) -> Array:
         """How often its label is what most people say, (units,): 0 or 1 of a grader."""
         said = np.take_along_axis(self.stated.label, self.majority[:, None].clip(0), axis=1)
         return np.asarray(said[:, 0])
 
-    @property
+    @cached_property
     def squared(self) -> Array:
         """Squared distance from all people, (units,)."""
         return distances.squared_distance(self.stated.shares, self.people.counts)
-
-
-def _compared(out: Writer, labels: LabelMatrix, view: Coded, grader: int) -> _Compared:
-    people = People.of(view, view.people_beside(grader))
-    return _Compared(out, view, people, stated_by(labels, view, grader))
 
 
 def _baselines(out: Writer, view: Coded, people: People) -> list[Stated]:
@@ -124,118 +130,118 @@ def _baselines(out: Writer, view: Coded, people: People) -> list[Stated]:
     return baselines_at(shares, BASELINES, len(counts))
 
 
-def _means(out: Writer, units: Mask, *features: Numbers) -> list[Array]:
-    """Means over some units of features (units,) or (units, k), each column (rows,)."""
-    columns = np.column_stack([*features, np.ones(len(units))])
-    sums = out.sums(np.where(units[:, None], columns, 0.0))
-    return list(ratio(sums[:, :-1], sums[:, -1:]).T)
+def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
+    """Means over the units of each part, (units,), of its features (units,): (rows,) each.
+
+    All in one product with the resamples' weights, of which the numbers take the longest.
+    """
+    columns = [
+        np.where(units, each, 0.0)
+        for units, features in parts
+        for each in (*features, np.ones(len(units)))
+    ]
+    sums = iter(out.sums(*columns).T)
+    found = ([next(sums) for _ in range(len(features) + 1)] for _, features in parts)
+    return [[ratio(each, count) for each in totals] for *totals, count in found]
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
     """What people are to each other: the ceiling for graders, and the floor of a cross entropy."""
     counts, units = people.counts, people.enough
-    quarter, half, steps, one_person, entropy, others, number = _means(
-        out,
-        units,
-        people.groups,
-        people.one_person,
-        distances.entropy(counts),
-        distances.cross_entropy_of_others(counts),
-        people.number,
+    several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
+    by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
+    features = [*people.groups.T, people.one_person, people.entropy, people.by_others]
+    (quarter, half, steps, one_person, entropy, others), several, by_others = _means(
+        out, (units, features), (units, several), (units, by_others)
     )
     add = partial(out.add, units=out.count(units), a="humans")
     whole = distances.between_whole_groups(quarter, half, steps)
-    as_many = f"another group of as many people, {number[0]:.4g} a unit"
-    add(TOTAL_VARIATION, whole, note=f"{as_many}; carried on from halves")
+    add(TOTAL_VARIATION, whole, note="another group of as many people; carried on from halves")
     add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the people")
     add(SQUARED, one_person, note="one person's label")
     add(CROSS_ENTROPY, others, note="a person's label by the shares of the others")
     add(ENTROPY, entropy)
-    for share in RIGHT_SHARES:
-        several = right_labels(counts, share).sum(axis=1) > 1
-        add(SEVERAL, *_means(out, units, several), at=f"{share:g}")
-        by_others = right_by_others(counts, share)
-        add(RIGHT, *_means(out, units, by_others), at=f"{share:g}", note="a person by the others")
+    for share, values, right in zip(RIGHT_SHARES, several, by_others, strict=True):
+        add(SEVERAL, values, at=f"{share:g}")
+        add(RIGHT, right, at=f"{share:g}", note="a person by the others")
 
 
 def _add_rows(of: _Compared) -> None:
-    held, certain = of.held, of.out.count(of.held & of.stated.certain)[0]
+    people, label = of.people, of.stated.label
+    right = [
+        (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
+    ]
+    affirming = [affirmed(people.counts, share) for share in AFFIRMED_SHARES]
+    by_share = [np.where(each, label[:, 0], label[:, 1]) for each in affirming]
+    apart = distances.total_variation(of.stated.shares, people.counts)
+    entropy = distances.cross_entropy(of.stated.shares, people.counts)
+    shares, entropies, [forced], right, by_share = _means(
+        of.out,
+        (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
+        (of.probable, [entropy, people.by_others]),
+        (of.told, [of.right]),
+        (of.labelled, right),
+        (of.labelled, by_share if of.view.is_binary else []),
+    )
+    add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
+    _add_distance_rows(of, add, shares)
+    _add_cross_entropy_rows(of, add, entropies)
+    untold = of.out.count(of.labelled & ~of.told)[0]
+    note = f"{untold} tied units left out" if untold else ""
+    add(FORCED, forced, units=of.out.count(of.told), note=note)
+    for statistic, cuts, found in (
+        (RIGHT, RIGHT_SHARES, right),
+        (AFFIRMED, AFFIRMED_SHARES, by_share),
+    ):
+        for share, values in zip(cuts, found, strict=False):
+            add(statistic, values, units=of.out.count(of.labelled), at=f"{share:g}")
+
+
+def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
+    apart, squared, quarter, half, steps, one_person = means
+    held, certain = of.out.count(of.held), of.out.count(of.held & of.stated.certain)[0]
     note: Note = of.stated.method
     if certain and of.stated.name not in BASELINES:
-        hard = Remark("hard_labels") if certain == of.out.count(held)[0] else ""
+        hard = Remark("hard_labels") if certain == held[0] else ""
         note = join_notes(note, hard or f"hard labels taken as certain on {certain} units")
-    add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
-    _add_distance_rows(of, partial(add, units=of.out.count(held)), note)
-    _add_cross_entropy_rows(of, add)
-    _add_label_rows(of, add)
-
-
-def _add_distance_rows(of: _Compared, add: Callable[..., object], note: Note) -> None:
-    people = of.people
-    apart, squared, quarter, half, steps, one_person = _means(
-        of.out,
-        of.held,
-        distances.total_variation(of.stated.shares, people.counts),
-        of.squared,
-        people.groups,
-        people.one_person,
-    )
     worth = distances.worth_people(squared, one_person)
     most = distances.MOST_PEOPLE
     capped = Remark("people_or_more", (most,)) if worth[0] >= most else ""
-    add(TOTAL_VARIATION, apart, note=note)
-    add(EXCESS, apart - distances.between_whole_groups(quarter, half, steps), note=note)
-    add(SQUARED, squared, note=note)
-    unclear = "no_variation" if of.held.any() else "no_pairable_units"
-    add(WORTH, worth, note=join_notes(note, capped), reason=unclear)
+    excess = apart - distances.between_whole_groups(quarter, half, steps)
+    for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
+        add(statistic, values, units=held, note=note)
+    unclear = "no_variation" if held[0] else "no_pairable_units"
+    add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
 
 
-def _add_cross_entropy_rows(of: _Compared, add: Callable[..., object]) -> None:
+def _add_cross_entropy_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
     """On the units with probabilities: a certainty has no cross entropy, or an infinite one."""
-    units = of.held & ~of.stated.certain
-    shares, counts = of.stated.shares, of.people.counts
-    raised = of.out.count(units & ((shares < distances.LEAST) & (counts > 0)).any(axis=1))[0]
+    own, others = means
+    tiny = (of.stated.shares < distances.LEAST) & (of.people.counts > 0)
+    raised = of.out.count(of.probable & tiny.any(axis=1))[0]
     note = f"a probability below {distances.LEAST:g} counts as that on {raised} units"
-    own, others = _means(
-        of.out,
-        units,
-        distances.cross_entropy(shares, counts),
-        distances.cross_entropy_of_others(counts),
-    )
     about = {
-        "units": of.out.count(units),
+        "units": of.out.count(of.probable),
         "note": join_notes(of.stated.method, note if raised else ""),
-        "reason": Remark("hard_labels") if of.held.any() else "no_pairable_units",
+        "reason": "hard_labels" if of.held.any() else "no_pairable_units",
     }
     add(CROSS_ENTROPY, own, **about)
     add(CROSS_EXCESS, own - others, **about)
 
 
-def _add_label_rows(of: _Compared, add: Callable[..., object]) -> None:
-    """The label against most people's, against the right ones, and against a share of people."""
-    units, label, counts = of.people.enough & of.stated.labelled, of.stated.label, of.people.counts
-    on, told = of.out.count(units), of.told
-    untold = of.out.count(units & ~told)[0]
-    note = f"{untold} tied units left out" if untold else ""
-    add(FORCED, *_means(of.out, told, of.right), units=of.out.count(told), note=note)
-    right = [(label * right_without_one(counts, share)).sum(axis=1) for share in RIGHT_SHARES]
-    for share, values in zip(RIGHT_SHARES, _means(of.out, units, *right), strict=True):
-        add(RIGHT, values, units=on, at=f"{share:g}")
-    if of.view.is_binary:
-        same = [
-            np.where(affirmed(counts, share), label[:, 0], label[:, 1]) for share in AFFIRMED_SHARES
-        ]
-        for share, values in zip(AFFIRMED_SHARES, _means(of.out, units, *same), strict=True):
-            add(AFFIRMED, values, units=on, at=f"{share:g}")
-
-
-def _add_difference_rows(one: _Compared, other: _Compared) -> None:
-    """The first less the second, on the units that both stand on."""
-    out, names = one.out, About(a=one.stated.name, b=other.stated.name)
-    told, held = one.told & other.told, one.held & other.held
-    for statistic, units, apart in (
-        (FORCED_DIFFERENCE, told, one.right - other.right),
-        (SQUARED_DIFFERENCE, held, one.squared - other.squared),
+def _add_difference_rows(compared: Sequence[_Compared]) -> None:
+    """Of every two graders the first less the second, on the units that both stand on."""
+    pairs = list(combinations(compared, 2))
+    if not pairs or len(compared) > MAX_LISTED_RATERS:
+        return
+    out = compared[0].out
+    told = [(a.told & b.told, [a.right - b.right]) for a, b in pairs]
+    held = [(a.held & b.held, [a.squared - b.squared]) for a, b in pairs]
+    found = _means(out, *told, *held)
+    for statistic, parts, means in (
+        (FORCED_DIFFERENCE, told, found[: len(pairs)]),
+        (SQUARED_DIFFERENCE, held, found[len(pairs) :]),
     ):
-        values = _means(out, units, apart)[0]
-        out.add(statistic, values, units, reason="no_pairable_units", **names)
+        for (a, b), (units, _), [values] in zip(pairs, parts, means, strict=True):
+            names = About(a=a.stated.name, b=b.stated.name)
+            out.add(statistic, values, units, reason="no_pairable_units", **names)

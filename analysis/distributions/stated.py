@@ -36,14 +36,19 @@ class People:
         return cls(np.where(enough[:, None], counts, float(MIN_PEOPLE)), enough)
 
     @cached_property
-    def number(self) -> Array:
-        """How many people labelled each unit, (units,)."""
-        return np.asarray(self.counts.sum(axis=1))
-
-    @cached_property
     def one_person(self) -> Array:
         """Squared distance of one person from all, (units,)."""
         return distances.disagreement(self.counts)
+
+    @cached_property
+    def entropy(self) -> Array:
+        """Entropy of the shares of all people, (units,)."""
+        return distances.entropy(self.counts)
+
+    @cached_property
+    def by_others(self) -> Array:
+        """Cross entropy of each label by the shares of the others, (units,)."""
+        return distances.cross_entropy_of_others(self.counts)
 
     @cached_property
     def groups(self) -> Array:

@@ -82,6 +82,10 @@ def test_only_where_enough_people_labelled(number: int, units: int, any_rows: in
     assert bool(rows.rows) == bool(any_rows)
 
 
+def test_nothing_without_graders() -> None:
+    assert not rows_of(people(shares(40), 6)).rows
+
+
 def test_units_that_too_few_people_labelled_do_not_count() -> None:
     given = shares(40)
     some = people(given, 5)
