@@ -32,10 +32,11 @@ class Readings:
     """One row per (unit, rater), sorted by rater, then unit.
 
     `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
-    the probability of the affirmative categories or NaN, `confidence` that of the likeliest
-    category or NaN, `reason` why there is neither label nor probability, else "". `methods` says
-    how each rater's probabilities came about, "" where unknown; `draws` is each rater's usual
-    number of draws a unit and order, 0 where probabilities are no shares of draws.
+    the probability of the affirmative categories or NaN, `probabilities` (rows, q) those of all
+    categories or NaN, `confidence` that of the likeliest category or NaN, `reason` why there is
+    neither label nor probability, else "". `methods` says how each rater's probabilities came
+    about, "" where unknown; `draws` is each rater's usual number of draws a unit and order, 0 where
+    probabilities are no shares of draws.
     """
 
     units: tuple[str, ...]
@@ -45,6 +46,7 @@ class Readings:
     rater: Codes
     code: Labels
     positive: Array
+    probabilities: Array
     confidence: Array
     reason: npt.NDArray[np.object_]
     methods: tuple[str, ...]
@@ -143,6 +145,7 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
         rater=cells // len(unit_names),
         code=code.astype(np.int8),
         positive=mean_positive,
+        probabilities=mean_each,
         confidence=_confidence(mean_each, mean_positive),
         reason=reason,
         methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),

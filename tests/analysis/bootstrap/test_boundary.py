@@ -112,8 +112,13 @@ NO_RANGE = {
     "tokens_input",
     "tokens_output",
     "youden_at_threshold_corrected",
-    # Unbounded.
+    # Unbounded, or not bounded by 1.
+    "cross_entropy",
+    "cross_entropy_excess",
+    "people_entropy",
     "rater_seconds_drift",
+    "squared_distance",
+    "squared_distance_difference",
     "stability_sd",
 }
 
