@@ -18,6 +18,7 @@ from evenhand.analysis.agreement.pairs import (
 from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
+from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.counted import without_excluded
@@ -65,7 +66,6 @@ from evenhand.analysis.thresholds.rows import add_threshold_rows
 from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.analysis.verdicts.looks import level_of_look
 from evenhand.analysis.verification import Verification, verify_estimates
 
 if TYPE_CHECKING:

@@ -21,9 +21,7 @@ from evenhand.analysis.planning.scenarios import (
     Scenario,
     design_effect,
     half_width,
-    pass_chance,
     units_needed,
-    units_to_pass,
 )
 from evenhand.errors import InputError
 from tests.known_values import known_values
@@ -80,22 +78,6 @@ def test_impossible_scenarios_have_no_width() -> None:
         cantor(KappaTest(0.9, 0.4), 0.9, 0.2)
     with pytest.raises(InputError, match="differ"):
         KappaTest(0.5, 0.5)
-
-
-def test_the_chance_to_pass_is_that_of_the_rules_page() -> None:
-    """49% of studies of 250 units at prevalence .9, 77% at .5, 98% of 1,250 units at .5."""
-    found = [
-        pass_chance(units, Scenario(0.85, prevalence))
-        for units, prevalence in ((250, 0.9), (250, 0.5), (1250, 0.9))
-    ]
-    assert found == pytest.approx([0.49, 0.77, 0.98], abs=0.04)
-
-
-def test_units_to_pass_reach_the_power() -> None:
-    scenario = Scenario(0.85, 0.5)
-    units = units_to_pass(scenario, power=0.8)
-    assert units is not None
-    assert pass_chance(units, scenario) >= 0.8 > pass_chance(units // 2, scenario)
 
 
 def test_design_effect() -> None:
