@@ -127,7 +127,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     refuse(arguments, elsewhere, "is about a pilot's labels; name the pilot")
     settings, rule = _settings(arguments)
     chances = _chances(scenario, arguments, settings.margin, rule)
-    _print_needed_to_pass(scenario, arguments, chances)
+    _print_needed_to_pass(scenario, arguments, chances, rule)
     _print_needed(scenario, arguments)
     _print_sizes(scenario, arguments, chances)
     _print_assumed(scenario, arguments, settings.margin, rule)
@@ -202,18 +202,28 @@ def _chances(
 
 
 def _print_needed_to_pass(
-    scenario: Scenario, arguments: argparse.Namespace, chances: Sequence[Chances]
+    scenario: Scenario,
+    arguments: argparse.Namespace,
+    chances: Sequence[Chances],
+    rule: DecisionSettings,
 ) -> None:
     """The verdict of the plan: how many pairs and people it takes."""
     from evenhand.analysis.planning.pass_chance import size_for
+
+    if scenario.kappa < rule.min_people_kappa:
+        console().print(
+            f"No grader can pass: two people's kappa is {scenario.kappa:.2f}, and "
+            f"{rule.min_people_kappa:g} is needed to judge a grader beside them."
+        )
+        return
 
     def pairs_for(scope: Scope, people: int) -> int | None:
         return size_for(arguments.power, SIZES, [each[scope][people] for each in chances])
 
     these = pairs_for("these", scenario.humans)
     like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
-    none = f"no number up to {SIZES[-1]:,} pairs does"
-    wider = f"{none}, and {PEOPLE[-1]} people"
+    none = f"no number up to {SIZES[-1]:,} pairs"
+    wider = f"{none} and {PEOPLE[-1]} people"
     if like:
         _, people, pairs = min(like)
         wider = f"{people} people and about {_rounded(pairs)} pairs"
