@@ -47,6 +47,8 @@ WHAT = {
     "advised": "labels; extended as advised",
 }
 Cuts = tuple[float, float]
+NODES = np.polynomial.hermite_e.hermegauss(200)
+"""Of the integral over what a unit is like."""
 
 
 Kind = Literal["", "default", "declared", "tuned", "drawn", "advised"]
@@ -112,7 +114,7 @@ def kappa(prevalence: float, first: float, second: float, cuts: Cuts = (0.0, 0.0
     """Kappa of two raters who see so much of what a unit is like, in the population; `cuts` say how
     much stricter than usual each is.
     """
-    at, weight = np.polynomial.hermite_e.hermegauss(200)
+    at, weight = NODES
     usual = ndtri(1 - prevalence)
     says = [
         1 - ndtr((usual + cut - math.sqrt(own) * at) / math.sqrt(1 - own))

@@ -253,7 +253,8 @@ def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
             ends = (row["low"], row["estimate"], row["high"])
             varies = not says(row["remarks"], "nothing_varies")
             of_people = share_of_people(row)
-            yield Bound(*ends, bound, bounds.alpha, bounds.next_alpha, varies, of_people)
+            levels = bounds.alpha, bounds.next_alpha
+            yield Bound(*ends, bound, *levels, varies, of_people, row is bounds.people)
     if not case.scored_enough:
         share, least, most = case.share_scored
         yield Bound(least, share, most, case.rule.min_coverage)

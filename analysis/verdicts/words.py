@@ -88,7 +88,7 @@ def open_at_threshold(case: Case, bounds: Bounds, more: int | None) -> list[str]
 
 def people_hardly_agree(people: ResultRow, least: float) -> str:
     """No grader can be judged beside people who hardly agree, or may do so."""
-    kappas = f"their mean kappa is {_signed(people['estimate'])}, at worst {_signed(people['low'])}"
+    kappas = f"their mean kappa is {people['estimate']:z.3f}, at worst {people['low']:z.3f}"
     if people["estimate"] >= least:
         return f"it is not clear that people agree with each other ({kappas}; {least:g} is needed)"
     return (

@@ -180,7 +180,7 @@ def _print_workload(study: Study) -> None:
 
 
 def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
-    from evenhand.analysis.planning.scenarios import study_precision
+    from evenhand.analysis.planning.pass_chance import study_precision
 
     cluster = study.config.analysis.cluster
     clustered = cluster in sampled  # prompts on one thing resemble one another
@@ -190,6 +190,7 @@ def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
         subjects=subjects,
         humans=study.config.annotation.raters_per_unit,
         margin=study.config.analysis.margin,
+        rule=study.config.decision,
         noun=cluster if clustered else "pair",
     ):
         console().print(sentence)
