@@ -308,7 +308,7 @@ def _limits(case: Case, judgement: Judgement) -> list[str]:
         return [parts if case.parts else "This may not hold in every part of the sample."]
     wider = case.bounds.like_these if case.bounds else None
     others = ""
-    if wider is not None:
+    if wider is not None and wider["low"] > -1.0:
         others = f" (for people like them the difference is at worst {_signed(wider['low'])})"
     other_people = (
         f"This may not hold for people other than these {_number(case)}{others}{everywhere}."
