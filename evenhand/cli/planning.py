@@ -242,6 +242,7 @@ def _print_raters(found: VarianceComponents) -> None:
 
 def _print_intervals(analysis: Analysis, arguments: argparse.Namespace) -> None:
     """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
+    from evenhand.analysis.labels.matrix import BINARY
     from evenhand.analysis.planning.more_clusters import clusters_for_width
 
     rows = []
@@ -249,6 +250,8 @@ def _print_intervals(analysis: Analysis, arguments: argparse.Namespace) -> None:
         half = (row["high"] - row["low"]) / 2
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], arguments.half_width)
         who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
+        if row["subset"].endswith(BINARY):
+            who = f"{who}, binary verdict"
         rows.append(
             (
                 f"{row['rubric']} {who} {row['at']}".strip(),

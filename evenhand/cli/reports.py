@@ -42,7 +42,7 @@ def print_report(study: Study, out: Path) -> None:
     """Write the report of a study, with a sign of life meanwhile, and print the verdicts."""
     from evenhand.reporting.report import report_study
 
-    with working("reporting") as tell:
+    with working("reading the labels") as tell:
         analysis = report_study(study, out, on_stage=tell)
     _print_verdicts(analysis)
 

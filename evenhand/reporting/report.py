@@ -24,9 +24,9 @@ def report_study(
     from evenhand.analysis.report import prepare_drawing, write_report
 
     tell = on_stage or (lambda stage: None)
-    tell("analysing")
+    tell("reading the labels")
     with workers(meanwhile=prepare_drawing) as pool:
-        analysis, context = analyse_study(study, pool=pool)
+        analysis, context = analyse_study(study, pool=pool, on_stage=tell)
     tell("writing the report")
     write_report(analysis, context, out)
     return analysis

@@ -129,6 +129,11 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     assert pilot.returncode == 0, pilot.stderr
     assert "400 units x 3" in " ".join(pilot.stdout.split())
     assert "more for ±0.02" in pilot.stdout
+    rows = pilot.stdout[pilot.stdout.index("Half the 95% interval") :].splitlines()[4:-1]
+    names = [row.split("  ")[1].strip() for row in rows if "±" in row]
+    assert "humans · good" in names
+    assert "humans · good, binary verdict" in names
+    assert len(names) == len(set(names)), "nobody is listed twice"
 
 
 @pytest.mark.parametrize(
