@@ -66,10 +66,10 @@ def _respond(study: Study) -> pd.DataFrame:
 
 def _rate(study: Study, truth: pd.DataFrame) -> None:
     """Let the synthetic people rate the sample, and the graders everything."""
-    from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+    from evenhand.demo.raters import ANNOTATORS, GRADERS, PRICES, simulate_ratings
     from evenhand.study.lead.imports import import_ratings
 
     sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
     for raters, units in ((ANNOTATORS, sampled), (GRADERS, truth)):
         ratings = simulate_ratings(raters, units, study.rubrics, DEMO_SEED)
-        import_ratings(study, ratings, "synthetic ratings")
+        import_ratings(study, ratings, "synthetic ratings", PRICES)
