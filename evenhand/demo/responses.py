@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
 from evenhand.demo.pairs import PromptPair, prompt_pairs
 from evenhand.demo.response_text import write_response
-from evenhand.demo.seeds import generator
+from evenhand.demo.seeds import DEMO_SEED, generator
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.formats import FIRST_ROW
@@ -82,7 +82,6 @@ def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
 def shipped_responses() -> pd.DataFrame:
     """The responses of one subject to all pairs, for whoever follows the README: `subject, pair_id,
     side, response`."""
-    from evenhand.demo.study import DEMO_SEED
     from evenhand.study.prompts.pairs import read_pairs
 
     with as_file(files("evenhand.data") / "demo_pairs.csv") as path:

@@ -6,13 +6,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.demo.seeds import DEMO_SEED
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.graders.run import Progress
     from evenhand.study import Study
 
-DEMO_SEED = 7
 LEXICAL = "baseline:lexical"
 SAMPLE = 250
 STEPS = 4
