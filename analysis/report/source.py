@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
-from evenhand.analysis.report.blocks import Block, Heading, Paragraph, ReportSection
+from evenhand.analysis.report.blocks import SYNTHETIC, Block, Heading, Paragraph, ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
 from evenhand.analysis.results import BASELINES
@@ -194,4 +194,4 @@ class Source:
 
     def marked(self, caption: str) -> str:
         """A caption that says so where the report is synthetic."""
-        return f"{caption} (synthetic)" if self.context.synthetic else caption
+        return f"{caption}{SYNTHETIC}" if self.context.synthetic else caption
