@@ -54,6 +54,8 @@ def analyse_asked(
         )
     for remark in context.notes:
         console().print(remark)
+    if context.synthetic:
+        console().print("Synthetic: labels and prices are made up by a program.")
     return analysis, context
 
 

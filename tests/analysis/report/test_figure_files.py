@@ -54,7 +54,7 @@ def test_each_figure_can_be_read_alone(analysis: Analysis, files: Path) -> None:
             continue
         text = (files / f"{chart.name}.svg").read_text("utf-8")
         root = ElementTree.fromstring(text)  # noqa: S314 - written just now
-        said = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
+        said = " ".join(part for node in root.iter(f"{SVG}text") for part in node.itertext())
         for words in (chart.caption, chart.note):
             assert set(words.split()) <= set(said.split()), chart.caption
         assert "(synthetic)" in said
