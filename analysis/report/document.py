@@ -23,6 +23,7 @@ from evenhand.analysis.report import (
 )
 from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.names import named
 from evenhand.analysis.report.source import Source
 
 if TYPE_CHECKING:
@@ -54,4 +55,4 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     """
     source = Source.of(analysis, context)
     written = (section(source) for section in SECTIONS)
-    return [section for section in written if section is not None]
+    return named([section for section in written if section is not None])

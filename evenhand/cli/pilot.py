@@ -96,6 +96,7 @@ def _print_raters(found: VarianceComponents) -> None:
 
 def _print_intervals(analysis: Analysis, statistic: str, wanted: float) -> None:
     """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
+    from evenhand.analysis.labels.matrix import BINARY
     from evenhand.analysis.planning.more_clusters import clusters_for_width
 
     rows = []
@@ -103,6 +104,8 @@ def _print_intervals(analysis: Analysis, statistic: str, wanted: float) -> None:
         half = (row["high"] - row["low"]) / 2
         more = clusters_for_width(row["n_clusters"], row["low"], row["high"], wanted)
         who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
+        if row["subset"].endswith(BINARY):
+            who = f"{who}, binary verdict"
         rows.append(
             (
                 f"{row['rubric']} {who} {row['at']}".strip(),

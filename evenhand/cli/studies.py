@@ -95,12 +95,10 @@ def _new(arguments: argparse.Namespace) -> None:
 
 
 def _next_steps(folder: Path, *, has_responses: bool) -> None:
-    say = console().print
-    if not has_responses:
-        say(f"Next: evenhand import {folder} RESPONSES.jsonl")
-    say(f"Next: evenhand annotate {folder}")
-    say(f"      evenhand grade {folder} --grader baseline:lexical")
-    say(f"      evenhand report {folder}")
+    steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
+    steps += [f"annotate {folder}", f"grade {folder} --grader baseline:lexical", f"report {folder}"]
+    for step, lead in zip(steps, ["Next:", *[" " * 5] * len(steps)], strict=False):
+        console().print(f"{lead} evenhand {step}")
 
 
 def _extend(arguments: argparse.Namespace) -> None:

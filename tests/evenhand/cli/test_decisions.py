@@ -146,6 +146,11 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     assert good[2:5] == ["400", "400", "none"]
     assert int(good[-1]) == 400
     assert guess[2:4] == ["400", "400"]
+    rows = pilot.stdout[pilot.stdout.index("Half the 95% interval") :].splitlines()[4:-1]
+    names = [row.split("  ")[1].strip() for row in rows if "±" in row]
+    assert "humans · good" in names
+    assert "humans · good, binary verdict" in names
+    assert len(names) == len(set(names)), "nobody is listed twice"
 
 
 def test_plan_counts_people_who_differ(run: Run) -> None:
