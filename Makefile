@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 DEMO ?= demo-study
 LANES ?= -n 2
 
+# A hundred processes start in the tests: what Python compiled for one is kept for the next.
+test test-fast test-load: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo install install-dev test test-fast test-load check lock clean
 
 demo: install
@@ -19,7 +22,7 @@ test: install-dev
 	$(BIN)/python -m pytest $(LANES) $(PYTEST_ARGS)
 
 test-fast: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "not browser and not load" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "not browser and not load and not slow" $(PYTEST_ARGS)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)

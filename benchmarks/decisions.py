@@ -48,11 +48,10 @@ WHAT = {
     "advised": "labels; extended as advised",
 }
 Cuts = tuple[float, float]
-NODES = np.polynomial.hermite_e.hermegauss(200)
-"""Of the integral over what a unit is like."""
-
-
 Kind = Literal["", "default", "declared", "tuned", "drawn", "advised"]
+
+_nodes = cache(np.polynomial.hermite_e.hermegauss)
+"""Kept, as it takes as long as all else in a kappa together, and there are thousands."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def kappa(prevalence: float, first: float, second: float, cuts: Cuts = (0.0, 0.0
     """Kappa of two raters who see so much of what a unit is like, in the population; `cuts` say how
     much stricter than usual each is.
     """
-    at, weight = NODES
+    at, weight = _nodes(200)
     usual = ndtri(1 - prevalence)
     says = [
         1 - ndtr((usual + cut - math.sqrt(own) * at) / math.sqrt(1 - own))
@@ -130,7 +129,7 @@ def kappa(prevalence: float, first: float, second: float, cuts: Cuts = (0.0, 0.0
 
 def mean_kappa(prevalence: float, first: float, second: float, strictness: Cuts) -> float:
     """Mean kappa of pairs of raters whose strictness has these standard deviations."""
-    at, weight = np.polynomial.hermite_e.hermegauss(7)
+    at, weight = _nodes(7)
     share = weight / weight.sum()
     return sum(
         float(a * b) * kappa(prevalence, first, second, (strictness[0] * x, strictness[1] * y))

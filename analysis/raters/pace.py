@@ -59,7 +59,7 @@ def add_rater_rows(
     if len(labels.humans) > 1:
         for human in labels.humans:
             own = np.flatnonzero(labels.codes[:, human] >= 0)
-            whole = _Agreement.of(labels, human, own)
+            whole = _LikeOthers.of(labels, human, own)
             _add(rows, labels, human, own, {"rater_agreement": whole.share(np.arange(len(own)))})
     for session in _sessions(ratings, readings, labels):
         timed = session.seconds[~np.isnan(session.seconds)]
@@ -79,7 +79,7 @@ def seconds_per_label(ratings: pd.DataFrame) -> float:
 
 
 def _add_drift(rows: ResultRows, labels: LabelMatrix, session: _Session) -> None:
-    agreement = _Agreement.of(labels, session.rater, session.rows)
+    agreement = _LikeOthers.of(labels, session.rater, session.rows)
     halves = np.array_split(np.arange(len(session.rows)), 2)
     drift = {
         "rater_seconds_drift": ratio_of_times(*(session.seconds[half] for half in halves)),
@@ -173,7 +173,7 @@ def ratio_of_times(first: Array, second: Array) -> Interval:
 
 
 @dataclass(frozen=True)
-class _Agreement:
+class _LikeOthers:
     """Of each label of a session: how many other humans' labels it meets, and how many alike."""
 
     alike: Array
@@ -181,7 +181,7 @@ class _Agreement:
     clusters: Codes
 
     @classmethod
-    def of(cls, labels: LabelMatrix, rater: int, units: Codes) -> _Agreement:
+    def of(cls, labels: LabelMatrix, rater: int, units: Codes) -> _LikeOthers:
         others = [human for human in labels.humans if human != rater]
         own = labels.codes[units, rater][:, None]
         theirs = labels.codes[units][:, others]

@@ -34,7 +34,7 @@ from evenhand.analysis.subjects.formulas import (
     rate_features,
     stratified_ppi,
 )
-from evenhand.analysis.subjects.order import add_order_rows
+from evenhand.analysis.subjects.ranks import add_rank_rows
 from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, Codes, Mask
 from evenhand.analysis.writer import About, Writer
@@ -65,7 +65,7 @@ def add_corrected_rate_rows(
     labelled too. `rogan_gladen_bias` is by how much that correction misses people's own rate among
     these. By `strata`, the columns that the labelled sample is stratified by, PPI++ is stratified.
     Where the units table names no subject, all units are one. For the order of the subjects
-    see `analysis.subjects.order`. Without people or without graders there is no row.
+    see `analysis.subjects.ranks`. Without people or without graders there is no row.
     """
     if not labels.humans or not labels.models:
         return
@@ -80,8 +80,8 @@ def add_corrected_rate_rows(
         if graded.any():
             features = rate_features(reference, grades)
             sums = groups.sums(features, out)
-            case = _Case(out, groups, labels.raters[model], graded, reference, sums)
-            case.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
+            rates = _GradersRates(out, groups, labels.raters[model], graded, reference, sums)
+            rates.add_rows(groups.powered(features, joint_strata(strata, len(grades)), sums, out))
 
 
 def _add_people_rows(out: Writer, reference: Array, groups: _Groups) -> None:
@@ -173,7 +173,7 @@ def _cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> RateSu
 
 
 @dataclass(frozen=True)
-class _Case:
+class _GradersRates:
     """One grader's rates. `reference` and `graded` are by unit, `sums` by row and group."""
 
     out: Writer
@@ -206,7 +206,7 @@ class _Case:
             if not why:
                 self._add("rate_ppi_lambda", powered.weight[:, at], name, mine)
         names, corrected = self.groups.names, clipped(powered.rates)
-        add_order_rows(self.out, self.grader, names, self.sums.raw, corrected)
+        add_rank_rows(self.out, self.grader, names, self.sums.raw, corrected)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Sensitivity and specificity of all and by group; returns why they are of no use, if so.

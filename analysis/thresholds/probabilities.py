@@ -34,7 +34,7 @@ from evenhand.analysis.writer import About, Counts, Writer
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _Stated:
     """Probabilities (units,) beside what the reference says (units,), 0 or 1, by cluster."""
 
     positive: Array
@@ -106,7 +106,7 @@ def add_probability_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resam
 def _add_quality(out: Writer, labels: LabelMatrix, grader: int, reference: Reference) -> None:
     held = ~np.isnan(labels.positive[:, grader]) & (reference.verdicts >= 0)
     units, resamples, method = out.count(held), out.resamples, labels.methods[grader]
-    given = _Pairs(
+    given = _Stated(
         labels.positive[held, grader],
         reference.verdicts[held].astype(float),
         labels.clusters[held],

@@ -262,6 +262,7 @@ def test_llmbar(shared_data: Path) -> None:
         assert coverage["estimate"] == pytest.approx(1 - (differ | empty).mean())
 
 
+@pytest.mark.slow
 def test_dices(shared_data: Path) -> None:
     """124 raters: pooled rows only, and within memory."""
     import resource

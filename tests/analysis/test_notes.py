@@ -92,6 +92,7 @@ def test_every_code_has_a_text() -> None:
     assert set(WORDS) <= set(TEXTS)
 
 
+@pytest.mark.slow
 def test_reworded_notes_change_no_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every text in strange letters: read back as what they were, the files are the same."""
     plain = _studies()

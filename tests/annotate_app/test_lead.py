@@ -194,6 +194,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
         file.write('\n[prolific]\ncomplete = "C"\nscreened_out = "S"\nno_consent = "N"\n')
     served = serve_study(folder)
     page = new_context().new_page()
+    page.clock.install()
     outside: list[str] = []
     page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
     enter(page, served)
@@ -220,7 +221,8 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
 
     # Labels that arrive while the page is looked at show up by themselves.
     people[0].answer("C")
-    expect(page.get_by_text("1 of 12 labels are still to be given")).to_be_visible(timeout=20_000)
+    page.clock.fast_forward("00:10")  # the page asks for news every ten seconds
+    expect(page.get_by_text("1 of 12 labels are still to be given")).to_be_visible()
 
     turn_to(page, "Agreement")
     expect(page.get_by_role("cell", name="People with each other").first).to_be_visible(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pandas as pd
+import pytest
 
 from evenhand.annotate_app.watch import start_watch
 from evenhand.study import open_study
@@ -21,6 +22,7 @@ def labels(rater: str, seconds: float) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(rubric="shorter", rater_id=rater, rater_kind="human")
 
 
+@pytest.mark.slow
 def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
     folder = make_study(30)
     file = folder / "study.toml"

@@ -70,6 +70,7 @@ def test_the_grading_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "read\n100 times over the run" in page
 
 
+@pytest.mark.slow
 def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "performance.md"
     few = ["--resamples", "20", "--scale", "0.0005", "--repeats", "1"]
@@ -119,7 +120,14 @@ def test_the_calibration_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "1 simulated studies a line" in page
 
 
-def test_the_decisions_benchmark_writes_its_page(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_decisions_benchmark_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell of every kind, of several graders, and of several looks."""
+    kinds = {(cell.kind, cell.graders > 1, cell.looks > 1): cell for cell in decisions.CELLS}
+    assert len(kinds) == 8
+    monkeypatch.setattr(decisions, "CELLS", tuple(kinds.values()))
     out = tmp_path / "decisions.md"
     decisions.main(["--runs", "1", "--resamples", "20", "--processes", "1", "--out", str(out)])
     page = out.read_text("utf-8")
@@ -162,6 +170,7 @@ def test_dips_are_broken_where_the_mean_above_a_cut_is() -> None:
         assert (wrong[confidence >= cut].mean() > 0.1) is np.bool_(broken)
 
 
+@pytest.mark.slow
 def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "report.md"
     report.main(["--scale", "0.04", "--studies", "1", "--out", str(out)])

@@ -26,6 +26,8 @@ PROGRAM = f"""
 import sys
 from evenhand.graders import grade
 from evenhand.study import open_study
+
+pytestmark = pytest.mark.slow
 grade(
     open_study(sys.argv[1]),
     [sys.argv[2]],

@@ -35,6 +35,7 @@ def by_the_words_asked(label: Callable[[Call], str]) -> Callable[[Call], Reply]:
     return lambda call: completion(label(call))
 
 
+@pytest.mark.slow
 def test_both_wordings_are_graded_and_compared(
     marked_study: MarkedStudy, reworded: Rubric, server: ProtocolServer
 ) -> None:

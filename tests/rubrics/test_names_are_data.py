@@ -89,6 +89,7 @@ def outcome(home: Path, rubrics: list[Rubric]) -> tuple[str, pd.DataFrame, pd.Da
     return re.sub(r'"(id|task)": "[^"]*"', "", seen), grades, analysis.results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("propositions", [False, True])
 def test_no_part_knows_a_shipped_rubric(tmp_path: Path, propositions: bool) -> None:
     shipped = [load_rubric(name) for name in SHIPPED]

@@ -91,6 +91,7 @@ def test_the_authors_start_does_not_lead_highest() -> None:
     assert best.log_likelihood == pytest.approx(likelihood)
 
 
+@pytest.mark.slow
 def test_without_rivals_the_fit_is_the_authors(noisy: Callable, rng: np.random.Generator) -> None:
     """Also where there are so many labels that starts are compared on some of the units."""
     truth = rng.integers(0, 3, 6000)

@@ -54,6 +54,7 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,8 @@ from evenhand.study import open_study
 from evenhand.study.tables.formats import read_table
 from tests.evenhand.demo.travelling import same_as_reported
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -157,11 +159,6 @@ def test_a_visitor_finds_units_to_label(demo: Path) -> None:
         sheet = AnnotationDesk(study).next_sheet("visitor")
         assert sheet is not None
         assert sheet.total == 250 * 5 * 5
-
-
-def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", str(demo), "--no-app"]) == 0
-    assert "already holds the" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_no_demo_is_left_alone(

@@ -18,6 +18,8 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
 from tests.evenhand.demo.travelling import same_as_reported
 
+pytestmark = pytest.mark.slow
+
 STEADY, ONE_SIDED, WAVERS = (
     f"synthetic:grader-{name}" for name in ("steady", "one-sided", "wavering")
 )
@@ -195,3 +197,8 @@ def test_an_offline_grader_reads_another_wording_too(demo: Path, tmp_path: Path)
     by_rubric = table[table["rater_kind"] == "model"].groupby("rubric")["rater_id"].unique()
     assert set(by_rubric[REWORDED]) == {STEADY, ONE_SIDED, WAVERS}
     assert not (table[table["rubric"] == REWORDED]["rater_kind"] == "human").any()
+
+
+def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", str(demo), "--no-app"]) == 0
+    assert "already holds the" in capsys.readouterr().out

@@ -92,6 +92,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     )
 
 
+@pytest.mark.slow
 def test_what_decides_is_one_figure(told: Told) -> None:
     """In `select`, in the report's grid, in its rows and in the cockpit; at a threshold above all,
     where labels and verdicts lie apart.

@@ -185,6 +185,7 @@ def killed_rounds(study, rounds: int) -> None:
     assert len(stored) <= len(acknowledged) + rounds
 
 
+@pytest.mark.slow
 def test_no_acknowledged_label_is_lost_by_a_kill(make_study) -> None:
     killed_rounds(make_study(pairs=60), 3)
 

@@ -19,7 +19,7 @@ from evenhand.analysis.types import Array
 from evenhand.analysis.writer import About, Writer
 
 
-def add_order_rows(
+def add_rank_rows(
     out: Writer, grader: str, subjects: Sequence[str], raw: Array, corrected: Array
 ) -> None:
     """How a grader's subjects stand by their raw and by their corrected rates (rows, subjects).
