@@ -175,7 +175,18 @@ def test_each_table_hands_over_the_csv_that_is_written_too(
     page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
     captions = page.locator("caption:has(button)")
     assert captions.count() == len(page_tables)
-    for at, table in enumerate(page_tables):
+    kinds = {  # one of each; a browser does not hand over dozens of files at once
+        "with bounds": lambda cells, rows: any(cell.interval for cell in cells),
+        "in groups": lambda cells, rows: any(not row.cells for row in rows),
+        "with asides": lambda cells, rows: any(cell.aside for cell in cells),
+        "published": lambda cells, rows: any(cell.published for cell in cells),
+    }
+    for is_one in kinds.values():
+        at, table = next(
+            (at, table)
+            for at, table in enumerate(page_tables)
+            if is_one([cell for row in table.rows for cell in row.cells], table.rows)
+        )
         name, text = saved(page, "CSV", at)
         assert name == f"{table.name}.csv"
         assert text.splitlines() == csv_of(table, synthetic=True).splitlines()
