@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,6 +80,7 @@ def analyse(
     verify: bool = False,
     why: bool = False,
     pool: Executor | None = None,
+    on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
     """Everything that can be said of how the raters in `ratings` agree.
@@ -107,7 +108,8 @@ def analyse(
     With `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels,
     which costs the time to load them (see `analysis.verification`). With `why` the variance of
     people's labels is split, too: do they differ by unit, by rater, or otherwise? With a `pool` of
-    processes rubrics are analysed side by side there; they share nothing.
+    processes rubrics are analysed side by side there; they share nothing. `on_stage` is told what
+    is being done.
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, a column to
@@ -156,7 +158,12 @@ def analyse(
         for name, scale in declared.items()
         if not _is_wording(scale, declared) or _has_people(counted[name])
     ]
-    found = list((pool.map if pool else map)(analyse_rubric, tasks))
+    analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
+    found = []
+    for place, task in enumerate(tasks, start=1):
+        if on_stage:
+            on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
+        found.append(next(analysed))
     return _together(found, notes, request, verify=verify)
 
 

@@ -19,7 +19,9 @@ from evenhand.analysis.agreement.repeats import add_repeat_rows, repeats_of
 from evenhand.analysis.agreement.stability import add_rewording_rows, add_stability_rows, reworded
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
@@ -68,7 +70,6 @@ from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts.against_reference import add_reference_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.analysis.verdicts.looks import level_of_look
 from evenhand.analysis.verification import Verification, verify_estimates
 
 if TYPE_CHECKING:
@@ -197,6 +198,7 @@ def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> Resul
         add_rater_slice_rows(rows, view, shared, request.people)
     add_coverage_rows(rows, labels, shared)
     add_clarity_rows(rows, labels, shared)
+    add_distribution_rows(rows, labels, shared)
     add_confidence_rows(rows, labels, shared, settings)
     look, looks = request.facts.looks.get(labels.scale.name, 1), request.decision.looks
     target, level = settings.confidence_target, level_of_look(look, looks, ERROR)

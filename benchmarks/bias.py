@@ -55,6 +55,8 @@ class Cell:
     wider: float = 1.0
     law: str = "normal"
     bias: float = 0.0
+    along: bool = False
+    """Gap and bias are for every doubling of a length, of standard deviation 0.5; no parts."""
 
 
 USUAL = Cell("")
@@ -82,17 +84,27 @@ CELLS = (
     Cell("heavy tails (t, 4 degrees)", law="heavy"),
     Cell("quality of two values", law="two values"),
     Cell("two kinds of units, guessing", law="two kinds", noise=0.4),
+    Cell("length, gap 1 a doubling", along=True),
+    Cell("length, gap 2, stricter and duller", along=True, gap=2.0, noise=1.5),
+    Cell("length, gap 1, prevalence 0.1", along=True, prevalence=0.1),
+    Cell("length, skew quality", along=True, law="skew"),
+    Cell("length, 50 pairs x 2", along=True, pairs=50, subjects=2),
     Cell("biased by 0.25, gap 0", gap=0.0, strict=0.0, bias=0.25),
     Cell("biased by 0.25, gap 1, stricter", bias=0.25),
     Cell("biased by 0.5, gap 1, stricter", bias=0.5),
+    Cell("length, biased by 0.25, stricter", along=True, bias=0.25),
     Cell("biased by 0.5, 50 pairs x 2", bias=0.5, pairs=50, subjects=2, own=1),
 )
 
 
 def draw(cell: Cell, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """People's calls (units, people), the grader's, and which units are its own, 1 or 0."""
+    """People's calls (units, people), the grader's, and which units are its own, 1 or 0; or their
+    lengths in doublings.
+    """
     n = cell.pairs * cell.subjects
-    own = np.tile(np.arange(cell.subjects) < cell.own, cell.pairs)
+    own: Array = np.tile(np.arange(cell.subjects) < cell.own, cell.pairs)
+    if cell.along:
+        own = 0.5 * rng.normal(size=n)
     if cell.law == "two kinds":
         return _two_kinds(cell, own, rng)
     shared = np.repeat(rng.normal(size=cell.pairs), cell.subjects)
@@ -153,7 +165,7 @@ def study(cell: Cell, seed: int, resamples: int) -> Array:
     found = {key[1]: row for key, row in rows.rows.items()}
     now = found[NAME]
     others = [
-        drawn.interval(way(people, grader, own, clusters, drawn), cell.pairs)
+        drawn.interval(way(people, grader, own > 0, clusters, drawn), cell.pairs)
         for way in (_before, _matched)
     ]
     beside = [
@@ -200,7 +212,7 @@ def _matched(people: Array, grader: Array, own: Array, clusters: Array, drawn: R
 
 def _in_parts(values: Array, own: Array, clusters: Array, drawn: Resamples) -> Array:
     """Sums of columns in the others and the own, (rows, columns, 2)."""
-    inside = np.column_stack([own == 0, own == 1])
+    inside = np.column_stack([~own, own])
     columns = (values[:, :, None] * inside[:, None, :]).reshape(len(own), -1)
     return drawn.sums(clusters, columns).reshape(len(drawn), -1, 2)
 
@@ -255,7 +267,8 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
         "for several questions. Without a bias 5% is the nominal share, with a standard error of "
         f"{error:.1%} here; with a bias it is the power. *Now* is the audit (see "
         "[statistics](statistics.md)), *before* the one of 0.1.0, *matched* compares units with "
-        "equal numbers of affirmative labels, as if labels were the truth. *At most* is the median "
+        "equal numbers of affirmative labels, as if labels were the truth. For a length, these two "
+        "compare the longer half with the shorter. *At most* is the median "
         "bound of `bias_self_preference_at_most`; *missed* is the share of studies in which the "
         "bias is larger than that (nominal: at most 5%). *Detectable* is the median bias that the "
         "audit says it would find with 80% power.",
@@ -274,9 +287,10 @@ def page(found: Sequence[Array], runs: int, resamples: int) -> str:
     lines += [
         "",
         "What remains: two or three labels a unit do not tell the law of quality. Where that is "
-        "far from normal (*two values*, *two kinds*) a shift of some hundredths may be the law's, "
-        "and so with two people more than with three. The bound beyond which a bias counts against "
-        "a grader, 0.1, lies above that. In *biased* lines the bias is taken to be the mean shift.",
+        "far from normal (*two values*, *two kinds*, *skew*) a shift of some hundredths may be "
+        "the law's, for a length above all, and with two people more than with three. The bound "
+        "beyond which a bias counts against a grader, 0.1, lies above that. In *biased* lines the "
+        "bias is taken to be the mean shift.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -43,5 +43,6 @@ class OfflineRun:
         shown = self._study.values_of(questions)
         for question, values in zip(questions, shown, strict=True):
             outcome = self._graders[question.rubric.name].grade(values)
-            provenance = {"provider": "baseline", "tool": tool_version(), **outcome.evidence}
+            facts = {"provider": "baseline", "tool": tool_version(), "cost_usd": 0.0}
+            provenance = facts | outcome.evidence
             yield grade_of(self._questions.rater_id, question, outcome, provenance=provenance)

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.errors import InputError
+from evenhand.reporting.printing import QUIET, browser_path
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
-
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 class NoBrowser(Exception):  # noqa: N818 - a state of the machine; who needs a browser decides
@@ -27,7 +18,10 @@ class NoBrowser(Exception):  # noqa: N818 - a state of the machine; who needs a 
 
 def launched_chromium(playwright: Playwright, *flags: str) -> Browser:
     """A headless Chromium; raises `NoBrowser` where there is none."""
-    path = next(filter(None, map(shutil.which, _NAMES)), playwright.chromium.executable_path)
-    if not Path(path).exists():
+    try:
+        path = browser_path()
+    except InputError:
+        path = Path(playwright.chromium.executable_path)
+    if not path.exists():
         raise NoBrowser("no Chromium is installed: `playwright install chromium` brings one")
-    return playwright.chromium.launch(executable_path=path, args=[*_FLAGS, *flags])
+    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *QUIET, *flags])

@@ -35,8 +35,9 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _THETAS, _PARTS = (each / 2.0 for each in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
-_SHRUNK = 20.0
-"""The spread of all strata counts as so many units of each stratum."""
+_FEW, _MANY = 20.0, 200.0
+"""What is shared by all strata counts as so many units of each: little where there are two, more
+where strata are small places along one line, such as a length. Chosen by `benchmarks/bias.py`."""
 _SHARPEST = 4.0
 _FREE_STEPS, _STEPS, _CLOSE = 25, 35, 1e-6
 """So many steps for strictness and sharpness, and then some for strictness alone: where the moments
@@ -86,16 +87,20 @@ class People:
     def of(cls, sums: Labelled, third: bool) -> People:
         """By the first two moments, and the third where `third` is set."""
         mean = _inside(sums)
-        variance = _variance(sums, mean)
+        shared = _FEW if mean.shape[1] <= 2 else _MANY
+        variance = _variance(sums, mean, shared)
         place = ndtri(mean)
-        shared = np.sin(_angle(place, variance))
-        wide = np.sqrt(shared / (1.0 - shared))
+        correlation = np.sin(_angle(place, variance))
+        wide = np.sqrt(correlation / (1.0 - correlation))
         at = (place * np.sqrt(1.0 + wide**2))[..., None] + wide[..., None] * _NODES
         weight = np.broadcast_to(_WEIGHTS, at.shape)
         if not third:
             return cls(mean, at, weight)
         normal = (weight * ndtr(at) ** 3).sum(axis=-1)
         more = _third_moment(sums, mean, variance) - normal
+        scale = variance**1.5
+        usual = ratio((sums.n3 * more).sum(axis=1), (sums.n3 * scale).sum(axis=1))[:, None] * scale
+        more = (sums.n3 * more + shared * usual) / (sums.n3 + shared)
         around = _around_two(mean, variance, normal)
         return cls(
             mean,
@@ -104,11 +109,20 @@ class People:
         )
 
 
-def residuals(sums: Labelled, people: People, *, free: bool) -> Array:
-    """The grader's share of affirmative calls minus the one expected, (rows, strata).
+@dataclass(frozen=True)
+class Beyond:
+    """The grader's share of affirmative calls minus the one expected, `share`, and how far expected
+    calls rise with people's score within a stratum, `rise`; each (rows, strata).
+    """
 
-    Both have the same mean over all strata. `free` lets sharpness vary; else it is people's. NaN
-    in rows that have no solution.
+    share: Array
+    rise: Array
+
+
+def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
+    """Of the strata. Calls and expected calls have the same mean over all of them.
+
+    `free` lets sharpness vary; else it is people's. NaN in rows that have no solution.
     """
     share = ratio(sums.grader, sums.n)
     part = sums.n / sums.n.sum(axis=1, keepdims=True)
@@ -136,11 +150,15 @@ def residuals(sums: Labelled, people: People, *, free: bool) -> Array:
         rest = rest[moved]
         if not len(rest):
             break
-    expected = (people.weight * ndtr(a[:, None, None] + b[:, None, None] * people.at)).sum(axis=-1)
+    curve = people.weight * ndtr(a[:, None, None] + b[:, None, None] * people.at)
+    expected = curve.sum(axis=-1)
+    # 0 where all units of a stratum are alike: then nothing can rise.
+    variance = (people.weight * apart**2).sum(axis=-1)
+    rise = np.nan_to_num(ratio((curve * apart).sum(axis=-1), variance))
     solved = np.abs((part * (share - expected)).sum(axis=1)) < 1e-3
     constant = (level < 1e-9) | (level > 1.0 - 1e-9)
     beyond = np.where(solved[:, None], share - expected, np.nan)
-    return np.where(constant[:, None], 0.0, beyond)
+    return Beyond(np.where(constant[:, None], 0.0, beyond), rise)
 
 
 def _total(values: Array) -> Array:
@@ -158,13 +176,15 @@ def _inside(sums: Labelled) -> Array:
     return np.clip(ratio(sums.person, sums.n), least, 1.0 - least)
 
 
-def _variance(sums: Labelled, mean: Array) -> Array:
-    """Of tau, (rows, strata): the covariance of two people's calls within a stratum."""
+def _variance(sums: Labelled, mean: Array, shared: float) -> Array:
+    """Of tau, (rows, strata): the covariance of two people's calls within a stratum, averaged with
+    what it is by that of all strata, which counts as `shared` units.
+    """
     own = np.nan_to_num(ratio(sums.person2, sums.n2))
     covariance = np.nan_to_num(ratio(sums.two2, sums.n2)) - own**2
-    shared = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * own * (1.0 - own)).sum(axis=1))
-    usual = np.where(shared > 0, shared, np.nan)[:, None] * mean * (1.0 - mean)
-    mixed = (sums.n2 * covariance + _SHRUNK * usual) / (sums.n2 + _SHRUNK)
+    of_all = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * own * (1.0 - own)).sum(axis=1))
+    usual = np.where(of_all > 0, of_all, np.nan)[:, None] * mean * (1.0 - mean)
+    mixed = (sums.n2 * covariance + shared * usual) / (sums.n2 + shared)
     return np.clip(mixed, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
 

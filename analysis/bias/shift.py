@@ -13,7 +13,7 @@ import numpy as np
 
 from evenhand.analysis.bias.beside_people import MIN_TWICE, NOT_SCALED
 from evenhand.analysis.bias.calls import Calls
-from evenhand.analysis.bias.expected import Labelled, People, residuals
+from evenhand.analysis.bias.expected import Labelled, People, beyond_expected
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.notes import Code, Note
 from evenhand.analysis.types import Array, Mask
@@ -34,8 +34,9 @@ class Shift:
 
 def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shift | None:
     """How calls rise with x (units,), NaN where not known, beyond what is expected: the least
-    squares slope over the parts, which for x of 0 and 1 is a difference. None without a unit that
-    the grader and a person called.
+    squares slope of calls minus expected ones, which for x of 0 and 1 is a difference. Within a
+    part expected calls rise in a straight line with people's. None without a unit that the grader
+    and a person called.
 
     A call of more than two values is taken apart into steps, *at least 0* and *at least 1*.
     """
@@ -56,15 +57,22 @@ def shift_with(calls: Calls, grader: int, x: Array, resamples: Resamples) -> Shi
         columns = (values[:, :, None] * inside[:, None, :]).reshape(len(values), -1)
         return resamples.sums(clusters, columns).reshape(len(resamples), values.shape[1], -1)
 
-    n, sx = np.moveaxis(sums(np.column_stack([np.ones(len(held)), x[known]])), 1, 0)
-    place = ratio(sx, n) - ratio(sx.sum(axis=1), n.sum(axis=1))[:, None]
+    place = x[known]
+    n, sx, sxx = np.moveaxis(sums(np.column_stack([np.ones(len(held)), place, place**2])), 1, 0)
+    mean = ratio(sx, n)
+    aside = mean - ratio(sx.sum(axis=1), n.sum(axis=1))[:, None]
+    spread = (n * aside**2 + sxx - sx * mean).sum(axis=1)
     total = np.zeros(len(resamples))
     for step in np.unique(calls.values[~np.isnan(calls.values)])[1:]:
         affirmed = np.where(np.isnan(people), np.nan, people >= step)
-        labelled = Labelled(*np.moveaxis(sums(_products(held >= step, affirmed)), 1, 0))
+        products = _products(held >= step, affirmed)
+        labelled = Labelled(*np.moveaxis(sums(products), 1, 0))
         law = People.of(labelled, third) if twice else People.alike(labelled)
-        beyond = residuals(labelled, law, free=twice)
-        total += ratio((n * place * beyond).sum(axis=1), (n * place**2).sum(axis=1))
+        beyond = beyond_expected(labelled, law, free=twice)
+        with_grader, with_person = np.moveaxis(sums(products[:, 1:3] * place[:, None]), 1, 0)
+        inner = with_grader - mean * labelled.grader
+        inner -= beyond.rise * (with_person - mean * labelled.person)
+        total += ratio((n * aside * beyond.share + inner).sum(axis=1), spread)
     chance = twice and bool(np.isnan(total[0])) and inside.shape[1] > 1
     return Shift(
         total,

@@ -27,7 +27,8 @@ from evenhand.analysis.types import Array
 
 Kind = Literal["share", "unit", "signed", "coefficient", "difference", "place"]
 """What a statistic is: a share of cases; anything else from 0 to 1; or from -1 to 1; corrected for
-chance; a difference of two such; a place, a cut or a median, whose interval may be one number."""
+chance; a difference of two such; a place, a cut, a median or a number of people, whose interval
+may be one number."""
 
 FEW_CASES = 10
 """Fewer expected cases on the rarer side of a share have Wilson's interval. By simulation (true
@@ -64,12 +65,17 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "confidence_agreement",
         "confidence_coverage_held_out",
         "confidence_agreement_held_out",
+        "reference_sensitivity",
+        "reference_specificity",
         "routing_share",
         "routing_agreement",
         "group_precision",
         "group_recall",
         "reliability",
         "direction_share",
+        "forced_choice_agreement",
+        "response_set_several",
+        "share_rule_agreement",
         "bias_order_flips",
         "bias_order_first",
     ),
@@ -92,6 +98,8 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "brier_uncertainty",
         "reliability_probability",
         "mean_confidence",
+        "total_variation",
+        "response_set_agreement",
         "bias_side_share",
         "bias_side_errors",
     ),
@@ -112,6 +120,8 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "bias_rater_group",
         "bias_slice",
         "brier_skill",
+        "total_variation_excess",
+        "forced_choice_difference",
         "spearman",
         "kendall",
         "pearson",
@@ -124,6 +134,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "threshold_held_out_gain",
         "non_inferiority",
         "non_inferiority_people",
+        "part_non_inferiority",
         "kappa_above_baseline",
         "best_grader_difference",
     ),
@@ -134,6 +145,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "threshold",
         "threshold_recommended",
         "threshold_in_force",
+        "people_worth",
         "confidence_cut",
         "routing_cut",
         "rater_seconds_median",

@@ -47,17 +47,25 @@ def reach(contributions: Array, alpha: float = ALPHA) -> float:
     >>> round(reach(np.array([-1.0, 1.0] * 50)), 3)
     0.199
     """
+    return float(reaches(contributions[:, None], alpha)[0])
+
+
+def reaches(contributions: Array, alpha: float = ALPHA) -> Array:
+    """`reach` of several estimates, from their influence (clusters, estimates)."""
     from scipy.special import stdtrit
 
     n = len(contributions)
-    spread = float(contributions.std(ddof=1)) if n > 1 else 0.0
-    if not spread > 0:
-        return math.nan
-    scaled = (contributions - contributions.mean()) / spread
-    skew, kurtosis = float((scaled**3).mean()), float((scaled**4).mean())
-    freedom = min(n - 1.0, max(1.0, 2.0 * n / max(kurtosis - 1.0, 1e-9)))
-    normal = float(stdtrit(freedom, 1.0 - alpha)) / math.sqrt(n)
-    return spread * _unskewed(normal, skew, n)
+    if n < 2:
+        return np.full(contributions.shape[1], np.nan)
+    spread = contributions.std(axis=0, ddof=1)
+    spread = np.where(spread > 0, spread, np.nan)
+    scaled = (contributions - contributions.mean(axis=0)) / spread
+    squared = scaled * scaled
+    skew, kurtosis = (squared * scaled).mean(axis=0), (squared * squared).mean(axis=0)
+    freedom = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), 1.0, n - 1.0)
+    normal: Array = stdtrit(freedom, 1.0 - alpha) / math.sqrt(n)
+    reached: Array = spread * _unskewed(normal, skew, n)
+    return reached
 
 
 def standard_error(contributions: Array) -> float:
@@ -78,15 +86,25 @@ def reach_over_people(
     >>> round(reach_over_people(spread, 0.0, 3), 3), reach_over_people(spread, 0.01, 3) > 0.3
     (0.199, True)
     """
+    variances = np.array([people_variance])
+    return float(reaches_over_people(contributions[:, None], variances, people, alpha)[0])
+
+
+def reaches_over_people(
+    contributions: Array, people_variances: Array, people: int, alpha: float = ALPHA
+) -> Array:
+    """`reach_over_people` of several estimates: their influence (clusters, estimates), their
+    variances over people (estimates,).
+    """
     from scipy.special import stdtrit
 
-    n, units = len(contributions), standard_error(contributions) ** 2
-    if not units > 0:
-        return math.nan
-    both = units + people_variance
-    freedom = both**2 / (units**2 / (n - 1) + people_variance**2 / (people - 1))
-    wider = float(stdtrit(freedom, 1.0 - alpha) / stdtrit(n - 1, 1.0 - alpha))
-    return float(reach(contributions, alpha) * math.sqrt(both / units) * wider)
+    n, units = len(contributions), contributions.var(axis=0, ddof=1) / len(contributions)
+    units = np.where(units > 0, units, np.nan)
+    both = units + people_variances
+    freedom = both**2 / (units**2 / (n - 1) + people_variances**2 / (people - 1))
+    wider = stdtrit(freedom, 1.0 - alpha) / stdtrit(n - 1, 1.0 - alpha)
+    reached: Array = reaches(contributions, alpha) * np.sqrt(both / units) * wider
+    return reached
 
 
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
@@ -116,9 +134,9 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     return float(min(alpha, max(level, alpha / varying.shape[1])))
 
 
-def _unskewed(normal: float, skew: float, n: int) -> float:
-    """Hall's inverse: the skewed ratio whose transformation is `normal`."""
-    if abs(skew) < 1e-9:
-        return normal
-    inside = 1.0 + skew * (normal - skew / (6.0 * n))
-    return 3.0 / skew * (math.cbrt(inside) - 1.0)
+def _unskewed(normal: Array, skew: Array, n: int) -> Array:
+    """Hall's inverse: the skewed ratios (estimates,) whose transformation is `normal`."""
+    flat = np.abs(skew) < 1e-9
+    lean = np.where(flat, 1.0, skew)
+    inside = 1.0 + lean * (normal - lean / (6.0 * n))
+    return np.where(flat, normal, 3.0 / lean * (np.cbrt(inside) - 1.0))

@@ -32,10 +32,11 @@ class Readings:
     """One row per (unit, rater), sorted by rater, then unit.
 
     `unit` and `rater` index `units` and `raters`; `code` is the label's category or -1, `positive`
-    the probability of the affirmative categories or NaN, `confidence` that of the likeliest
-    category or NaN, `reason` why there is neither label nor probability, else "". `methods` says
-    how each rater's probabilities came about, "" where unknown; `draws` is each rater's usual
-    number of draws a unit and order, 0 where probabilities are no shares of draws.
+    the probability of the affirmative categories or NaN, `probabilities` (rows, q) those of all
+    categories or NaN, `confidence` that of the likeliest category or NaN, `reason` why there is
+    neither label nor probability, else "". `methods` says how each rater's probabilities came
+    about, "" where unknown; `draws` is each rater's usual number of draws a unit and order, 0 where
+    probabilities are no shares of draws.
     """
 
     units: tuple[str, ...]
@@ -45,6 +46,7 @@ class Readings:
     rater: Codes
     code: Labels
     positive: Array
+    probabilities: Array
     confidence: Array
     reason: npt.NDArray[np.object_]
     methods: tuple[str, ...]
@@ -126,7 +128,9 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     mean_positive = _nested_mean(positive[:, None], reading, cell_of_reading, len(cells))[:, 0]
     mean_each = _nested_mean(probabilities, reading, cell_of_reading, len(cells))
     repeated = np.bincount(cell, minlength=len(cells)) > 1
-    code = _code_from_probabilities(code, mean_each, mean_positive, repeated, scale)
+    usual = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
+    threshold = usual[cells // len(unit_names)]
+    code = _code_from_probabilities(code, mean_each, mean_positive, repeated, scale, threshold)
 
     unscored = (code < 0) & np.isnan(mean_positive)
     reason = np.full(len(cells), "", dtype=object)
@@ -143,6 +147,7 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
         rater=cells // len(unit_names),
         code=code.astype(np.int8),
         positive=mean_positive,
+        probabilities=mean_each,
         confidence=_confidence(mean_each, mean_positive),
         reason=reason,
         methods=tuple(measured.get(rater, ("", 0))[0] for rater in rater_names),
@@ -232,17 +237,19 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
 
 
 def _code_from_probabilities(
-    code: Codes, each: Array, positive: Array, repeated: Mask, scale: Scale
+    code: Codes, each: Array, positive: Array, repeated: Mask, scale: Scale, threshold: Array
 ) -> Codes:
-    """Where rows were averaged, or no label stands, the most probable category is the label."""
-    known = ~np.isnan(each.sum(axis=1))
-    best = np.where(known[:, None], each, 0.0).argmax(axis=1)
-    code = np.where(known & (repeated | (code < 0)), best, code)
+    """Where rows were averaged, or no label stands, the most probable category is the label; of two
+    categories, where no label stands, the one on the probability's side of the `threshold` (cells,)
+    that is not tuned.
+    """
     if len(scale.categories) == 2 and len(scale.affirmative) == 1:
         affirmative = scale.affirmative_codes[0]
-        likelier = np.where(positive >= 0.5, affirmative, 1 - affirmative)
-        code = np.where((code < 0) & ~np.isnan(positive), likelier, code)
-    return code
+        verdict = np.where(positive >= threshold, affirmative, 1 - affirmative)
+        code = np.where((code < 0) & ~np.isnan(positive), verdict, code)
+    known = ~np.isnan(each.sum(axis=1))
+    best = np.where(known[:, None], each, 0.0).argmax(axis=1)
+    return np.where(known & (repeated | (code < 0)), best, code)
 
 
 def _confidence(each: Array, positive: Array) -> Array:

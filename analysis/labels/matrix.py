@@ -7,8 +7,8 @@ own categories, or the binary verdict) in the form that coefficients take.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,7 +102,8 @@ class LabelMatrix:
     `methods` and `draws` say how each rater's probabilities came about (see
     `analysis.labels.combine.Readings`), `copies` whose labels are somebody else's. `weight`
     (clusters,) is how much a cluster counts where pairs were not equally likely to be picked (see
-    `analysis.labels.weights`).
+    `analysis.labels.weights`). Who gave probabilities of the categories has them in
+    `distributions`, (units, q), NaN where unknown.
     """
 
     scale: Scale
@@ -126,6 +127,7 @@ class LabelMatrix:
     draws: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
     weight: Array | None = None
+    distributions: Mapping[int, Array] = field(default_factory=dict)
 
     def weight_of(self, chosen: Mask) -> Array | None:
         """How much each of some units counts, (chosen units,); None where all count alike."""
@@ -350,4 +352,20 @@ def encode(
         draws=tuple(readings.draws[each] for each in order),
         copies=copies_among(codes, people, graders),
         weight=facts.weights(clusters),
+        distributions=_distributions(readings, at, shape[0]),
     )
+
+
+def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:
+    """Probabilities of the categories (units, q) of each rater who gave any, by its column; `at`
+    says which unit and which column each reading is of.
+    """
+    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
+    unit, column = at[0][given], at[1][given]
+    out = {}
+    for rater in np.unique(column).tolist():
+        table = np.full((units, readings.probabilities.shape[1]), np.nan)
+        own = column == rater
+        table[unit[own]] = readings.probabilities[given[own]]
+        out[rater] = table
+    return out

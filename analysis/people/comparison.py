@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -25,18 +27,21 @@ from evenhand.analysis.writer import About, Writer
 
 
 def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
-    """`kappa_difference` and `mcnemar_p` of every two graders.
+    """`kappa_difference` and `mcnemar_p` of every two graders; above 12 of them, of the best one
+    and every other.
 
     The difference is the first's mean kappa with humans less the second's, on the units that both
     labelled and in the same resamples, so that it is paired.
     """
     coded, resamples = kappas.coded, kappas.resamples
     graders = coded.members("model")
+    pairs = list(combinations(graders, 2))
     if len(graders) > MAX_LISTED_RATERS:
-        return
+        best = _best(rows, coded, graders)
+        pairs = [(min(best, g), max(best, g)) for g in graders if g != best]
     out = Writer.of(rows, coded, resamples)
     majority = majority_codes(label_counts(coded, coded.members("human")))
-    for first, second in combinations(graders, 2):
+    for first, second in pairs:
         within = coded.labelled[:, first] & coded.labelled[:, second]
         shared = shared_units(coded, resamples, within)
         humans = [h for h in coded.members("human") if shared[h, first] >= MIN_SHARED_UNITS]
@@ -51,6 +56,16 @@ def add_grader_comparison_rows(rows: ResultRows, kappas: KappaMeans) -> None:
         names = About(a=coded.raters[first], b=coded.raters[second])
         out.add("kappa_difference", apart, units, undefined=lost, **names)
         _add_mcnemar_row(out, coded, [first, second], majority)
+
+
+def _best(rows: ResultRows, coded: Coded, graders: Sequence[int]) -> int:
+    """Whose mean kappa with humans is highest, of those that have one; by rows that are there."""
+
+    def kappa(grader: int) -> float:
+        row = rows.get(deciding_kappa(coded), "humans", coded.raters[grader], coded.subset)
+        return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
+
+    return max(graders, key=kappa)
 
 
 def _add_mcnemar_row(out: Writer, coded: Coded, graders: list[int], majority: Codes) -> None:

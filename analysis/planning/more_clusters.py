@@ -30,6 +30,8 @@ class Bound:
     """Else the bounds speak of clusters not seen yet, and close in with their number itself."""
     of_people: float = 0.0
     """The share of the variance that is people's, which no further cluster takes away."""
+    either_way: bool = False
+    """It must be cleared before anything is decided, for or against."""
 
     @property
     def growth(self) -> float:
@@ -84,14 +86,15 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     """How many more clusters settle whether all bounds are cleared; None where no realistic number.
 
     To pass, all must be cleared; where an estimate lies on the wrong side, one that settles it is
-    enough. `at_least` are needed in any case.
+    enough, beside those that are needed either way. `at_least` are needed in any case.
 
     >>> clusters_to_decide(100, [Bound(0.0, 0.3, 0.6, 0.1)], 30)
     360
     """
     passing = [each.growth for each in undecided if each.estimate > each.bound]
     failing = [each.growth for each in undecided if each.estimate <= each.bound]
-    growth = max(min(failing) if failing else max(passing, default=1.0), 1.0)
+    either_way = [each.growth for each in undecided if each.either_way]
+    growth = max(min(failing) if failing else max(passing, default=1.0), *either_way, 1.0)
     if growth - 1.0 > REALISTIC:
         return None
     return math.ceil(max(clusters * (growth - 1.0) - 1e-9, at_least - clusters, 0))

@@ -1,14 +1,16 @@
 """What a study of a given size can decide, said before people are paid.
 
 Where a formula is right it is used (`analysis.planning.sample_size`); the rest is simulated:
-studies of binary verdicts in which every rater errs alike, independently given the unit.
+studies of binary verdicts in which every rater sees alike much of what a unit is like, and people
+may differ in strictness.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,8 +18,7 @@ from evenhand.analysis.bootstrap.intervals import Z
 from evenhand.analysis.planning.sample_size import ac1_half_width, kappa_half_width, rate_half_width
 from evenhand.analysis.types import Array, Mask
 
-_TYPICAL_AGREEMENT = 0.85
-"""How often two people agree on a similar pairwise task, as Shen et al. (2025) report."""
+_STRICTNESS, _MOST_STRICT = 0.25, 0.6
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 _MAX_UNITS = 100_000
 STATISTICS = ("kappa", "alpha", "ac1", "rate", "threshold")
@@ -29,12 +30,15 @@ class Scenario:
     """Raters who all agree pairwise with probability `agreement`, at one share of affirmatives.
 
     `humans` label each unit; a share `overlap` of the units has all of them, the rest has one.
+    `strictness` is the standard deviation of people's cuts, where what they cut has one of 1; 0
+    where all are alike strict.
     """
 
     agreement: float
     prevalence: float
     humans: int = 3
     overlap: float = 1.0
+    strictness: float = 0.0
 
     @property
     def is_possible(self) -> bool:
@@ -42,17 +46,74 @@ class Scenario:
         return self.agreement > 0.5 and min(self.prevalence, 1 - self.prevalence) > self.error
 
     @property
+    def kappa(self) -> float:
+        """Two raters' kappa."""
+        expected = self.prevalence**2 + (1 - self.prevalence) ** 2
+        return (self.agreement - expected) / (1 - expected)
+
+    @property
     def error(self) -> float:
         """How often a rater errs: two who err so, independently, agree with `agreement`."""
         return (1 - math.sqrt(max(2 * self.agreement - 1, 0.0))) / 2
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, int], raters: int) -> Mask:
-        """Verdicts (raters, studies, units)."""
-        error = self.error
-        # Errors pull the raters' share of affirmatives towards a half: undo that for the truth.
-        latent = min(max((self.prevalence - error) / (1 - 2 * error), 0.0), 1.0)
-        truth = rng.random(shape) < latent
-        return truth[None] ^ (rng.random((raters, *shape)) < error)
+    @cached_property
+    def likeness(self) -> float:
+        """The correlation of what two people see, where labels are cuts through normal variables
+        (the tetrachoric correlation).
+
+        >>> round(Scenario(0.85, 0.5).likeness, 3)
+        0.891
+        """
+        from scipy.optimize import brentq
+
+        def surplus(likeness: float) -> float:
+            return _agreement(likeness, self.prevalence) - self.agreement
+
+        return float(brentq(surplus, 0.0, 1.0))
+
+    def draw(
+        self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
+    ) -> Mask:
+        """Verdicts (raters, studies, units) of people and then of graders.
+
+        What a unit is like is a normal variable, which raters see with an error. A part of people's
+        errors is their strictness, drawn anew in every study. Graders see as much as people, and
+        are of average strictness: as good as a person.
+        """
+        from scipy.special import ndtri
+
+        raters = people + graders
+        strict = np.array([_own_share(self.strictness)] * people + [0.0] * graders)[:, None]
+        error = np.sqrt(1.0 - self.likeness - strict)[..., None]
+        seen = math.sqrt(self.likeness) * rng.standard_normal(shape)
+        cuts = np.sqrt(strict) * rng.standard_normal((raters, shape[0])) + ndtri(
+            1 - self.prevalence
+        )
+        verdicts: Mask = seen + error * rng.standard_normal((raters, *shape)) > cuts[..., None]
+        return verdicts
+
+    @property
+    def spread_of_shares(self) -> float:
+        """The standard deviation of people's shares of affirmatives, by the delta method."""
+        from scipy.special import ndtri
+        from scipy.stats import norm
+
+        return float(norm.pdf(ndtri(self.prevalence)) * math.sqrt(_own_share(self.strictness)))
+
+    @property
+    def is_possible_so_strict(self) -> bool:
+        """Whether people of so different strictness can agree so often."""
+        return self.likeness + _own_share(self.strictness) < 1
+
+
+def usual_strictness(agreement: float, prevalence: float) -> float:
+    """How far people's strictness usually differs: 0.25, or three fifths of their disagreement.
+
+    >>> usual_strictness(0.85, 0.5), round(usual_strictness(0.95, 0.5), 3)
+    (0.25, 0.086)
+    """
+    most = _MOST_STRICT * (1.0 - Scenario(agreement, prevalence).likeness)
+    return min(_STRICTNESS, math.sqrt(most / (1.0 - most)))
 
 
 def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 1) -> float:
@@ -61,6 +122,7 @@ def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 
     `kappa` and `ac1` are those of two raters and `rate` a share of affirmatives, by formula;
     `alpha` is Krippendorff's of all people and `threshold` the cut of a probability grader at which
     its kappa with people is highest, by simulation. Agreement rests on the overlapping units only.
+    All are for these people, whose strictness is no chance.
 
     >>> round(half_width("kappa", 250, Scenario(0.85, 0.5)), 3)
     0.089
@@ -78,7 +140,8 @@ def half_width(statistic: str, units: float, scenario: Scenario, *, seed: int = 
         "alpha": _alpha_half_width,
         "threshold": _threshold_half_width,
     }
-    return simulated[statistic](max(round(shared), 2), scenario, seed)
+    alike = replace(scenario, strictness=0.0)
+    return simulated[statistic](max(round(shared), 2), alike, seed)
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario) -> int | None:
@@ -112,70 +175,21 @@ def design_effect(per_cluster: float, likeness: float) -> float:
     return 1.0 + (per_cluster - 1.0) * likeness
 
 
-def pass_chance(
-    units: int, scenario: Scenario, *, humans: int = 3, margin: float = 0.1, seed: int = 1
-) -> float:
-    """How likely a grader exactly as good as a person is shown to be no worse by `margin` kappa.
+def _own_share(strictness: float) -> float:
+    """Of the variance of what raters go by, the share that their own strictness brings."""
+    return strictness**2 / (1.0 + strictness**2)
 
-    Simulates studies of `units` independent units in which every rater, the grader included, errs
-    alike, takes the spread of the ceiling difference (mean kappa of grader and humans less mean
-    kappa among humans), and returns the chance that its 95% interval lies above -margin.
+
+def _agreement(likeness: float, prevalence: float) -> float:
+    """How often two raters agree whose normal variables are so correlated.
+
+    Both are below a cut h with the probability Phi(h) - 2 T(h, a), Owen's T (Owen 1956).
     """
-    rng = np.random.default_rng(seed)
-    verdicts = scenario.draw(rng, (_studies(units), units), humans + 1)
-    kappas = {
-        (i, j): _kappa(verdicts[i], verdicts[j])
-        for i in range(humans + 1)
-        for j in range(i + 1, humans + 1)
-    }
-    with_grader = np.mean([kappas[i, humans] for i in range(humans)], axis=0)
-    among_humans = np.mean([kappas[i, j] for i, j in kappas if j < humans], axis=0)
-    spread = float(np.nanstd(with_grader - among_humans))
-    return 0.5 * math.erfc((Z - margin / spread) / math.sqrt(2)) if spread > 0 else 1.0
+    from scipy.special import ndtri, owens_t
 
-
-def units_to_pass(scenario: Scenario, *, margin: float = 0.1, power: float = 0.8) -> int | None:
-    """The fewest independent units with which `pass_chance` reaches `power`; None above 100,000."""
-    low, high = 2, 64
-    while pass_chance(high, scenario, humans=scenario.humans, margin=margin) < power:
-        low, high = high, high * 2
-        if high > _MAX_UNITS:
-            return None
-    while high - low > max(1, low // 50):
-        middle = (low + high) // 2
-        chance = pass_chance(middle, scenario, humans=scenario.humans, margin=margin)
-        low, high = (low, middle) if chance >= power else (middle, high)
-    return high
-
-
-def study_precision(
-    *, pairs: int, subjects: int, humans: int, margin: float, noun: str = "pair"
-) -> list[str]:
-    """Sentences on what a study decides, for balanced and for lopsided verdicts.
-
-    A pair's answers by several subjects count as one unit, which is the careful reading: they
-    resemble one another. `noun` is what a pair is called, where it is another kind of cluster.
-    """
-    if humans < 2:
-        return [
-            "With one person per unit there is no agreement among people, so no grader can be held "
-            "against it; have at least two label each unit."
-        ]
-    clause = " (one answer each)" if subjects == 1 else f", {subjects} subjects' answers each"
-    sentences = [
-        f"What {pairs} {noun}s{clause} can decide, where two people agree on "
-        f"{_TYPICAL_AGREEMENT:.0%} of units and a {noun} counts as one unit:"
-    ]
-    for prevalence in (0.5, 0.9):
-        scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
-        width = half_width("kappa", pairs, scenario)
-        chance = pass_chance(pairs, scenario, humans=humans, margin=margin)
-        sentences.append(
-            f"  {prevalence:.0%} of verdicts affirmative: kappa of two raters to within "
-            f"{width:.2f}; a grader exactly as good as a person is shown to be at most "
-            f"{margin:g} kappa worse in about {chance:.0%} of such studies."
-        )
-    return sentences
+    cut = float(ndtri(prevalence))
+    a = math.sqrt((1.0 - likeness) / (1.0 + likeness))
+    return float(1.0 - 4.0 * owens_t(cut, a))
 
 
 def _studies(units: int) -> int:
@@ -204,7 +218,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)
-    verdicts = scenario.draw(rng, (studies, units), scenario.humans + 1)
+    verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
     sure = -float(ndtri(scenario.error))
     score = np.where(verdicts[-1], 1, -1) * np.abs(
@@ -227,12 +241,3 @@ def _best_cut(probability: Array, reference: Mask) -> float:
     expected = (called * positives + (n - called) * (n - positives)) / n**2
     kappa = (observed - expected) / (1 - expected)
     return float(probability[order][int(np.argmax(kappa))])
-
-
-def _kappa(a: Mask, b: Mask) -> Array:
-    """Cohen's kappa per row of two boolean arrays (studies, units)."""
-    observed = (a == b).mean(axis=1)
-    p, q = a.mean(axis=1), b.mean(axis=1)
-    expected = p * q + (1 - p) * (1 - q)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(expected < 1, (observed - expected) / (1 - expected), np.nan)

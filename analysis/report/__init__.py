@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from evenhand.analysis.report.confidence_filter import render_routing_text
 from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.figure_files import write_figures
 from evenhand.analysis.report.files import prepare_drawing, write_report
 from evenhand.analysis.report.notebook import render_notebook
 from evenhand.analysis.report.terminal_panel import render_table_text
@@ -19,5 +20,6 @@ __all__ = [
     "render_routing_text",
     "render_table_text",
     "render_thresholds_text",
+    "write_figures",
     "write_report",
 ]

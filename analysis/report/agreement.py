@@ -6,6 +6,7 @@ from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
+from evenhand.analysis.report.charts.prices import price_front
 from evenhand.analysis.report.charts.slices import slice_plot
 from evenhand.analysis.report.ensembles import ensemble_blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
@@ -47,14 +48,15 @@ _CEILING_PANEL = (
 def ceiling_section(source: Source) -> ReportSection | None:
     """Graders and baselines beside people."""
 
-    def drawn(rubric: str) -> list[Block]:
+    def blocks_of(rubric: str) -> list[Block]:
         tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
-        return [*(forest(source, rubric, tuple(tables)) or tables)]
+        drawn = forest(source, rubric, tuple(tables)) or tables
+        return [*drawn, *price_front(source, rubric)]
 
     return source.section(
         "human-ceiling",
         "Human ceiling",
-        drawn,
+        blocks_of,
         about=[_ABOUT_CEILING],
         otherwise="Nothing to compare: no unit was labelled by a person.",
     )

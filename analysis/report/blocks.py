@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+SYNTHETIC = " (synthetic)"
+"""How the caption of what is simulated ends."""
+
 
 @dataclass(frozen=True)
 class Whisker:
@@ -73,13 +76,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers with row headings; `stub` heads the column of row headings."""
+    """Numbers with row headings; `stub` heads the column of row headings; `name` is the anchor and
+    the name of its files."""
 
     caption: str
     stub: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     footnotes: tuple[tuple[str, str], ...] = ()
+    name: str = ""
     kind: Literal["table"] = "table"
 
     @property
@@ -92,7 +97,8 @@ class Table:
 class Chart:
     """A picture: `spec` is Vega-Lite, `alt` says in words what it shows, `note` what it leaves out.
 
-    `data` are the tables that hold its numbers, each cell with its results row.
+    `data` are the tables that hold its numbers, each cell with its results row; `name` is the
+    anchor and the name of its files.
     """
 
     caption: str
@@ -100,6 +106,7 @@ class Chart:
     spec: Mapping[str, Any]
     data: tuple[Table, ...] = ()
     note: str = ""
+    name: str = ""
     kind: Literal["chart"] = "chart"
 
 
@@ -126,6 +133,17 @@ class Items:
     title: str
     items: tuple[str, ...]
     kind: Literal["items"] = "items"
+
+
+@dataclass(frozen=True)
+class Quotable:
+    """A text to paste elsewhere, the same for LaTeX, and its references as BibTeX."""
+
+    title: str
+    text: str
+    tex: str
+    bibtex: str
+    kind: Literal["quotable"] = "quotable"
 
 
 @dataclass(frozen=True)
@@ -197,7 +215,18 @@ class UnitsToRead:
     kind: Literal["units"] = "units"
 
 
-Block = Table | Chart | Heading | Paragraph | Items | Definitions | Overview | Cards | UnitsToRead
+Block = (
+    Table
+    | Chart
+    | Heading
+    | Paragraph
+    | Items
+    | Quotable
+    | Definitions
+    | Overview
+    | Cards
+    | UnitsToRead
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from evenhand.analysis.report import (
     corrected_rates,
     direction,
     disagreements,
+    distributions,
     group_gap,
     methods,
     overall,
@@ -22,6 +23,7 @@ from evenhand.analysis.report import (
 )
 from evenhand.analysis.report.blocks import ReportSection
 from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.names import named
 from evenhand.analysis.report.source import Source
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ SECTIONS = (
     corrected_rates.section,
     bias.section,
     clarity.section,
+    distributions.section,
     confidence_filter.section,
     stability.section,
     group_gap.section,
@@ -52,4 +55,4 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     """
     source = Source.of(analysis, context)
     written = (section(source) for section in SECTIONS)
-    return [section for section in written if section is not None]
+    return named([section for section in written if section is not None])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.notes import join_notes, text_of
-from evenhand.analysis.report.charts.style import chart_spec
+from evenhand.analysis.report.charts.style import ROLES, chart_spec
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
@@ -109,11 +109,28 @@ def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
 
 
 def _html_page(context: ReportContext, sections: list[ReportSection]) -> str:
+    from markupsafe import Markup
+
     style = _html().get_template("report.css").render()
-    # The page may use this very style sheet and nothing else: no script, no image, no request.
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = _html().get_template("report.html.j2")
-    return page.render(context=context, sections=sections, style_digest=digest)
+    known = {"colours": ROLES, "synthetic": context.synthetic}
+    script = Markup(_html().get_template("downloads.js").render(known))  # noqa: S704 - our own
+    # The page may use this very style sheet and this very script, which makes files of what is on
+    # the page, and nothing else: no other script, no image, no request.
+    return (
+        _html()
+        .get_template("report.html.j2")
+        .render(
+            context=context,
+            sections=sections,
+            style_digest=_digest(style),
+            script=script,
+            script_digest=_digest(script),
+        )
+    )
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _markdown_page(context: ReportContext, sections: list[ReportSection]) -> str:

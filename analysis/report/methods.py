@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, ReportSection
 from evenhand.analysis.report.glossary import GLOSSARY, entry_for
+from evenhand.analysis.report.methods_text import methods_text
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.usage import USAGE
@@ -48,6 +49,7 @@ def section(source: Source) -> ReportSection:
     blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
     verdicts = f"{_VERDICTS}{source.analysis.rule}."
     blocks += [Paragraph(text) for text in (_INTERVALS, verdicts, _FILES)]
+    blocks.append(methods_text(source))
     if facts:
         blocks.append(Definitions("Provenance", tuple(facts)))
     else:

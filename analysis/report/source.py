@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
-from evenhand.analysis.report.blocks import Block, Heading, Paragraph, ReportSection
+from evenhand.analysis.report.blocks import SYNTHETIC, Block, Heading, Paragraph, ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -90,8 +93,30 @@ class Source:
         """Warnings of the study and of the analysis."""
         return tuple(dict.fromkeys([*self.context.notes, *self.analysis.notes]))
 
+    def by_agreement(self, rubric: str, graders: Iterable[str], subset: str = ALL) -> list[str]:
+        """Graders by their kappa with people, the largest first; those without one come last."""
+        kappa = self.kappa(rubric, subset)
+
+        def place(grader: str) -> float:
+            found = self.figures.get(rubric, kappa, "humans", grader, subset)
+            return -found.bounds[1] if found and not found.reason else math.inf
+
+        return sorted(graders, key=place)
+
+    def in_order(self, rubric: str, figures: Iterable[Figure]) -> list[tuple[str, str]]:
+        """The raters of figures on graders' probabilities, (reference, grader), by the grader's
+        agreement with people.
+        """
+        found = {figure.raters[1]: figure.raters for figure in figures}
+        return [found[grader] for grader in self.by_agreement(rubric, found, ALL_BINARY)]
+
+    @cached_property
+    def ranking(self) -> Mapping[str, Sequence[Candidate]]:
+        """All graders by rubric, the best choice first."""
+        return rank_graders(self.analysis.results, self.analysis.verdicts)
+
     def graders(self, rubric: str, subset: str) -> list[str]:
-        """The graders that can be set beside people."""
+        """The graders that can be set beside people, by their agreement with people."""
         seen: dict[str, None] = {}
         for statistic in ("observed_agreement", CEILING):
             for figure in self.figures.select(rubric, statistic, subset):
@@ -99,7 +124,7 @@ class Source:
                 others = second in BASELINES or is_ensemble(second)
                 if first == "humans" and second and not others:
                     seen[second] = None
-        return list(seen)
+        return self.by_agreement(rubric, seen, subset)
 
     def ensembles(self, rubric: str, subset: str) -> list[str]:
         """The ensembles of graders."""
@@ -112,9 +137,13 @@ class Source:
         return [(first, second) for first, second in found if second and first != "humans"]
 
     def raters(self, rubric: str) -> list[str]:
-        """The single raters of the listed pairs, people first."""
+        """The single raters of the listed pairs: people, then graders by agreement with them."""
         pairs = self.pairs(rubric, "observed_agreement", ALL)
-        return list(dict.fromkeys(rater for pair in pairs for rater in pair))
+        found = dict.fromkeys(rater for pair in pairs for rater in pair)
+        graders = self.graders(rubric, ALL)
+        return [rater for rater in found if rater not in graders] + [
+            grader for grader in graders if grader in found
+        ]
 
     def groups(self, rubric: str, subset: str) -> list[str]:
         """The groups worth a row: those that hold two raters and repeat no other group."""
@@ -165,4 +194,4 @@ class Source:
 
     def marked(self, caption: str) -> str:
         """A caption that says so where the report is synthetic."""
-        return f"{caption} (synthetic)" if self.context.synthetic else caption
+        return f"{caption}{SYNTHETIC}" if self.context.synthetic else caption

@@ -13,6 +13,10 @@ from evenhand.analysis.types import Labels
 from evenhand.errors import InputError
 
 
+class NoReference(InputError):  # noqa: N818 - who asked for several rubrics can go on
+    """A rubric on which the wanted reference has no labels."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """What a grader's threshold is tuned to: verdicts (units,), 1, 0 or -1, and a remark."""
@@ -60,14 +64,14 @@ def main_reference(references: Sequence[Reference]) -> str:
 
 
 def reference_named(labels: LabelMatrix, name: str) -> Reference:
-    """ "humans", for their majority, or any rater. Raises InputError where there is none."""
+    """ "humans", for their majority, or any rater. Raises NoReference where there is none."""
     if name == "humans":
         if not labels.humans:
-            raise InputError(
+            raise NoReference(
                 f"no person has labelled {labels.scale.name!r}; name another reference"
             )
         return human_majority(labels)
     if name not in labels.raters:
         known = ", ".join(["humans", *labels.raters])
-        raise InputError(f"there is no rater {name!r} on {labels.scale.name!r}; it has {known}")
+        raise NoReference(f"there is no rater {name!r} on {labels.scale.name!r}; it has {known}")
     return Reference(name, labels.verdicts[:, labels.raters.index(name)])

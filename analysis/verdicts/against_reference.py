@@ -11,13 +11,13 @@ import numpy as np
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
 from evenhand.analysis.bootstrap.influence import influence, reach, simultaneous_level
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.coverage import share_bounds
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Frequency
-from evenhand.analysis.verdicts.looks import level_of_look
 from evenhand.analysis.verdicts.readings import UNTUNED, Reading, readings_of
 from evenhand.study.settings.analysis import DecisionSettings
 

@@ -2,7 +2,7 @@
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
 of the bounds here (see `analysis.bootstrap.influence`), at a level that leaves room for every look
-at the study (`analysis.verdicts.looks`) and for all graders of the rubric at once. The intervals
+at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once. The intervals
 elsewhere in the results speak of one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
@@ -20,6 +20,7 @@ import numpy as np
 from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bootstrap.influence import reach, reach_over_people, simultaneous_level
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
@@ -27,7 +28,6 @@ from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.comparison import Beside, Comparison
-from evenhand.analysis.verdicts.looks import level_of_look
 from evenhand.analysis.verdicts.parts import add_part_rows
 from evenhand.analysis.verdicts.readings import UNTUNED, readings_of
 from evenhand.analysis.verdicts.winner import winner_corrected

@@ -17,13 +17,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
+from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import reason_in_words, says
+from evenhand.analysis.notes import Code, reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts import words
 from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_people
 from evenhand.analysis.verdicts.judge_reference import judge_against_reference
+from evenhand.analysis.verdicts.parts import part_of
 from evenhand.analysis.verdicts.words import Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -34,7 +36,8 @@ MOST_PEOPLE = 5
 class Verdict(TypedDict):
     """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
 
-    `more_clusters` says how many more clusters would decide it, 0 where that is no advice.
+    `more_clusters` says how many more clusters would decide it, 0 where that is no advice;
+    `failing_parts` are those of the sample in which the grader is clearly below people.
     """
 
     rubric: str
@@ -43,6 +46,7 @@ class Verdict(TypedDict):
     sentence: str
     evidence: list[list[str]]
     more_clusters: int
+    failing_parts: list[str]
 
 
 def judge_graders(
@@ -68,6 +72,7 @@ def _against(
         sentence=sentence,
         evidence=[list(key_of(row)) for row in evidence],
         more_clusters=more,
+        failing_parts=[],
     )
 
 
@@ -80,6 +85,7 @@ def _judge(case: Case) -> Verdict:
         sentence=sentence + words.besides(case, judgement),
         evidence=case.evidence,
         more_clusters=more,
+        failing_parts=[part_of(row) for row in case.failing],
     )
 
 
@@ -96,7 +102,9 @@ def _decide(case: Case) -> tuple[Judgement, str, int]:
         labels = _more(case, [held_out])
         open_yet = words.open_at_threshold(case, held_out, labels)
         return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
-    if (against or (case.has_faults and not reasons)) and _is_informative(case):
+    # Whoever fails in a part does not pass, whatever more labels would say of the whole.
+    falls_short = against or case.failing or (case.has_faults and not reasons)
+    if falls_short and _is_informative(case):
         return "only_with_correction", words.only_with_correction(case, against), 0
     if against:
         return "do_not_use", words.do_not_use(case, against), 0
@@ -185,7 +193,7 @@ def _missing(case: Case) -> tuple[list[str], int]:
     bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:
-        return [impossible], 0
+        return _too_few_shared(case) or ([impossible], 0)
     missing = []
     if not _people_agree(case, bounds):
         missing.append(words.people_hardly_agree(bounds.people, rule.min_people_kappa))
@@ -210,6 +218,19 @@ def _missing(case: Case) -> tuple[list[str], int]:
     return missing, more or 0
 
 
+def _too_few_shared(case: Case) -> tuple[list[str], int] | None:
+    """What to say where people and grader share too few units for any figure."""
+    row = case.difference
+    few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
+    if case.n_humans < 2 or row is None or not any(says(row["remarks"], each) for each in few):
+        return None
+    clusters = row["n_clusters"]
+    more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
+    if more <= 0:
+        return None
+    return words.advice(clusters, more, case.noun, undecided=False), more
+
+
 def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
     """How many more clusters would decide, with a chance of 80%; None where no realistic number."""
     clusters, needed = 0, case.rule.min_clusters
@@ -232,7 +253,8 @@ def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
             ends = (row["low"], row["estimate"], row["high"])
             varies = not says(row["remarks"], "nothing_varies")
             of_people = share_of_people(row)
-            yield Bound(*ends, bound, bounds.alpha, bounds.next_alpha, varies, of_people)
+            levels = bounds.alpha, bounds.next_alpha
+            yield Bound(*ends, bound, *levels, varies, of_people, row is bounds.people)
     if not case.scored_enough:
         share, least, most = case.share_scored
         yield Bound(least, share, most, case.rule.min_coverage)

@@ -88,7 +88,7 @@ def open_at_threshold(case: Case, bounds: Bounds, more: int | None) -> list[str]
 
 def people_hardly_agree(people: ResultRow, least: float) -> str:
     """No grader can be judged beside people who hardly agree, or may do so."""
-    kappas = f"their mean kappa is {_signed(people['estimate'])}, at worst {_signed(people['low'])}"
+    kappas = f"their mean kappa is {people['estimate']:z.3f}, at worst {people['low']:z.3f}"
     if people["estimate"] >= least:
         return f"it is not clear that people agree with each other ({kappas}; {least:g} is needed)"
     return (
@@ -301,13 +301,14 @@ def _limits(case: Case, judgement: Judgement) -> list[str]:
     if case.n_humans < 2 or case.difference is None or math.isnan(case.difference["low"]):
         return []
     at_threshold = judgement == "may_stand_in_at_threshold"
-    parts = _parts_looked_at(case.parts_held_out if at_threshold else case.parts)
+    looked_at = case.parts_held_out if at_threshold else case.parts
+    parts = _parts_looked_at(looked_at, names_failing=judgement == "do_not_use")
     everywhere = "" if case.parts else ", nor in every part of the sample"
     if case.rule.scope == "like_these":
         return [parts if case.parts else "This may not hold in every part of the sample."]
     wider = case.bounds.like_these if case.bounds else None
     others = ""
-    if wider is not None:
+    if wider is not None and wider["low"] > -1.0:
         others = f" (for people like them the difference is at worst {_signed(wider['low'])})"
     other_people = (
         f"This may not hold for people other than these {_number(case)}{others}{everywhere}."
@@ -315,16 +316,21 @@ def _limits(case: Case, judgement: Judgement) -> list[str]:
     return [parts, other_people]
 
 
-def _parts_looked_at(parts: Sequence[ResultRow]) -> str:
-    """In which parts of the sample it is within the margin; nothing where none was looked at."""
+def _parts_looked_at(parts: Sequence[ResultRow], *, names_failing: bool) -> str:
+    """In which parts of the sample it is within the margin; nothing where none was looked at.
+
+    `names_failing` unless the verdict's own sentence does.
+    """
     within = [row for row in parts if row["low"] > -margin_of(row)]
     failing = [row for row in parts if row["high"] < -margin_of(row)]
     open_yet = len(parts) - len(within) - len(failing)
-    if not parts or not (within or open_yet):
+    if not parts or not (within or open_yet or names_failing):
         return ""
     if not (failing or open_yet):
         return f"This holds in each part looked at ({_listed(within)})."
     found = [f"within the margin in {_listed(within)}"] if within else []
+    if failing and names_failing:
+        found.append(f"clearly below people in {_listed(failing)}")
     if open_yet:
         found.append(f"too few labels to tell in {open_yet} of {len(parts)}")
     return f"Of the parts looked at: {'; '.join(found)}."

@@ -41,8 +41,8 @@ def _calibrate(arguments: argparse.Namespace) -> None:
     if arguments.threshold is not None:
         _check_threshold(arguments)
     with open_study(arguments.dir) as study:
-        with working("tuning"):
-            found = study_thresholds(study, arguments.rubric, arguments.reference)
+        with working("reading the labels") as tell:
+            found = study_thresholds(study, arguments.rubric, arguments.reference, on_stage=tell)
         rows = [
             row
             for each in found.values()
@@ -53,6 +53,9 @@ def _calibrate(arguments: argparse.Namespace) -> None:
             whose = f" of {arguments.grader}" if arguments.grader else ""
             raise InputError(f"there are no probabilities{whose} to tune a threshold of")
         _print(study, rows, arguments.objective)
+        if left := [name for name in study.rubrics if name not in found and not arguments.rubric]:
+            whom = "people" if arguments.reference == "humans" else arguments.reference
+            console().print(f"Left out, as there are no labels by {whom}: {', '.join(left)}.")
         if arguments.write and arguments.threshold is not None:
             _write_declared(study, arguments)
         elif arguments.write:

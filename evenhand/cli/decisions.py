@@ -37,7 +37,15 @@ _UNUSED_BY_GATE = (
 )
 """A rule is held against the rows on all units, not against slices or verdicts."""
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
-COLUMNS = ["grader", "verdict", "to people's kappa", "kappa", "coverage", "worst bias", "USD/1,000"]
+COLUMNS = [
+    "grader",
+    "verdict",
+    "to people's kappa",
+    "kappa",
+    "coverage",
+    "worst fault",
+    "USD/1,000",
+]
 
 
 def _select_options(select: Parser) -> None:
@@ -89,7 +97,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         _with_interval(candidate.difference),
         _with_interval(candidate.kappa),
         f"{candidate.coverage['estimate']:.1%}" if candidate.coverage else "-",
-        _bias(candidate.worst_bias),
+        _fault(candidate),
         f"{candidate.price['estimate']:.2f}" if candidate.price else "-",
         "*" if candidate.best_buy else "",
     )
@@ -110,7 +118,12 @@ def _with_interval(row: TableRow | None) -> str:
     return f"{estimate} [{low}, {high}]" if row["low"] == row["low"] else estimate
 
 
-def _bias(row: TableRow | None) -> str:
+def _fault(candidate: Candidate) -> str:
+    """A part of the sample in which it fails, or else the largest bias that was found."""
+    row, parts = candidate.worst_bias, candidate.verdict["failing_parts"]
+    if parts:
+        more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
+        return f"fails in {parts[0]}{more}"
     if row is None:
         return "none found"
     from evenhand.analysis.report.figures import shown

@@ -1,38 +1,33 @@
-"""`plan`: how many pairs, raters and overlaps a wanted precision takes.
+"""`plan`: how many pairs and people a verdict or a wanted precision takes.
 
 Without a pilot it goes by what is assumed of the raters. With one - a study that has begun, or a
-file - it says why people disagree there, and what more people or more pairs would bring.
+file - it says how many pairs and people decide, why people disagree there, and what more would
+bring.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evenhand.cli.pilot import STATISTICS, describe_pilot
 from evenhand.cli.setting_options import given_settings
 from evenhand.cli.sources import add_source, analysis_of
-from evenhand.cli.terminal import console, print_table
+from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Analysis, Scenario
-    from evenhand.analysis.planning.g_study import VarianceComponents
-    from evenhand.analysis.results import ResultRow
+    from evenhand.analysis import Scenario
+    from evenhand.analysis.planning.pass_chance import Chances
+    from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, Scope
 
-SIZES = (50, 100, 250, 500, 1000)
+SIZES = (50, 100, 200, 400, 800, 1600)
 """Pairs, where there is no pilot."""
-GROWTH = (1.0, 2.0, 4.0)
-"""Samples so many times the pilot."""
-MOST_RATERS = 6
-STATISTICS = {
-    "kappa": ("weighted_kappa_quadratic", "cohen_kappa"),
-    "alpha": ("krippendorff_alpha_ordinal", "krippendorff_alpha_nominal"),
-    "ac1": ("gwet_ac1",),
-    "rate": ("prevalence",),
-    "threshold": ("threshold",),
-}
-"""What may be wanted, and the rows in which a pilot has it, the first that is there."""
+PEOPLE = (3, 4, 5, 6, 7, 8)
+"""How many people may stand for others like them."""
 ASSUMED = (
     "--agreement",
     "--prevalence",
@@ -40,8 +35,18 @@ ASSUMED = (
     "--overlap",
     "--subjects",
     "--likeness",
+    "--strictness",
     "--power",
 )
+RULE = (
+    "--margin",
+    "--looks",
+    "--margin-share",
+    "--min-people-kappa",
+    "--min-rarer",
+    "--min-clusters",
+)
+"""What a grader must meet, with a pilot or without."""
 _UNUSED = (
     "--sides",
     "--slice",
@@ -86,6 +91,13 @@ def _options(plan: Parser) -> None:
         "--likeness", type=float, default=1.0, metavar="R", help="of a pair's answers, 0 to 1 (1)"
     )
     assumed.add_argument(
+        "--strictness",
+        type=float,
+        metavar="SD",
+        help="of people's cuts, where what they cut varies by 1 (0.25, less where they agree on "
+        "more than 88%%)",
+    )
+    assumed.add_argument(
         "--power", type=float, default=0.8, metavar="P", help="wanted chance to pass (0.8)"
     )
     add_source(plan, "a pilot, if there is one", without=_UNUSED, nargs="?")
@@ -95,17 +107,21 @@ def _plan(arguments: argparse.Namespace) -> None:
     scenario = _scenario(arguments)
     if arguments.source is not None:
         refuse(arguments, ASSUMED, "is assumed where there is no pilot; leave it out")
-        _describe_pilot(analysis_of(arguments, why=True), arguments)
+        describe_pilot(analysis_of(arguments, why=True), arguments.statistic, arguments.half_width)
         return
-    elsewhere = set(arguments.given) - {*ASSUMED, "--statistic", "--half-width", "--margin"}
+    elsewhere = set(arguments.given) - {*ASSUMED, *RULE, "--statistic", "--half-width"}
     refuse(arguments, elsewhere, "is about a pilot's labels; name the pilot")
-    _print_widths(scenario, arguments)
+    settings, rule = _settings(arguments)
+    chances = _chances(scenario, arguments, settings.margin, rule)
+    _print_needed_to_pass(scenario, arguments, chances, rule)
     _print_needed(scenario, arguments)
-    _print_chance(scenario, arguments)
+    _print_sizes(scenario, arguments, chances)
+    _print_assumed(scenario, arguments, settings.margin, rule)
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     from evenhand.analysis import Scenario
+    from evenhand.analysis.planning.scenarios import usual_strictness
 
     limits = {
         "--half-width": (arguments.half_width, 0.0, 1.0),
@@ -129,13 +145,23 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
             f"{arguments.prevalence:.0%} are affirmative; raise --agreement or bring --prevalence "
             "nearer to a half"
         )
+    strictness = arguments.strictness
+    if strictness is None:
+        strictness = usual_strictness(arguments.agreement, arguments.prevalence)
+    scenario = replace(scenario, strictness=strictness)
+    if strictness < 0 or not scenario.is_possible_so_strict:
+        raise InputError(
+            f"--strictness is {strictness:g}; it must be 0 or more, and people who differ so far "
+            f"must be able to agree on {arguments.agreement:.0%} of units"
+        )
     return scenario
 
 
-def _margin(arguments: argparse.Namespace) -> float:
-    from evenhand.study.settings.analysis import AnalysisSettings
+def _settings(arguments: argparse.Namespace) -> tuple[AnalysisSettings, DecisionSettings]:
+    """The margin and the rule that a grader is to meet."""
+    from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 
-    return AnalysisSettings(**given_settings(arguments)).margin
+    return with_changes(AnalysisSettings(), DecisionSettings(), given_settings(arguments))
 
 
 def _units_per_pair(arguments: argparse.Namespace) -> float:
@@ -146,24 +172,99 @@ def _units_per_pair(arguments: argparse.Namespace) -> float:
     return subjects / design_effect(subjects, arguments.likeness)
 
 
-def _print_widths(scenario: Scenario, arguments: argparse.Namespace) -> None:
-    from evenhand.analysis import half_width, pass_chance
+def _chances(
+    scenario: Scenario, arguments: argparse.Namespace, margin: float, rule: DecisionSettings
+) -> list[Chances]:
+    """How likely a grader as good as a person passes, for each of SIZES."""
+    from evenhand.analysis.planning.pass_chance import pass_chances
 
-    worth = _units_per_pair(arguments)
-    rows = []
-    for pairs in SIZES:
-        units = max(round(pairs * worth), 2)
-        widths = [half_width(name, units, scenario) for name in STATISTICS]
-        shared = max(round(units * scenario.overlap), 2)
-        chance = pass_chance(shared, scenario, humans=scenario.humans, margin=_margin(arguments))
-        rows.append((str(pairs), *(f"±{width:.2f}" for width in widths), f"{chance:.0%}"))
-    print_table(["pairs", *STATISTICS, "chance to pass"], rows, title="Half a 95% interval")
+    worth = _units_per_pair(arguments) * scenario.overlap
+    people = sorted({scenario.humans, *PEOPLE})
+    with working("simulating"):
+        return [
+            pass_chances(max(round(n * worth), 2), scenario, people, margin=margin, rule=rule)
+            for n in SIZES
+        ]
+
+
+def _print_needed_to_pass(
+    scenario: Scenario,
+    arguments: argparse.Namespace,
+    chances: Sequence[Chances],
+    rule: DecisionSettings,
+) -> None:
+    """The verdict of the plan: how many pairs and people it takes."""
+    from evenhand.analysis.planning.pass_chance import size_for
+
+    if scenario.kappa < rule.min_people_kappa:
+        console().print(
+            f"No grader can pass: two people's kappa is {scenario.kappa:.2f}, and "
+            f"{rule.min_people_kappa:g} is needed to judge a grader beside them."
+        )
+        return
+
+    def pairs_for(scope: Scope, people: int) -> int | None:
+        return size_for(arguments.power, SIZES, [each[scope][people] for each in chances])
+
+    these = pairs_for("these", scenario.humans)
+    like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
+    none = f"no number up to {SIZES[-1]:,} pairs"
+    wider = f"{none} and {PEOPLE[-1]} people"
+    if like:
+        _, people, pairs = min(like)
+        wider = f"{people} people and about {_rounded(pairs)} pairs"
     console().print(
-        f"Assumed: two people agree on {scenario.agreement:.0%} of units, "
-        f"{scenario.prevalence:.0%} of verdicts are affirmative, {scenario.humans} people label "
-        f"{scenario.overlap:.0%} of the units; a pair is worth {worth:.2f} "
-        "independent units. kappa, ac1 and rate by formula; alpha, threshold "
-        "and the chance by simulation."
+        f"A grader exactly as good as a person passes in {arguments.power:.0%} of studies: for "
+        f"these {scenario.humans} people with "
+        f"{f'about {_rounded(these)} pairs' if these else none}; for people like them with {wider}."
+    )
+
+
+def _rounded(pairs: int) -> int:
+    """Two figures, as simulated chances allow no more."""
+    step: int = 10 ** max(len(str(pairs)) - 2, 0)
+    return -(-pairs // step) * step
+
+
+def _print_sizes(
+    scenario: Scenario, arguments: argparse.Namespace, chances: Sequence[Chances]
+) -> None:
+    from evenhand.analysis import half_width
+
+    name, worth = arguments.statistic, _units_per_pair(arguments)
+    rows = [
+        (
+            str(pairs),
+            f"±{half_width(name, max(round(pairs * worth), 2), scenario):.2f}",
+            f"{each['these'][scenario.humans]:.0%}",
+            *(f"{each['like_these'][k]:.0%}" for k in PEOPLE),
+        )
+        for pairs, each in zip(SIZES, chances, strict=True)
+    ]
+    like = [f"like {k}" for k in PEOPLE]
+    print_table(
+        ["pairs", name, f"these {scenario.humans}", *like],
+        rows,
+        title=f"Half a 95% interval of {name}, and the chance to pass: for these people, or for "
+        "people like so many",
+    )
+
+
+def _print_assumed(
+    scenario: Scenario, arguments: argparse.Namespace, margin: float, rule: DecisionSettings
+) -> None:
+    from evenhand.analysis.bootstrap.looks import level_of_look
+
+    below = f"{rule.margin_share:.0%} of people's kappa" if rule.margin_share else f"{margin:g}"
+    console().print(
+        f"Assumed: two people agree on {scenario.agreement:.0%} of units, and their strictness has "
+        f"a standard deviation of {scenario.strictness:.2g} (share of affirmatives: "
+        f"{scenario.prevalence:.0%} ± {scenario.spread_of_shares:.0%}); all label "
+        f"{scenario.overlap:.0%} of the units; a pair is worth {_units_per_pair(arguments):.2f} "
+        f"independent units. To pass is to lie at most {below} kappa below people, at the level of "
+        f"the first look ({level_of_look(1, rule.looks):.1%}, one-sided), and people's own kappa "
+        f"must clearly reach {rule.min_people_kappa:g}. Chances are simulated (synthetic), to "
+        "within 6 points; kappa, ac1 and rate are by formula."
     )
 
 
@@ -185,101 +286,6 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
         f"For {wanted}: {pairs} pairs, {units} units, {judgments} judgments ({shared} units by "
         f"{scenario.humans} people each" + (", the others by one)." if shared < units else ").")
     )
-
-
-def _print_chance(scenario: Scenario, arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.planning.scenarios import units_to_pass
-
-    found = units_to_pass(scenario, margin=_margin(arguments), power=arguments.power)
-    what = (
-        f"Showing with {arguments.power:.0%} power that a grader exactly as good as a person is at "
-        f"most {_margin(arguments):g} kappa worse"
-    )
-    if found is None:
-        console().print(f"{what} needs more pairs than could be labelled.")
-        return
-    pairs = -(-found // max(_units_per_pair(arguments) * scenario.overlap, 1e-9))
-    console().print(f"{what} takes about {pairs:.0f} pairs.")
-
-
-def _describe_pilot(analysis: Analysis, arguments: argparse.Namespace) -> None:
-    """For every rubric: variance components, what more raters bring, and what more pairs bring."""
-    for rubric, found in analysis.components.items():
-        _print_components(rubric or "labels", found)
-        _print_raters(found)
-    _print_intervals(analysis, arguments)
-    for verdict in analysis.verdicts:
-        if verdict["more_clusters"]:
-            console().print(
-                f"To decide on {verdict['grader']}"
-                f"{' on ' + verdict['rubric'] if verdict['rubric'] else ''}: label about "
-                f"{verdict['more_clusters']} more clusters, if the estimate stays."
-            )
-
-
-def _print_components(rubric: str, found: VarianceComponents) -> None:
-    names = ("units differ", "raters are lenient or strict", "everything else")
-    values = (found.unit, found.rater, found.residual)
-    print_table(
-        ["source", "variance", "share"],
-        [
-            (name, f"{value:.3f}", f"{share:.0%}" if share == share else "-")
-            for name, value, share in zip(names, values, found.shares, strict=True)
-        ],
-        title=f"{rubric}: where labels differ ({found.n_units} units x {found.n_raters} people)",
-    )
-
-
-def _print_raters(found: VarianceComponents) -> None:
-    from evenhand.analysis import d_study
-
-    rows = [
-        (str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}")
-        for one in (d_study(found, raters) for raters in range(1, MOST_RATERS + 1))
-    ]
-    print_table(["people per unit", "ranking units", "placing units"], rows, title="Dependability")
-
-
-def _print_intervals(analysis: Analysis, arguments: argparse.Namespace) -> None:
-    """The wanted statistic as the pilot has it, and how wide its interval would be with more."""
-    from evenhand.analysis.planning.more_clusters import clusters_for_width
-
-    rows = []
-    for row in _wanted(analysis, arguments.statistic):
-        half = (row["high"] - row["low"]) / 2
-        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], arguments.half_width)
-        who = " · ".join(part for part in (row["rater_a"], row["rater_b"]) if part)
-        rows.append(
-            (
-                f"{row['rubric']} {who} {row['at']}".strip(),
-                f"{row['estimate']:.2f}",
-                *(f"±{half / size**0.5:.2f}" for size in GROWTH),
-                "-" if more is None else str(more),
-            )
-        )
-    if not rows:
-        console().print(f"The pilot gives no interval for {arguments.statistic} to plan from.")
-        return
-    columns = ["", "estimate", "pilot's size", "twice", "four times"]
-    wanted = f"more for ±{arguments.half_width:g}"
-    print_table([*columns, wanted], rows, title=f"Half the 95% interval of {arguments.statistic}")
-    console().print(
-        "Intervals narrow with the square root of the number of pairs, if the estimate stays."
-    )
-
-
-def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:
-    results = analysis.results
-    found: list[ResultRow] = []
-    for rubric in dict.fromkeys(results["rubric"]):
-        own = results[(results["rubric"] == rubric) & (results["rater_a"] == "humans")]
-        for name in STATISTICS[statistic]:
-            rows = own[(own["statistic"] == name) & own["subset"].isin(["all", "all|binary"])]
-            rows = rows[rows["low"].notna()]
-            if not rows.empty:
-                found += rows.to_dict("records")
-                break
-    return found
 
 
 VERBS = (Verb("plan", "how many pairs and raters a wanted precision takes", _options, _plan),)

@@ -19,48 +19,76 @@ if TYPE_CHECKING:
 def _report_options(report: Parser) -> None:
     report.add_study()
     report.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/report)")
+    _add_figures(report)
+    report.add_argument(
+        "--format",
+        choices=["html", "pdf"],
+        default="html",
+        help="pdf: print report.pdf, too (html)",
+    )
 
 
 def _check_options(check: Parser) -> None:
     check.add_argument("file", type=Path, metavar="RATINGS")
     add_analysis_options(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
+    _add_figures(check)
+
+
+def _add_figures(verb: Parser) -> None:
+    verb.add_argument(
+        "--figures", type=Path, metavar="DIR", help="write each figure and table to files here"
+    )
 
 
 def _report(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.printing import browser_path, print_pdf
     from evenhand.study import open_study
     from evenhand.study.tables.atomic import check_folder
 
     out: Path = arguments.out or arguments.dir / "report"
-    check_folder(out)
+    browser = browser_path() if arguments.format == "pdf" else None
+    for folder in filter(None, [out, arguments.figures]):
+        check_folder(folder)
     with open_study(arguments.dir) as study:
-        print_report(study, out)
+        print_report(study, out, arguments.figures)
     console().print(f"Report: {out / 'report.html'}")
+    if browser:
+        with working("printing the report"):
+            print_pdf(browser, out / "report.html", out / "report.pdf")
+        console().print(f"Printed: {out / 'report.pdf'}")
 
 
-def print_report(study: Study, out: Path) -> None:
-    """Write the report of a study, with a sign of life meanwhile, and print the verdicts."""
+def print_report(study: Study, out: Path, figures: Path | None = None) -> None:
+    """Write the report of a study, with a sign of life meanwhile, and print the verdicts; its
+    figures as files of their own where a folder is named."""
     from evenhand.reporting.report import report_study
 
-    with working("reporting") as tell:
-        analysis = report_study(study, out, on_stage=tell)
+    with working("reading the labels") as tell:
+        analysis = report_study(study, out, figures=figures, on_stage=tell)
     _print_verdicts(analysis)
+    _print_figures(figures)
+
+
+def _print_figures(folder: Path | None) -> None:
+    if folder is not None:
+        console().print(f"Figures and tables: {folder}")
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.report import render_table_text, write_report
+    from evenhand.analysis.report import render_table_text, write_figures, write_report
     from evenhand.reporting.analysing import analyse_file
     from evenhand.study.tables.atomic import check_folder
 
-    out = arguments.out
-    if out is not None:
-        check_folder(out)
+    out, figures = arguments.out, arguments.figures
+    for folder in filter(None, [out, figures]):
+        check_folder(folder)
     if (arguments.file / "study.toml").is_file():
         raise InputError(
             f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
         )
     analysis, context = analyse_asked(
-        arguments.file, arguments, by=analyse_file, verify=out is not None
+        arguments.file, arguments, by=analyse_file, verify=bool(out or figures)
     )
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
@@ -68,6 +96,10 @@ def _check(arguments: argparse.Namespace) -> None:
     if out is not None:
         write_report(analysis, context, out)
         console().print(f"Report: {out / 'report.html'}")
+    if figures is not None:
+        with working("drawing figures"):
+            write_figures(analysis, context, figures)
+        _print_figures(figures)
 
 
 def _print_verdicts(analysis: Analysis) -> None:

@@ -48,12 +48,14 @@ def analyse_asked(
     from evenhand.reporting.analysing import analyse_source
 
     scale, settings = scale_options(arguments), given_settings(arguments)
-    with working("analysing"):
+    with working("reading the labels") as tell:
         analysis, context = (by or analyse_source)(
-            source, scale, units=arguments.units, verify=verify, why=why, **settings
+            source, scale, units=arguments.units, verify=verify, why=why, on_stage=tell, **settings
         )
     for remark in context.notes:
         console().print(remark)
+    if context.synthetic:
+        console().print("Synthetic: labels and prices are made up by a program.")
     return analysis, context
 
 

@@ -95,12 +95,10 @@ def _new(arguments: argparse.Namespace) -> None:
 
 
 def _next_steps(folder: Path, *, has_responses: bool) -> None:
-    say = console().print
-    if not has_responses:
-        say(f"Next: evenhand import {folder} RESPONSES.jsonl")
-    say(f"Next: evenhand annotate {folder}")
-    say(f"      evenhand grade {folder} --grader baseline:lexical")
-    say(f"      evenhand report {folder}")
+    steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
+    steps += [f"annotate {folder}", f"grade {folder} --grader baseline:lexical", f"report {folder}"]
+    for step, lead in zip(steps, ["Next:", *[" " * 5] * len(steps)], strict=False):
+        console().print(f"{lead} evenhand {step}")
 
 
 def _extend(arguments: argparse.Namespace) -> None:
@@ -180,7 +178,7 @@ def _print_workload(study: Study) -> None:
 
 
 def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
-    from evenhand.analysis.planning.scenarios import study_precision
+    from evenhand.analysis.planning.pass_chance import study_precision
 
     cluster = study.config.analysis.cluster
     clustered = cluster in sampled  # prompts on one thing resemble one another
@@ -190,6 +188,7 @@ def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
         subjects=subjects,
         humans=study.config.annotation.raters_per_unit,
         margin=study.config.analysis.margin,
+        rule=study.config.decision,
         noun=cluster if clustered else "pair",
     ):
         console().print(sentence)

@@ -287,3 +287,6 @@ GRADERS = (
     ),
 )
 """One as good as people; one whose hedging probabilities ask for a far lower threshold."""
+
+PRICES = {"synthetic:grader-strong": 0.012, "synthetic:grader-shifted": 0.0015}
+"""US dollars for each grade; as synthetic as the graders."""

@@ -3,24 +3,33 @@
 Everything here is made up by a program from a seed. For each pair and subject the latent truth is
 drawn first, then texts are written that show it, so a reader can tell the level and a study of the
 demo can be held against what is known.
+
+`data/demo_responses.jsonl`, one subject's responses, is what
+`python -m evenhand.demo.responses FILE` writes.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
 from evenhand.demo.latent import CHARACTERS, PairTruth, draw_truth
 from evenhand.demo.pairs import PromptPair, prompt_pairs
 from evenhand.demo.response_text import write_response
-from evenhand.demo.seeds import generator
+from evenhand.demo.seeds import DEMO_SEED, generator
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.formats import FIRST_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_SHIPPED_SUBJECT = "synthetic-left-leaning"
+"""One whose pairs have something to tell apart; all five would be 3 MB."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,17 @@ def demo_responses(pairs: pd.DataFrame, seed: int) -> DemoResponses:
     )
 
 
+def shipped_responses() -> pd.DataFrame:
+    """The responses of one subject to all pairs, for whoever follows the README: `subject, pair_id,
+    side, response`."""
+    from evenhand.study.prompts.pairs import read_pairs
+
+    with as_file(files("evenhand.data") / "demo_pairs.csv") as path:
+        said = demo_responses(read_pairs(path), DEMO_SEED).responses
+    own = said[said["subject"] == _SHIPPED_SUBJECT]
+    return own[["subject", "pair_id", "side", "response"]].reset_index(drop=True)
+
+
 def _truth_rows(pair_id: str, subject: str, drawn: PairTruth) -> list[tuple[str, str, str]]:
     rows: list[tuple[str, str, str]] = []
     rows.append((unit_id(pair_id, subject), "even-handedness", drawn.category))
@@ -97,3 +117,9 @@ def _prompt_pairs(pairs: pd.DataFrame) -> list[PromptPair]:
 @cache
 def _by_prompts() -> dict[tuple[str, str], PromptPair]:
     return {pair.prompts: pair for pair in prompt_pairs()}
+
+
+if __name__ == "__main__":
+    from evenhand.study.tables.formats import write_table
+
+    write_table(shipped_responses(), sys.argv[1])

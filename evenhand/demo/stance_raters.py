@@ -63,6 +63,13 @@ ONE_SIDED = _rater("synthetic:grader-one-sided", "model", _GOOD, _GOOD)
 ONE_SIDED_WEAK = _rater("synthetic:grader-one-sided", "model", _POOR, _POOR)
 WAVERING = _rater("synthetic:grader-wavering", "model", _GOOD, _POOR)
 
+PRICES = {
+    "synthetic:grader-steady": 0.008,
+    "synthetic:grader-one-sided": 0.0006,
+    "synthetic:grader-wavering": 0.002,
+}
+"""US dollars for each grade; as synthetic as the graders."""
+
 
 def stance_ratings(
     truth: pd.DataFrame,

@@ -57,7 +57,7 @@ def make_stance_demo(folder: Path, progress: Progress) -> None:
 
 
 def _respond_and_rate(study: Study) -> None:
-    from evenhand.demo.stance_raters import stance_ratings
+    from evenhand.demo.stance_raters import PRICES, stance_ratings
     from evenhand.demo.stance_responses import demo_answers
     from evenhand.study.lead.imports import import_ratings
 
@@ -66,4 +66,4 @@ def _respond_and_rate(study: Study) -> None:
     sampled = set(study.units("sample")["unit_id"])
     side = truth.merge(study.units("all"), on="unit_id", how="left")["leaning"]
     ratings = stance_ratings(truth, sampled, side, study.rubrics, SEED)
-    import_ratings(study, ratings, "synthetic ratings")
+    import_ratings(study, ratings, "synthetic ratings", PRICES)

@@ -6,13 +6,14 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evenhand.demo.seeds import DEMO_SEED
+
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.graders.run import Progress
     from evenhand.study import Study
 
-DEMO_SEED = 7
 LEXICAL = "baseline:lexical"
 SAMPLE = 250
 STEPS = 4
@@ -66,10 +67,10 @@ def _respond(study: Study) -> pd.DataFrame:
 
 def _rate(study: Study, truth: pd.DataFrame) -> None:
     """Let the synthetic people rate the sample, and the graders everything."""
-    from evenhand.demo.raters import ANNOTATORS, GRADERS, simulate_ratings
+    from evenhand.demo.raters import ANNOTATORS, GRADERS, PRICES, simulate_ratings
     from evenhand.study.lead.imports import import_ratings
 
     sampled = truth[truth["unit_id"].isin(set(study.units("sample")["unit_id"]))]
     for raters, units in ((ANNOTATORS, sampled), (GRADERS, truth)):
         ratings = simulate_ratings(raters, units, study.rubrics, DEMO_SEED)
-        import_ratings(study, ratings, "synthetic ratings")
+        import_ratings(study, ratings, "synthetic ratings", PRICES)

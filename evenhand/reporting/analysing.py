@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
+OnStage = Callable[[str], None] | None
+"""Is told what is being done, for whoever waits."""
 USUAL_SCALE = ScaleOptions()
 
 
@@ -34,6 +36,7 @@ def analyse_source(
     units: Path | None = None,
     verify: bool = False,
     why: bool = False,
+    on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
     """The analysis of a study folder, or of a ratings file on the scale declared.
@@ -45,8 +48,10 @@ def analyse_source(
 
     if source.is_dir():
         with open_study(source) as study:
-            return analyse_study(study, verify=verify, why=why, **changes)
-    return analyse_file(source, scale, units=units, verify=verify, why=why, **changes)
+            return analyse_study(study, verify=verify, why=why, on_stage=on_stage, **changes)
+    return analyse_file(
+        source, scale, units=units, verify=verify, why=why, on_stage=on_stage, **changes
+    )
 
 
 def analyse_study(
@@ -56,6 +61,7 @@ def analyse_study(
     why: bool = False,
     pool: Executor | None = None,
     look: bool = True,
+    on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
     """Analyse a study as study.toml says, in a `pool` of processes if there is one.
@@ -96,6 +102,7 @@ def analyse_study(
         verify=verify,
         why=why,
         pool=pool,
+        on_stage=on_stage,
         **{"seed": config.seed, **changes},
     )
     return analysis, _study_context(study, ratings, exclusions, analysis)
@@ -108,6 +115,7 @@ def analyse_file(
     units: Path | None = None,
     verify: bool = False,
     why: bool = False,
+    on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
     """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
@@ -131,6 +139,7 @@ def analyse_file(
             known=known,
             verify=verify,
             why=why,
+            on_stage=on_stage,
             **changes,
         )
     except InputError as error:
@@ -148,6 +157,7 @@ def analyse_rows(
     known: Sidecar | None = None,
     verify: bool = False,
     why: bool = False,
+    on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
     """Analyse the rows of a ratings file; `units` are a table of units and what it is called, and
@@ -177,6 +187,7 @@ def analyse_rows(
         facts=sidecar.facts(raters, source),
         verify=verify,
         why=why,
+        on_stage=on_stage,
         **{"seed": sidecar.seed, **changes},
     )
     return analysis, ReportContext(

@@ -134,7 +134,8 @@ def check(
     Raises InputError, one sentence that says what is wrong and what to do.
 
     >>> import pandas as pd
-    >>> labels = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10, "grader": "yyyynnnn" * 10}
+    >>> labels = {"ann": "yyyynnnn" * 10, "ben": "yyynnnnn" * 10}
+    >>> labels["grader"] = "yyyynnnn" * 5 + "yyynnnnn" * 5
     >>> table = pd.DataFrame({rater: list(given) for rater, given in labels.items()})
     >>> found = check(table, human=["ann", "ben"], model="grader", categories=["y", "n"])
     >>> kappa = found.results.query("statistic == 'cohen_kappa' and subset == 'all'")

@@ -15,18 +15,26 @@ if TYPE_CHECKING:
 
 
 def report_study(
-    study: Study, out: Path, *, on_stage: Callable[[str], None] | None = None
+    study: Study,
+    out: Path,
+    *,
+    figures: Path | None = None,
+    on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
-    """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`.
+    """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`,
+    and into `figures`, where that is named, each figure and table as a file.
 
     `on_stage` is told what is being done. Raises InputError where nothing is labelled yet.
     """
-    from evenhand.analysis.report import prepare_drawing, write_report
+    from evenhand.analysis.report import prepare_drawing, write_figures, write_report
 
     tell = on_stage or (lambda stage: None)
-    tell("analysing")
+    tell("reading the labels")
     with workers(meanwhile=prepare_drawing) as pool:
-        analysis, context = analyse_study(study, pool=pool)
+        analysis, context = analyse_study(study, pool=pool, on_stage=tell)
     tell("writing the report")
     write_report(analysis, context, out)
+    if figures is not None:
+        tell("drawing figures")
+        write_figures(analysis, context, figures)
     return analysis

@@ -4,7 +4,7 @@ them study.toml is to hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -52,14 +52,20 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
 
 
 def study_thresholds(
-    study: Study, rubric: str | None = None, reference: str = "humans"
+    study: Study,
+    rubric: str | None = None,
+    reference: str = "humans",
+    *,
+    on_stage: Callable[[str], None] | None = None,
 ) -> dict[str, ThresholdResults]:
     """By rubric, of one or of all, the results rows of `analysis.thresholds.rows` and what they
     rest on.
 
-    `reference` is whom to match: "humans", or any rater. Raises InputError where there is no such
-    rubric or reference.
+    `reference` is whom to match: "humans", or any rater. Of all rubrics those are left out on which
+    nobody can be matched. `on_stage` is told what is being done. Raises InputError where there is
+    no such rubric, or where the reference is on none.
     """
+    from evenhand.analysis.thresholds.references import NoReference
     from evenhand.analysis.thresholds.rows import threshold_results
     from evenhand.study.desk.oversight import oversight
 
@@ -68,20 +74,29 @@ def study_thresholds(
         raise InputError(f"the study has no rubric {rubric!r}; it has {listed}")
     ratings, units, hashes = study.ratings(), study.units("all"), study.accepted_hashes()
     exclusions = oversight(study.store).exclusions
-    return {
-        name: threshold_results(
-            ratings,
-            units,
-            scale,
-            study.config.analysis,
-            reference=reference,
-            seed=study.config.seed,
-            rubric_hashes=hashes[name],
-            excluded={rater: each.reason for rater, each in exclusions.items()},
-        )
-        for name, scale in study_scales(study).items()
-        if name == (rubric or name)
-    }
+    found: dict[str, ThresholdResults] = {}
+    missing: NoReference | None = None
+    for name, scale in study_scales(study).items():
+        if name != (rubric or name):
+            continue
+        if on_stage:
+            on_stage(f"tuning thresholds on {name}")
+        try:
+            found[name] = threshold_results(
+                ratings,
+                units,
+                scale,
+                study.config.analysis,
+                reference=reference,
+                seed=study.config.seed,
+                rubric_hashes=hashes[name],
+                excluded={rater: each.reason for rater, each in exclusions.items()},
+            )
+        except NoReference as error:
+            missing = missing or error
+    if missing and not any(each.rows for each in found.values()):
+        raise missing
+    return found
 
 
 def recommended_thresholds(rows: Iterable[ResultRow], objective: str) -> Thresholds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from evenhand.study.workspace import Study
 
 
-def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[int, int]:
+def import_ratings(
+    study: Study, ratings: pd.DataFrame, source: str, cost_usd: Mapping[str, float] | None = None
+) -> tuple[int, int]:
     """Append a checked `ratings` table to the study; returns (new rows, rows already there).
 
     All rows go in or none. Raises InputError naming the first row that speaks of a unit, rubric or
     category that the study does not have, or that has neither a label nor a reason; a model's row
-    may have `p_positive` alone.
+    may have `p_positive` alone. `cost_usd` is what each grade has cost, by model rater.
     """
     ratings = _with_hash(study, _with_rubric(study, ratings, source))
     _check(study, ratings, source)
@@ -44,10 +47,10 @@ def import_ratings(study: Study, ratings: pd.DataFrame, source: str) -> tuple[in
             connection.execute(insert, [row | {"submit_id": _new_id()} for row in human])
         _take_places(connection, [row for row in human if row["rater_kind"] == "human"])
         if model:
-            provenance = {"imported_from": source}
-            connection.execute(
-                sa.insert(grades), [row | {"provenance": provenance} for row in model]
-            )
+            paid = {rater: {"cost_usd": each} for rater, each in (cost_usd or {}).items()}
+            for row in model:
+                row["provenance"] = {"imported_from": source, **paid.get(row["rater_id"], {})}
+            connection.execute(sa.insert(grades), model)
     return len(new), len(ratings) - len(new)
 
 

@@ -116,6 +116,8 @@ def rater_progress(study: Study) -> pd.DataFrame:
 def time_left(progress: pd.DataFrame) -> str:
     """What `rubric_progress` says of the work that is left, in a sentence."""
     left = int((progress["wanted"] - progress["done"]).sum())
+    if not progress["wanted"].sum():
+        return "There is nothing to label yet: the study has no responses to its prompts."
     if left == 0:
         return "Every place has its label."
     hours = progress["hours_left"].sum(min_count=len(progress))

@@ -44,7 +44,8 @@ def grade_totals(store: Store) -> pd.DataFrame:
     the latest attempt at every question; all else is of all attempts, and `units` counts the units
     asked about. `tokens_input` holds those read from the provider's cache, `tokens_cached`.
     `models` are those that answered, by the names they gave. Tokens and `cost_usd` are NaN where
-    nothing is known of them: an offline grader, a server without usage, a model without a price.
+    nothing is known of them: a server without usage, a model without a price. Offline graders have
+    no tokens and cost 0.
     """
     import pandas as pd
 

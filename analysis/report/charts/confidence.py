@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
@@ -28,50 +30,61 @@ def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -
     """Coverage against agreement as the cut rises, a panel for each grader; nothing where no
     grader states a confidence."""
     coverage = source.figures.everywhere(rubric, COVERAGE)
-    graders = list(dict.fromkeys(figure.raters for figure in coverage))
-    drawn = graders[:MAX_LISTED]
+    graders = source.in_order(rubric, coverage)
     chosen = {
         figure.raters: figure.bounds[1] for figure in source.figures.everywhere(rubric, CHOSEN)
     }
-    values: list[Datum] = []
-    for kept in coverage:
-        _, grader = kept.raters
-        agreed = source.figures.get(rubric, AGREEMENT, *kept.raters, kept.subset, kept.at)
-        if kept.raters in drawn and agreed is not None:
-            values.append(
-                agreed.datum(
-                    grader=short(grader),
-                    at=float(kept.at),
-                    kept=kept.bounds[1],
-                    kept_row=kept.line,
-                    declared=kept.says("declared_cut"),
-                    chosen=float(kept.at) == chosen.get(kept.raters),
+    curves: dict[str, list[Datum]] = {}
+    for raters in graders[:MAX_LISTED]:
+        for kept in coverage:
+            agreed = source.figures.get(rubric, AGREEMENT, *kept.raters, kept.subset, kept.at)
+            if kept.raters == raters and agreed is not None:
+                curves.setdefault(raters[1], []).append(
+                    agreed.datum(
+                        grader=short(raters[1]),
+                        at=float(kept.at),
+                        kept=kept.bounds[1],
+                        kept_row=kept.line,
+                        declared=kept.says("declared_cut"),
+                        chosen=float(kept.at) == chosen.get(kept.raters),
+                    )
                 )
-            )
+    values = [datum for curve in curves.values() for datum in curve]
     if not values:
         return []
+    marks = {
+        "declared": " Circle: the declared cut.",
+        "chosen": " Diamond: the chosen one, where the target is reached.",
+    }
+    marked = [
+        text
+        for mark, text in marks.items()
+        if any(each[mark] and each["estimate"] is not None for each in values)
+    ]
     return [
         Chart(
             caption=source.caption(rubric, "what a cut keeps, and how far that agrees with people"),
             alt="Curves, one for each grader: the share of its labels that a cut keeps across, "
-            "their agreement with the majority of people upwards, with intervals; the declared "
-            "and the chosen cut are marked. "
-            f"Graders: {', '.join(short(name) for _, name in drawn)}.",
-            spec=chart_spec(values, _panels()),
+            "their agreement with the majority of people upwards, with intervals"
+            f"{'; the declared or the chosen cut is marked' if marked else ''}. "
+            f"Graders: {', '.join(map(short, curves))}.",
+            spec=chart_spec(values, _panels(values)),
             data=data,
-            note="The cut rises from right to left. Circle: the declared cut. Diamond: the chosen "
-            "one, where the target is reached." + left_out(graders),
+            note="The cut rises from right to left."
+            + "".join(marked)
+            + left_out([name for _, name in graders], curves),
         )
     ]
 
 
-def _panels() -> Spec:
+def _panels(values: Sequence[Datum]) -> Spec:
     x = field("kept", {"title": entry_for(COVERAGE).label} | FROM_0_TO_1)
     y = {"type": "quantitative", "title": entry_for(AGREEMENT).label, "scale": {"zero": False}}
     estimate = {"x": x, "y": field("estimate", y)}
     band = {"x": x} | span("y", y)
     cut = {"filled": True, "opacity": 1}
     return panel_for_each_grader(
+        values,
         [
             layer("area", band, where="isValid(datum.low)", color=SERIES[0], opacity=0.25),
             layer("line", estimate, color=SERIES[0], point={"color": SERIES[0]}),

@@ -11,11 +11,14 @@ from evenhand.analysis.report.charts.style import (
     SERIES,
     SOFT,
     Datum,
+    Spec,
     chart_spec,
     field,
     layer,
+    left_out,
     short,
     span,
+    through_zero,
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
@@ -25,15 +28,41 @@ _PEOPLE = "people"
 
 
 def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """Kappa with people of each grader and baseline, on the categories and on the binary verdict,
-    with the band of people's kappa with each other; nothing where no grader meets people."""
+    """Kappa with people of each grader, ensemble and baseline, the largest first, on the categories
+    and on the binary verdict, with the band of people's kappa with each other; nothing where no
+    grader meets people."""
     values = [datum for subset in READINGS for datum in _reading(source, rubric, subset)]
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
+    people = "; ".join(
+        f"{datum['reading']} {datum['label']}" for datum in values if datum["kind"] == _PEOPLE
+    )
+    notes = ["Dashed line and band: people with each other, with the interval."] if people else []
+    if any(datum["kind"] == "baseline" for datum in values):
+        notes.append("Hollow points: baselines.")
+    graders = list(dict.fromkeys(g for each in READINGS for g in source.graders(rubric, each)))
+    drawn = {str(datum["rater"]) for datum in values}
+    beside = f", beside a band: people's kappa with each other ({people})" if people else ""
+    return [
+        Chart(
+            caption=source.caption(
+                rubric, "kappa with people" + (", and the human ceiling" if people else "")
+            ),
+            alt="Forest plot. Each grader's and baseline's kappa with people, with its interval"
+            f"{beside}.",
+            spec=_spec(values),
+            data=data,
+            note=(" ".join(notes) + left_out(graders, drawn)).strip(),
+        )
+    ]
+
+
+def _spec(values: list[Datum]) -> Spec:
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
     points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
-    rows = {"y": {"field": "who", "type": "nominal", "sort": None, "title": None}}
-    x = {"type": "quantitative", "title": "Kappa with people", "scale": {"zero": True}}
+    rows = {"y": {"field": "who", "type": "nominal", "sort": None, "title": "Grader"}}
+    bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
+    x = through_zero(bounds, "Kappa with people")
     estimate = {"x": field("estimate", x)}
     fill = {"test": "datum.kind == 'baseline'", "value": PAGE}
     filled = {
@@ -41,50 +70,38 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
         "stroke": {"value": SERIES[0]},
     }
     label = {"x": {"value": 392}, "text": field("label", {"type": "nominal"})}
-    spec = chart_spec(
+    layers = [
+        layer("rect", span("x", x), where=band, color=ROLES["band"]),
+        layer("rule", estimate, where=band, color=SOFT, strokeDash=[4, 3]),
+        layer("rule", rows | span("x", x), where=points, strokeWidth=2, color=SERIES[0]),
+        layer("point", rows | estimate | filled, where=points, filled=True, size=70, opacity=1),
+        layer("text", rows | label, where=points, align="left", color=INK),
+    ]
+    return chart_spec(
         values,
         {
-            "facet": {"row": {"field": "reading", "type": "nominal", "sort": readings}},
-            "spec": {
-                "width": 380,
-                "height": {"step": 24},
-                "layer": [
-                    layer("rect", span("x", x), where=band, color=ROLES["band"]),
-                    layer("rule", estimate, where=band, color=SOFT, strokeDash=[4, 3]),
-                    layer(
-                        "rule", rows | span("x", x), where=points, strokeWidth=2, color=SERIES[0]
-                    ),
-                    layer(
-                        "point", rows | estimate | filled, where=points,
-                        filled=True, size=70, opacity=1,
-                    ),
-                    layer("text", rows | label, where=points, align="left", color=INK),
-                ],
-            },
+            "vconcat": [
+                {
+                    "title": reading,
+                    "transform": [{"filter": {"field": "reading", "equal": reading}}],
+                    "width": 380,
+                    "height": {"step": 24},
+                    "layer": layers,
+                }
+                for reading in readings
+            ],
+            "resolve": {"scale": {"x": "shared"}},
         },
-    )  # fmt: skip
-    people = "; ".join(
-        f"{datum['reading']} {datum['label']}" for datum in values if datum["kind"] == _PEOPLE
     )
-    drawn = len(source.graders(rubric, next(iter(READINGS)))) <= MAX_LISTED
-    return [
-        Chart(
-            caption=source.caption(rubric, "kappa with people, and the human ceiling"),
-            alt="Forest plot. Each grader's and baseline's kappa with people, with its interval, "
-            f"beside a band: people's kappa with each other ({people}).",
-            spec=spec,
-            data=data,
-            note="Dashed line and band: people with each other, with the interval. Hollow points: "
-            "baselines." + ("" if drawn else f" Only the first {MAX_LISTED} graders are drawn."),
-        )
-    ]
 
 
 def _reading(source: Source, rubric: str, subset: str) -> list[Datum]:
     kappa = source.kappa(rubric, subset)
     reading = f"{entry_for(kappa).label} {READINGS[subset]}"
     who = [(_PEOPLE, "")]
-    who += [("grader", name) for name in source.graders(rubric, subset)[:MAX_LISTED]]
+    kinds = dict.fromkeys(source.graders(rubric, subset)[:MAX_LISTED], "grader")
+    kinds |= dict.fromkeys(source.ensembles(rubric, subset), "ensemble")
+    who += [(kinds[name], name) for name in source.by_agreement(rubric, kinds, subset)]
     who += [("baseline", name) for name in BASELINES]
     found = [
         (kind, name, source.figures.get(rubric, kappa, "humans", name, subset))
@@ -93,10 +110,11 @@ def _reading(source: Source, rubric: str, subset: str) -> list[Datum]:
     return [
         figure.datum(
             kind=kind,
+            rater=name,
             who=short(rater_title(name)) if name else None,
             reading=reading,
             label=f"{figure.estimate} {figure.interval}".strip(),
         )
         for kind, name, figure in found
-        if figure is not None
+        if figure is not None and not (kind == _PEOPLE and figure.reason)
     ]

@@ -13,9 +13,10 @@ from evenhand.analysis.report.charts.style import (
     field,
     layer,
     left_out,
+    one_for_each,
     short,
 )
-from evenhand.analysis.report.figures import ALL, Figure
+from evenhand.analysis.report.figures import ALL, DASH, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
@@ -39,10 +40,12 @@ def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[
             first, second = (short(rater_title(rater)) for rater in pair)
             values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
     raters = [short(rater_title(rater)) for rater in source.raters(rubric)]
+    undefined = [each for each in values if each["estimate"] is None]
     label = entry_for(kappa).label
+    grid = _shaded(raters, _KAPPA_STEPS, x="Rater", y="Rater", slanted=True)
     spec = chart_spec(
         values,
-        {"width": {"step": 50}, "height": {"step": 30}} | _shaded(raters, _KAPPA_STEPS),
+        {"width": {"step": 50}, "height": {"step": 30}} | grid,
     )
     return [
         Chart(
@@ -51,6 +54,7 @@ def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[
             "Each cell holds its number.",
             spec=spec,
             data=data,
+            note=f"A cell with {DASH}: undefined." if undefined else "",
         )
     ]
 
@@ -81,8 +85,7 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
     spec = chart_spec(
         values,
         {
-            "facet": {"field": "grader", "type": "nominal", "sort": None},
-            "columns": 3,
+            "facet": one_for_each("grader", values),
             "spec": {"width": max(190, 42 * len(categories)), "height": {"step": 28}} | grid,
         },
     )
@@ -94,7 +97,7 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
             spec=spec,
             data=tuple(_matrix(source, rubric, grader, categories) for grader in drawn),
             note="Each cell counts pairs of labels on a unit, a person's and the grader's; on the "
-            "diagonal they agree." + left_out(graders),
+            "diagonal they agree." + left_out(graders, {grader for grader, *_ in found}),
         )
     ]
 
@@ -115,17 +118,17 @@ def _matrix(source: Source, rubric: str, grader: str, categories: list[str]) -> 
     return draft.finish()[0]
 
 
-def _shaded(order: list[str], steps: list[float], *, x: str = "", y: str = "") -> Spec:
+def _shaded(order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False) -> Spec:
     """Cells shaded by the step that their estimate reaches, the number in a colour that stands out
     on the shade."""
     bare = {"domain": False, "ticks": False}
     sides = {
         "x": {
-            "field": "a", "type": "nominal", "sort": order, "title": x or None,
-            "axis": bare | ({"labelAngle": 0} if x else {"orient": "top", "labelAngle": -35}),
+            "field": "a", "type": "nominal", "sort": order, "title": x,
+            "axis": bare | ({"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}),
         },
         "y": {
-            "field": "b", "type": "nominal", "sort": order, "title": y or None,
+            "field": "b", "type": "nominal", "sort": order, "title": y,
             "axis": bare,
         },
     }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
@@ -32,7 +34,7 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
     grader's curve would be; a panel for each grader, nothing where no grader's probabilities meet a
     reference."""
     shares = source.figures.select(rubric, _SHARE, ALL_BINARY)
-    graders = list(dict.fromkeys(figure.raters for figure in shares))
+    graders = source.in_order(rubric, shares)
     drawn = graders[:MAX_LISTED]
     if not drawn:
         return []
@@ -42,12 +44,14 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
         [entry_for(name).label for name in (_STATED, _SHARE)],
     )
     values: list[Datum] = []
+    with_figure = set()
     for raters in drawn:
         draft.group(raters[1])
         for share in shares:
             stated = source.figures.get(rubric, _STATED, *share.raters, ALL_BINARY, share.at)
             if share.raters == raters and stated is not None:
                 draft.add(shown(stated.bounds[1], "threshold"), [stated, share])
+                with_figure.add(raters[1])
                 values.append(
                     share.datum(
                         grader=short(raters[1]),
@@ -66,17 +70,17 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
             f"share that {whom} affirmed upwards, by the rising curve that fits best. Beside it "
             "the line on which both are equal, and the band in which a calibrated grader's curve "
             "would be. "
-            f"Graders: {', '.join(short(name) for _, name in drawn)}.",
-            spec=chart_spec(values, _panels(whom)),
+            f"Graders: {', '.join(short(name) for _, name in drawn if name in with_figure)}.",
+            spec=chart_spec(values, _panels(values, whom)),
             data=tuple(draft.finish()),
             note="On the dashed line probabilities mean what they say; below it the grader "
             "overstates, above it it understates. At 95% of its points a calibrated grader's curve "
-            "lies within the grey band." + left_out(graders),
+            "lies within the grey band." + left_out([name for _, name in graders], with_figure),
         )
     ]
 
 
-def _panels(whom: str) -> Spec:
+def _panels(values: Sequence[Datum], whom: str) -> Spec:
     across = {"title": "Stated probability"} | FROM_0_TO_1
     y = {"title": f"Share affirmed by {whom}"} | FROM_0_TO_1
     x = {"x": field("stated", across)}
@@ -88,6 +92,7 @@ def _panels(whom: str) -> Spec:
         "legend": {"tickCount": 3, "columns": 4},
     }  # fmt: skip
     return panel_for_each_grader(
+        values,
         [
             layer("area", band, color=SOFT, opacity=0.25),
             equality(across, y, color=SOFT, strokeDash=[4, 3]),

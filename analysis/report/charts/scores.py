@@ -1,103 +1,88 @@
-"""Subjects' scores by grader against their scores by people, with ranks."""
+"""Subjects' scores by grader beside their scores by people."""
 
 from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     MAX_LISTED,
-    ROLES,
+    PAGE,
     SERIES,
-    SHAPES,
-    SOFT,
-    Spec,
+    Datum,
     chart_spec,
-    equality,
     field,
     layer,
+    left_out,
     panel_for_each_grader,
     short,
     span,
+    through_zero,
 )
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.source import Source
 
+_PEOPLE, _GRADER = "People", "The grader"
+
 
 def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
-    """One panel for each grader, a point for each subject, labelled with its two ranks; nothing
-    where people or graders scored no subject."""
+    """One panel for each grader: every subject's score by people and by the grader, in the order of
+    people's scores; nothing where people or graders scored no subject."""
     scores = source.figures.select(rubric, "subject_score", ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.raters[0] == "humans"}
-    graders = list(dict.fromkeys(figure.raters[0] for figure in scores))
-    graders = [name for name in graders if name != "humans"]
-    subjects = list(people)[:MAX_LISTED]
-    values = []
-    for figure in scores:
-        grader, subject = figure.raters[0], figure.at
-        if grader in graders[:MAX_LISTED] and subject in subjects:
-            of_people = people[subject].datum()
-            both = [
-                source.figures.get(rubric, "subject_rank", who, "", ALL_BINARY, subject)
-                for who in ("humans", grader)
-            ]
-            text = " → ".join(rank.estimate for rank in both if rank is not None)
-            values.append(
-                figure.datum(
-                    grader=short(grader),
-                    subject=short(subject),
-                    people=of_people["estimate"],
-                    people_low=of_people["low"],
-                    people_high=of_people["high"],
-                    people_row=of_people["row"],
-                    ranks=text,
-                )
-            )
+    by_grader = {(figure.raters[0], figure.at): figure for figure in scores}
+    graders = source.by_agreement(
+        rubric, dict.fromkeys(name for name, _ in by_grader if name != "humans"), ALL_BINARY
+    )
+    subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
+    values: list[Datum] = []
+    drawn = set()
+    for grader in graders[:MAX_LISTED]:
+        for subject in subjects[:MAX_LISTED]:
+            figure = by_grader.get((grader, subject))
+            if figure is not None and not figure.reason:
+                panel = {"grader": short(grader), "subject": short(subject)}
+                values.append(people[subject].datum(who=_PEOPLE, **panel))
+                values.append(figure.datum(who=_GRADER, **panel))
+                drawn |= {grader, subject}
     if not values:
         return []
-    few = len(subjects) <= len(SHAPES)
-    names = [short(subject) for subject in subjects]
-    whole = {
-        "type": "quantitative",
-        "scale": {"domain": [0, 1.1], "nice": False},  # room for the ranks above a point
-        "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]},
-    }
-    x, y = whole | {"title": "Score by people"}, whole | {"title": "Score by the grader"}
-    told_apart = {
-        channel: {
-            "field": "subject", "type": "nominal", "title": "Subject",
-            "scale": {"domain": names, "range": values_of},
-        }
-        for channel, values_of in (("color", SERIES), ("shape", SHAPES))
-    }  # fmt: skip
-    people_at, grader_at = {"x": field("people", x)}, {"y": field("estimate", y)}
-    place = people_at | grader_at
-    ranks = {"text": field("ranks" if few else "subject", {"type": "nominal"})}
-    whisker: Spec = {"color": SOFT, "opacity": 0.7}
-    point: Spec = {"filled": True, "size": 70, "opacity": 1} | ({} if few else {"color": SERIES[0]})
-    spec = chart_spec(
-        values,
-        panel_for_each_grader(
-            [
-                equality(x, y, color=ROLES["rule"]),
-                layer("rule", span("x", x, "people_low", "people_high") | grader_at, **whisker),
-                layer("rule", span("y", y) | people_at, **whisker),
-                layer("point", place | (told_apart if few else {}), **point),
-                layer("text", place | ranks, dy=-11, fontSize=10),
-            ],
-            height=210,
-        ),
+    scored = list(dict.fromkeys(figure.at for figure in scores))
+    missing = left_out(graders, drawn)
+    missing += left_out(
+        [*subjects, *(each for each in scored if each not in people)], drawn, "subjects"
     )
-    notes = ["On the line both give a subject the same score."]
-    if few:
-        notes.append("Beside a point: the subject's rank by people → its rank by the grader.")
-    if len(people) > len(subjects) or len(graders) > MAX_LISTED:
-        notes.append(f"Only the first {MAX_LISTED} subjects and graders are drawn.")
+    names = [short(subject) for subject in subjects[:MAX_LISTED] if subject in drawn]
     return [
         Chart(
             caption=source.caption(rubric, "subjects' scores by people and by each grader"),
-            alt="Scatter plots, one for each grader: every subject's score by people across, by "
-            f"the grader upwards, with intervals. Subjects: {', '.join(names)}.",
-            spec=spec,
+            alt="Panels, one for each grader: every subject's score by people and by the grader, "
+            f"with intervals, the largest by people first. Subjects: {', '.join(names)}.",
+            spec=chart_spec(values, _panels(values, names)),
             data=data,
-            note=" ".join(notes),
+            note=f"Hollow: people; filled: the grader.{missing}",
         )
     ]
+
+
+def _panels(values: list[Datum], names: list[str]) -> dict[str, object]:
+    bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
+    x = through_zero(bounds, "Score")
+    who = {"field": "who", "type": "nominal", "sort": [_PEOPLE, _GRADER]}
+    two = {"domain": [_PEOPLE, _GRADER]}
+    place = {
+        "y": {"field": "subject", "type": "nominal", "sort": names, "title": "Subject"},
+        "yOffset": who,
+        "color": who | {"title": "By", "scale": two | {"range": SERIES[:2]}},
+    }
+    point = place | {
+        "x": field("estimate", x),
+        "shape": who | {"title": "By", "scale": two | {"range": ["circle", "diamond"]}},
+        "fill": who | {"title": "By", "scale": two | {"range": [PAGE, SERIES[1]]}},
+    }
+    return panel_for_each_grader(
+        values,
+        [
+            layer("rule", place | span("x", x), strokeWidth=1.5),
+            layer("point", point, size=50, opacity=1),
+        ],
+        height={"step": 13, "for": "offset"},
+    )

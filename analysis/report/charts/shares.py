@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     HEAT,
@@ -11,11 +13,14 @@ from evenhand.analysis.report.charts.style import (
     chart_spec,
     field,
     layer,
+    left_out,
     short,
     span,
 )
+from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source, rater_title
 
+_MOST = 2 * MAX_LISTED
 _LEGIBLE = 0.05
 """A share below this has no room for its category's name."""
 
@@ -25,13 +30,13 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     categories than can be told apart."""
     figures = source.figures.select(rubric, "prevalence")
     categories = list(dict.fromkeys(figure.at for figure in figures))
-    raters = list(dict.fromkeys(figure.raters[0] for figure in figures))
-    drawn = raters[: 2 * MAX_LISTED]
+    raters = _in_order(source, rubric, dict.fromkeys(figure.raters[0] for figure in figures))
+    drawn = raters[:_MOST]
     if not 2 <= len(categories) <= len(HEAT):
         return []
     start = dict.fromkeys(raters, 0.0)
     values = []
-    for figure in figures:
+    for figure in sorted(figures, key=lambda each: raters.index(each.raters[0])):
         rater, share = figure.raters[0], figure.bounds[1]
         if rater in drawn and share == share:
             # Where a bar's part begins is its place in the drawing, not a number that is shown.
@@ -41,13 +46,14 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
             who = short(rater_title(rater))
             values.append(figure.datum(who=who, category=figure.at, text=text, **place))
             start[rater] = end
+    shown = {rater for rater in raters if start[rater]}
     shades = HEAT if len(categories) > 3 else HEAT[1::2]
     shades = shades[: len(categories)]
     bright = [
         category for category, shade in zip(categories, shades, strict=True) if shade in HEAT[4:]
     ]
     x: Spec = {"type": "quantitative", "title": "Share of labels", "scale": {"domain": [0, 1]}}
-    y = {"field": "who", "type": "nominal", "sort": None, "title": None}
+    y = {"field": "who", "type": "nominal", "sort": None, "title": "Rater"}
     part = span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
     shade: Spec = {
         "field": "category",
@@ -78,10 +84,18 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     return [
         Chart(
             caption=source.caption(rubric, "how each rater uses the categories"),
-            alt="Stacked bars: for every rater, and for people and graders pooled, the share of "
+            alt="Stacked bars: for each of "
+            f"{', '.join(dict.fromkeys(str(datum['who']) for datum in values))}, the share of "
             f"labels in each of the categories {', '.join(categories)}.",
             spec=spec,
             data=data,
-            note=f"Only the first {len(drawn)} raters are drawn." if drawn != raters else "",
+            note=left_out(raters, shown, "raters", _MOST).strip(),
         )
     ]
+
+
+def _in_order(source: Source, rubric: str, raters: Iterable[str]) -> list[str]:
+    """Groups and people as they come, then graders by their agreement with people."""
+    given, graders = list(raters), source.graders(rubric, ALL)
+    first = [name for name in given if name not in graders]
+    return first + [name for name in graders if name in given]

@@ -7,11 +7,14 @@ from evenhand.analysis.report.charts.style import (
     SERIES,
     SHAPES,
     SOFT,
+    Datum,
     chart_spec,
     field,
     layer,
+    left_out,
     short,
     span,
+    through_zero,
 )
 from evenhand.analysis.report.source import Source
 
@@ -24,27 +27,34 @@ def slice_plot(
     """`slice_difference` with its interval, for every value of a column and every grader."""
     prefix = f"{column}="
     figures = source.figures.slices(rubric, "slice_difference").get(column, [])
-    graders = list(dict.fromkeys(figure.raters[1] for figure in figures))
-    subsets = list(dict.fromkeys(figure.subset for figure in figures))
-    drawn, values_drawn = graders[: len(SHAPES)], subsets[:_MOST_VALUES]
-    values = [
+    graders = source.by_agreement(rubric, dict.fromkeys(figure.raters[1] for figure in figures))
+    parts = list(dict.fromkeys(figure.subset.removeprefix(prefix) for figure in figures))
+    defined = [
+        figure
+        for figure in figures
+        if figure.raters[1] in graders[: len(SHAPES)]
+        and figure.subset.removeprefix(prefix) in parts[:_MOST_VALUES]
+        and not figure.reason
+    ]
+    if not defined:
+        return []
+    values: list[Datum] = [
         figure.datum(
             value=short(figure.subset.removeprefix(prefix)), grader=short(figure.raters[1])
         )
-        for figure in figures
-        if figure.raters[1] in drawn and figure.subset in values_drawn
+        for figure in defined
     ]
-    if not values:
-        return []
+    drawn = [name for name in graders if any(name == each.raters[1] for each in defined)]
     names = [short(name) for name in drawn]
-    x = {"type": "quantitative", "title": "Agreement with people: here less in the rest"}
+    bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
+    x = through_zero(bounds, "Agreement with people: here less in the rest")
     by_grader = {"field": "grader", "type": "nominal", "title": "Grader"}
     place = {
         "y": {
             "field": "value",
             "type": "nominal",
             "sort": None,
-            "title": None,
+            "title": column,
             "scale": {"paddingInner": 0.35},
         },
         "yOffset": {"field": "grader", "type": "nominal", "sort": names},
@@ -65,8 +75,9 @@ def slice_plot(
             ],
         },
     )
-    cut = len(drawn) < len(graders) or len(values_drawn) < len(subsets)
-    limits = f"Only the first {len(drawn)} graders and {len(values_drawn)} values are drawn."
+    with_figure = {figure.subset.removeprefix(prefix) for figure in defined}
+    missing = left_out(graders, drawn, most=len(SHAPES))
+    missing += left_out(parts, with_figure, "values", _MOST_VALUES)
     return [
         Chart(
             caption=source.caption(
@@ -77,7 +88,6 @@ def slice_plot(
             f"Graders: {', '.join(names)}.",
             spec=spec,
             data=data,
-            note="Right of the line: better agreement than in the rest of the sample. "
-            + (limits if cut else ""),
+            note="Right of the line: better agreement than in the rest of the sample." + missing,
         )
     ]

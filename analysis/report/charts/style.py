@@ -7,7 +7,8 @@ colours are of the palette of Okabe & Ito (2008), made for all kinds of colour v
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 Spec = dict[str, Any]
@@ -58,6 +59,8 @@ _CONFIG = {
         "labelColor": INK,
         "labelFontSize": LETTERS,
         "labelLimit": 210,
+        "labelFlush": False,
+        "titlePadding": 10,
         "titleColor": SOFT,
         "titleFontSize": LETTERS,
         "titleFontWeight": "normal",
@@ -86,6 +89,8 @@ _CONFIG = {
         "labelPadding": 4,
         "title": None,
     },
+    "facet": {"columns": 3, "spacing": 34},
+    "title": {"color": INK, "fontSize": LETTERS + 1, "anchor": "start", "frame": "group"},
     "text": {"color": INK, "fontSize": LETTERS},
 }
 
@@ -138,22 +143,80 @@ def equality(x: Mapping[str, Any], y: Mapping[str, Any], **look: Any) -> Spec:
     return {"data": ends} | layer("rule", span("x", x, "x", "x2") | span("y", y, "y", "y2"), **look)
 
 
-def panel_for_each_grader(layer: Sequence[Mapping[str, Any]], *, height: int) -> Spec:
+def panel_for_each_grader(
+    data: Sequence[Datum],
+    layer: Sequence[Mapping[str, Any]],
+    *,
+    height: int | Mapping[str, object],
+) -> Spec:
     """The same layers for every `grader` of the data, three panels in a row."""
+    panel = {"width": 210, "height": height, "layer": list(layer)}
+    return {"facet": one_for_each("grader", data), "spec": panel}
+
+
+def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
+    """Panels by a field, in the order of the data: unless told, Vega-Lite sorts them by name.
+
+    >>> one_for_each("grader", [{"grader": "b"}, {"grader": "a"}, {"grader": "b"}])["sort"]
+    ['b', 'a']
+    """
     return {
-        "facet": {"field": "grader", "type": "nominal", "sort": None},
-        "columns": 3,
-        "spec": {"width": 210, "height": height, "layer": list(layer)},
+        "field": name,
+        "type": "nominal",
+        "sort": list(dict.fromkeys(datum[name] for datum in data)),
     }
 
 
-def left_out(listed: Sequence[object], what: str = "graders") -> str:
-    """What a chart's note says where not all are drawn; nothing where they are.
+def left_out(
+    listed: Sequence[str], drawn: Collection[str], what: str = "graders", most: int = MAX_LISTED
+) -> str:
+    """What a chart's note says of those that are not drawn: names beyond the first `most`, and
+    names that have no figure. Nothing where all are drawn.
 
-    >>> left_out(range(MAX_LISTED)), left_out(range(MAX_LISTED + 1), "people")
-    ('', ' Only the first 12 people are drawn.')
+    >>> left_out(["a", "b", "c"], ["a"], "people", most=2)
+    ' Only the first 2 people are drawn, not c. Not drawn, for lack of a figure: b.'
+    >>> left_out(["a"], ["a"])
+    ''
     """
-    return f" Only the first {MAX_LISTED} {what} are drawn." if len(listed) > MAX_LISTED else ""
+    beyond = listed[most:]
+    lacking = [name for name in listed[:most] if name not in drawn]
+    cut = f" Only the first {most} {what} are drawn, not {_listed(beyond)}." if beyond else ""
+    return cut + (f" Not drawn, for lack of a figure: {_listed(lacking)}." if lacking else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def through_zero(bounds: Iterable[float | None], title: str) -> Spec:
+    """An axis that holds all of `bounds` and 0, with a tick at 0 and few enough others that no two
+    labels meet.
+
+    >>> through_zero([-0.11, None, 0.09], "Gain")["axis"]["values"]
+    [-0.15, -0.1, -0.05, 0.0, 0.05, 0.1]
+    """
+    known = [0.0, *(each for each in bounds if each is not None)]
+    low, high = min(known), max(known)
+    step = _step((high - low) or 1.0)
+    ticks = range(math.floor(low / step + _EDGE), math.ceil(high / step - _EDGE) + 1)
+    values = [round(tick * step, 10) for tick in ticks]
+    return {
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": [min(low, values[0]), max(high, values[-1])], "nice": False},
+        "axis": {"values": values},
+    }
+
+
+_MOST_TICKS = 6
+_EDGE = 1e-9
+
+
+def _step(width: float) -> float:
+    """The least of 1, 2 or 5 times a power of ten that takes no more than six steps."""
+    power = 10.0 ** math.floor(math.log10(width / _MOST_TICKS))
+    return next(each * power for each in (1, 2, 5, 10) if width <= each * power * _MOST_TICKS)
 
 
 def short(name: str) -> str:

@@ -8,10 +8,12 @@ picture serves light, dark and print.
 from __future__ import annotations
 
 import re
+from textwrap import wrap
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from evenhand.analysis.report.charts.style import ROLES, Spec
+from evenhand.analysis.report.blocks import Chart
+from evenhand.analysis.report.charts.style import LETTERS, ROLES, SOFT, Spec
 
 _TAGS = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
 _ATTRIBUTES = {
@@ -26,6 +28,8 @@ _SMALLER = 0.88
 """Letters are drawn smaller than Vega laid them out: the reader's font may be wider than the one
 that Vega measured with, and nothing must be cut off."""
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
+"""Letters in a line of a caption, and of the smaller note."""
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
 
 
@@ -82,3 +86,18 @@ def _value(name: str, value: str) -> str:
     if value in _VARIABLES:
         return _VARIABLES[value]
     return _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", value)
+
+
+def standalone_spec(chart: Chart) -> Spec:
+    """The figure as it stands alone: on white, its caption above it and its note below that."""
+    title = {
+        "text": wrap(chart.caption, _CAPTION_LETTERS),
+        "subtitle": wrap(chart.note, _NOTE_LETTERS),
+        "frame": "bounds",
+        "fontSize": LETTERS + 3,
+        "subtitleColor": SOFT,
+        "subtitleFontSize": LETTERS,
+        "offset": 14,
+    }
+    frame = {"background": "#ffffff", "padding": 16, "title": title, "description": chart.alt}
+    return {**chart.spec, **frame}

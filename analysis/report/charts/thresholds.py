@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
@@ -19,6 +21,7 @@ from evenhand.analysis.report.charts.style import (
     panel_for_each_grader,
     short,
     span,
+    through_zero,
 )
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
@@ -32,6 +35,7 @@ _ADVICE = {
 }
 """What stands over a panel, by the kind of recommendation."""
 _BEST, _DEFAULT = "best", "default"
+_BOUNDS = ("low", "estimate", "high")
 _STEPS = "step-before"
 """A threshold gives the verdicts of the next probability above it, so the curve has steps."""
 
@@ -41,7 +45,7 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
     grader's probabilities meet a reference."""
     statistic = f"threshold_curve_{objective}"
     figures = source.figures.select(rubric, statistic, ALL_BINARY)
-    graders = list(dict.fromkeys(figure.raters for figure in figures))
+    graders = source.in_order(rubric, figures)
     drawn = graders[:MAX_LISTED]
     if not drawn:
         return []
@@ -52,7 +56,8 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
         [entry_for(name).label for name in (statistic, "threshold", "threshold_recommended")],
         count="",
     )
-    values, advice = [], []
+    values: list[Datum] = []
+    advice: dict[str, str] = {}
     for raters in drawn:
         curve = [figure for figure in figures if figure.raters == raters]
         best, advised = (
@@ -67,24 +72,25 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
         values += [_point(figure, default, best, advised) | panel for figure in curve]
         values += [best.datum(kind="interval", **panel)]
         values += [advised.datum(kind="advice", text=text, **panel)]
-        advice.append(f"{raters[1]}: {text}")
+        advice[raters[1]] = text
         draft.group(raters[1])
         for figure in curve:
             marks = [
                 each if float(figure.at) == each.bounds[1] else None for each in (best, advised)
             ]
             draft.add(shown(float(figure.at), "threshold"), [figure, *marks])
+    if not values:
+        return []
+    said = _marks(values)
     return [
         Chart(
             caption=source.caption(rubric, f"{label}, by threshold"),
-            alt=f"Curves, one for each grader: {label} across all thresholds, with its interval; "
-            "the default and the best threshold are marked, the best one's interval is shaded. "
-            f"{'; '.join(advice)}.",
-            spec=chart_spec(values, _panels(label)),
+            alt=f"Curves, one for each grader: {label} across all thresholds, with its interval. "
+            f"{said} "
+            f"{'; '.join(f'{grader}: {text}' for grader, text in advice.items())}.",
+            spec=chart_spec(values, _panels(values, label)),
             data=tuple(draft.finish()),
-            note="Circle and dashed line: the default. Diamond and upright strip: the best "
-            "threshold on these units, and its interval. Filled: the one to use."
-            + left_out(graders),
+            note=said + left_out([name for _, name in graders], advice),
         )
     ]
 
@@ -96,9 +102,23 @@ def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum
     return figure.datum(kind="curve", at=at, mark=mark, used=at == advised.bounds[1])
 
 
-def _panels(label: str) -> Spec:
+def _marks(values: Sequence[Datum]) -> str:
+    """What the marks that are drawn mean."""
+    drawn = {datum.get("mark") for datum in values}
+    strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
+    best = "Diamond and upright strip: the best threshold on these units, and its interval."
+    said = ["Circle and dashed line: the default."] if _DEFAULT in drawn else []
+    if _BEST in drawn:
+        said.append(best if strip else "Diamond: the best threshold on these units.")
+    if any(datum.get("used") and datum.get("mark") for datum in values):
+        said.append("Filled: the one to use.")
+    return " ".join(said)
+
+
+def _panels(values: Sequence[Datum], label: str) -> Spec:
     x = {"title": "Threshold"} | FROM_0_TO_1
-    y = {"type": "quantitative", "title": label, "scale": {"zero": True}}
+    curves = [datum for datum in values if datum["kind"] == "curve"]
+    y = through_zero((datum[name] for datum in curves for name in _BOUNDS), label)
     at = {"x": field("at", x)}
     estimate = at | {"y": field("estimate", y)}
     curve, best = "datum.kind == 'curve'", f"datum.mark == '{_BEST}'"
@@ -111,6 +131,7 @@ def _panels(label: str) -> Spec:
     }
     text = {"x": {"value": 0}, "y": {"value": -8}, "text": field("text", {"type": "nominal"})}
     return panel_for_each_grader(
+        values,
         [
             layer(
                 "rect", span("x", x), where="datum.kind == 'interval' && isValid(datum.low)",

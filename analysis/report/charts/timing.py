@@ -6,10 +6,12 @@ from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     MAX_LISTED,
     SERIES,
+    Datum,
     chart_spec,
     field,
     layer,
     left_out,
+    one_for_each,
     short,
     span,
 )
@@ -33,7 +35,7 @@ def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> 
         for figure in each
         if figure.raters[0] in drawn
     ]
-    panels = [_panel(name) for name in SESSION_STATISTICS if figures[name]]
+    panels = [_panel(name, values) for name in SESSION_STATISTICS if figures[name]]
     spec = chart_spec(values, {"vconcat": panels})
     return [
         Chart(
@@ -44,12 +46,12 @@ def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> 
             spec=spec,
             data=data,
             note="A session is a person's labels on this rubric in the order given, in parts of "
-            "equally many labels." + left_out(raters, "people"),
+            "equally many labels." + left_out(raters, drawn, "people"),
         )
     ]
 
 
-def _panel(statistic: str) -> dict[str, object]:
+def _panel(statistic: str, values: list[Datum]) -> dict[str, object]:
     x = {
         "field": "part", "type": "ordinal", "title": "Part of the session",
         "axis": {"labelAngle": 0},
@@ -60,7 +62,7 @@ def _panel(statistic: str) -> dict[str, object]:
     }  # fmt: skip
     return {
         "transform": [{"filter": f"datum.statistic == '{statistic}'"}],
-        "facet": {"field": "rater", "type": "nominal", "sort": None},
+        "facet": one_for_each("rater", values),
         "columns": 4,
         "spec": {
             "width": 150,

@@ -107,13 +107,19 @@ NO_RANGE = {
     "prevalence_match_at_threshold_corrected",
     "price_per_1000_units",
     "rate_order_flip",
+    "reference_rarer_clusters",
     "routing_hours_saved",
     "stuart_maxwell_p",
     "tokens_input",
     "tokens_output",
     "youden_at_threshold_corrected",
-    # Unbounded.
+    # Unbounded, or not bounded by 1.
+    "cross_entropy",
+    "cross_entropy_excess",
+    "people_entropy",
     "rater_seconds_drift",
+    "squared_distance",
+    "squared_distance_difference",
     "stability_sd",
 }
 

@@ -87,6 +87,21 @@ def test_units_of_one_pair_are_one_piece_of_evidence(make_ratings: Callable) -> 
     assert leniency["estimate"] == pytest.approx(0.0143058784)
 
 
+def test_above_12_graders_all_are_compared_with_the_best(
+    make_ratings: Callable, noisy: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 120)
+    labels = {f"h{k}": noisy(rng, truth, 2, 0.8) for k in range(2)}
+    names = [f"g{k:02}" for k in range(13)]
+    labels |= {name: noisy(rng, truth, 2, 0.95 if name == "g07" else 0.5) for name in names}
+    results = analyse(
+        make_ratings(labels, names), None, [Scale("", ("1", "2"))], resamples=20
+    ).results
+    rows = results[results["statistic"] == "kappa_difference"]
+    assert len(rows) == 12
+    assert ((rows["rater_a"] == "g07") | (rows["rater_b"] == "g07")).all()
+
+
 def test_above_12_raters_graders_are_still_compared(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:

@@ -12,7 +12,7 @@ import altair
 import pandas as pd
 import pytest
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import MAX_LISTED, ROLES, chart_spec, short
@@ -32,7 +32,9 @@ def busy_analysis() -> Analysis:
     stamps = [f"2026-03-02T10:{n // 60:02}:{n % 60:02}+00:00" for n in order]
     ratings = ratings.assign(seconds=20.0 + order % 7, created_at=stamps)
     units = units.assign(topic=["tax", "war"] * (len(units) // 2))
-    return analyse(ratings, units, [SCALE], resamples=100, slices=["topic"])
+    prices = {("R", "provider:sure"): 4.0, ("R", "provider:hard"): 1.0}
+    facts = StudyFacts(prices=prices)
+    return analyse(ratings, units, [SCALE], resamples=100, slices=["topic"], facts=facts)
 
 
 def charts_of(analysis: Analysis) -> list[Chart]:
@@ -45,6 +47,7 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
 
     for what in (
         "kappa with people, and the human ceiling",
+        "price against agreement with people",
         "of every two raters",
         "labels of people and of each grader",
         "agree with people more, or less, by topic",
@@ -74,12 +77,12 @@ def test_every_datum_is_its_results_row(busy_analysis: Analysis) -> None:
                 assert given == row[name] or (given is None and pd.isna(row[name]))
                 seen += 1
             others = {k for k, v in datum.items() if isinstance(v, float)} - PLACES
-            others -= {"estimate", "low", "high", "people_low", "people_high"}
+            others -= {"estimate", "low", "high"}
             for bound in others & {"stated_low", "stated_high"}:
                 row_of_stated = rows[datum["stated_row"] - 2]
                 assert datum[bound] == row_of_stated[bound.removeprefix("stated_")]
             others -= {"stated_low", "stated_high"}
-            assert others <= {"at", "kept", "people", "stated"}
+            assert others <= {"at", "kept", "price", "stated"}
             if "at" in datum:
                 assert datum["at"] == float(row["at"])
             for name in others - {"at"}:
@@ -186,3 +189,118 @@ def test_short_names_keep_both_ends() -> None:
     names = [f"provider:some-model-with-a-long-name@{n:04}" for n in range(3)]
     assert len({short(name) for name in names}) == 3
     assert all(len(short(name)) <= 30 for name in names)
+
+
+def parts_of(spec: Any, name: str) -> Iterator[Any]:
+    """Whatever is called `name` within a spec, but not among its data."""
+    each = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    if isinstance(spec, dict):
+        yield from ([spec[name]] if name in spec else [])
+        each = [value for key, value in spec.items() if key not in ("data", "config")]
+    for part in each:
+        yield from parts_of(part, name)
+
+
+def test_every_axis_has_a_name(busy_analysis: Analysis) -> None:
+    for chart in charts_of(busy_analysis):
+        for channel in ("x", "y"):
+            axes = [each for each in parts_of(chart.spec, channel) if isinstance(each, dict)]
+            named = [axis.get("title") for axis in axes if "field" in axis]
+            assert named, chart.caption
+            assert all(named), (chart.caption, channel)
+
+
+def test_an_axis_that_holds_zero_has_a_tick_there(busy_analysis: Analysis) -> None:
+    seen = 0
+    for chart in charts_of(busy_analysis):
+        for channel in ("x", "y"):
+            for axis in parts_of(chart.spec, channel):
+                if not isinstance(axis, dict):
+                    continue
+                low, high = axis.get("scale", {}).get("domain", (1, 1))
+                if "values" in axis.get("axis", {}) and low <= 0 <= high:
+                    seen += 1
+                    assert 0 in axis["axis"]["values"]
+    assert seen > 10
+
+
+def test_letters_can_be_read_and_meet_no_others(busy_analysis: Analysis) -> None:
+    """Sizes of at least 9 px; labels on one axis line keep clear of one another."""
+    for chart in charts_of(busy_analysis):
+        for node in nodes(dict(chart.spec)):
+            if node.tag == "text":
+                assert float((node.get("font-size") or "").removesuffix("px")) >= 9
+        for line in lines_of_ticks(dict(chart.spec)):
+            for (left, wide), (right, _) in pairwise(sorted(line)):
+                assert right - left > wide, (chart.caption, line)
+
+
+def lines_of_ticks(spec: dict[str, Any]) -> list[list[tuple[float, float]]]:
+    """By line the (middle, width) of all centred numbers on it: labels of an axis across."""
+    lines: dict[float, list[tuple[float, float]]] = {}
+
+    def walk(node: ElementTree.Element, x: float, y: float) -> None:
+        for part in (node.get("transform") or "").split(")"):
+            kind, _, numbers = part.strip().partition("(")
+            if kind == "translate":
+                x, y = (a + float(b) for a, b in zip((x, y), numbers.split(","), strict=True))
+            elif kind == "rotate":
+                return
+        is_number = re.fullmatch(r"[−\d.%]+", node.text or "")
+        if node.tag == "text" and node.get("text-anchor") == "middle" and is_number:
+            size = float((node.get("font-size") or "").removesuffix("px"))
+            lines.setdefault(round(y), []).append((x, 0.64 * size * len(node.text or "")))
+        for child in node:
+            walk(child, x, y)
+
+    walk(ElementTree.fromstring(inline_svg(spec, "words")), 0.0, 0.0)  # noqa: S314
+    return list(lines.values())
+
+
+def test_graders_stand_in_the_order_of_their_agreement(busy_analysis: Analysis) -> None:
+    results = busy_analysis.results
+    people = results[(results["statistic"] == "cohen_kappa") & (results["rater_a"] == "humans")]
+    kappas = people.set_index(["subset", "rater_b"])["estimate"]
+    seen = 0
+    for chart in charts_of(busy_analysis):
+        orders = [*parts_of(chart.spec, "sort"), *parts_of(chart.spec, "domain")]
+        orders += [[each["who"] for each in chart.spec["data"]["values"] if "reading" in each]]
+        for order in orders:
+            graders = [name for name in order or () if str(name).startswith("provider:")]
+            graders = graders[: len(set(graders))]  # the forest has them once for each reading
+            if len(graders) > 1 and "price" not in chart.caption:
+                seen += 1
+                assert any(
+                    found == sorted(found, reverse=True)
+                    for subset in ("all", "all|binary")
+                    if (found := [kappas[subset, name] for name in graders])
+                ), (chart.caption, graders)
+    assert seen > 4
+
+
+def test_captions_speak_only_of_what_is_drawn() -> None:
+    """One person: no ceiling, no band. One grader: no front."""
+    rows = [
+        {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": kind, "label": "xy"[n % 2]}
+        for n in range(40)
+        for rater, kind in (("ann", "human"), ("m", "model"))
+    ]
+    scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
+    found = analyse(pd.DataFrame(rows), None, [scale], resamples=20)
+    [forest] = [each for each in charts_of(found) if "kappa with people" in each.caption]
+    assert "ceiling" not in forest.caption
+    assert "band" not in forest.note + forest.alt
+    assert not any("price" in each.caption for each in charts_of(found))
+
+
+def test_the_front_joins_what_no_other_beats(busy_analysis: Analysis) -> None:
+    [front] = [each for each in charts_of(busy_analysis) if "price against" in each.caption]
+    values = front.spec["data"]["values"]
+    assert {each["grader"]: each["price"] for each in values} == {
+        "provider:sure": 4.0,
+        "provider:hard": 1.0,
+    }
+    cheap, dear = sorted(values, key=lambda each: each["price"])
+    assert cheap["front"]
+    assert dear["front"] == (dear["estimate"] > cheap["estimate"])
+    assert "provider:constant" in front.note, "a grader without a price is named"

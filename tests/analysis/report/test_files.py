@@ -211,18 +211,23 @@ def test_the_page_needs_nothing_from_outside(analysis: Analysis, written) -> Non
     out = written(analysis)
     page, source = parse(out), (out / "report.html").read_text("utf-8")
 
-    loading = {"script", "img", "link", "iframe", "object", "embed", "base", "form"}
+    loading = {"img", "link", "iframe", "object", "embed", "base", "form"}
     assert not loading & {tag for tag, _ in page.tags}
+    assert [given for tag, given in page.tags if tag == "script"] == [{}], "one, and its own"
     assert not re.search(r"https?:|url\(|@import", source)
     assert not [given for _, given in page.tags if "style" in given]
     assert not [name for _, given in page.tags for name in given if name.startswith("on")]
     policy = next(
         given["content"] for tag, given in page.tags if tag == "meta" and "http-equiv" in given
     )
-    style = re.search(r"<style>(.*?)</style>", source, re.DOTALL)
-    assert style is not None and policy is not None
-    digest = base64.b64encode(hashlib.sha256(style.group(1).encode()).digest()).decode()
-    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'")
+    assert policy is not None
+    digests = []
+    for tag in ("style", "script"):
+        [content] = re.findall(rf"<{tag}>(.*?)</{tag}>", source, re.DOTALL)
+        digests.append(base64.b64encode(hashlib.sha256(content.encode()).digest()).decode())
+    style, script = digests
+    allowed = f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}';"
+    assert policy == f"{allowed} base-uri 'none'; form-action 'none'"
 
 
 def test_the_page_is_marked_up_for_everyone(analysis: Analysis, written) -> None:
@@ -277,7 +282,9 @@ def test_hostile_text_stays_text(hostile_analysis: Analysis, written) -> None:
     )
     page, text = parse(out), (out / "report.md").read_text("utf-8")
 
-    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert [given for tag, given in page.tags if tag == "script"] == [{}], "the page's own"
+    assert "alert" not in page_script(out)
     assert not [name for _, given in page.tags for name in given if name.startswith("on")]
     assert not re.search(r"<(script|img)", text)
     assert not re.search(r"(?<!\\)!\[|(?<!\\)`", text)
@@ -288,6 +295,11 @@ def test_hostile_text_stays_text(hostile_analysis: Analysis, written) -> None:
         widths = {len(re.split(r"(?<!\\)\|", line)) for line in block.splitlines()}
         assert len(widths) == 1, block
     assert json.loads((out / "report.json").read_text("utf-8"))["study"]["name"] == evil
+
+
+def page_script(out: Path) -> str:
+    [script] = re.findall(r"<script>(.*?)</script>", (out / "report.html").read_text(), re.DOTALL)
+    return script
 
 
 def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
-from evenhand.analysis import analyse
+from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.report import ReportContext, write_report
+from evenhand.analysis.report.blocks import Chart, Table
+from evenhand.analysis.report.charts.style import ROLES
+from evenhand.analysis.report.document import sections_of
+from evenhand.analysis.report.table_files import csv_of
 from evenhand.rubrics import Published
 from tests.analysis.report.small_study import SCALE, tables
 
@@ -22,7 +27,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def found() -> tuple[Analysis, ReportContext]:
     """With every kind of block, long names and long texts among them."""
     long = "provider:a-model-whose-name-is-rather-long-20260101@0f3a"
     ratings, units = tables(graders=("provider:sure", long, "provider:constant"))
@@ -42,9 +47,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         texts={unit: {"Response": "word " * 500 + "x" * 500} for unit in listed},
         remarks={unit: {"ann": "not clear to me"} for unit in listed},
     )
+    return found, context
+
+
+@pytest.fixture(scope="module")
+def report(found: tuple[Analysis, ReportContext], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("report")
-    write_report(found, context, out)
+    write_report(*found, out)
     return out / "report.html"
+
+
+@pytest.fixture(scope="module")
+def page_tables(found: tuple[Analysis, ReportContext]) -> list[Table]:
+    """The tables of the page, in order."""
+    blocks = [block for section in sections_of(*found) for block in section.blocks]
+    return [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
 
 
 @pytest.fixture
@@ -128,3 +145,65 @@ def test_pictures_say_what_they_show(opened: Callable[..., Page]) -> None:
     for picture in page.locator("figure.chart svg").all():
         assert len(picture.get_attribute("aria-label") or "") > 60
         assert picture.get_attribute("role") == "img"
+
+
+def saved(page: Page, button: str, at: int = 0) -> tuple[str, str]:
+    """The name and the text of what a button hands over."""
+    with page.expect_download() as handed:
+        page.locator(f"button:text-is('{button}')").nth(at).click()
+    return handed.value.suggested_filename, handed.value.path().read_text("utf-8")
+
+
+def test_each_figure_hands_over_a_picture_that_opens_alone(opened: Callable[..., Page]) -> None:
+    page = opened(color_scheme="dark", accept_downloads=True)
+    figures = page.locator("figure.chart")
+    assert page.locator("button:text-is('SVG')").count() == figures.count() > 5
+    name, text = saved(page, "SVG")
+    assert name == figures.first.locator("> figcaption").get_attribute("id") + ".svg"
+    root = ElementTree.fromstring(text)  # noqa: S314 - our own page's
+    assert "var(" not in text
+    assert ROLES["series-1"] in text, "light, on a dark page too"
+    said = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
+    assert "kappa with people, and the human ceiling (synthetic)" in said
+    assert "Hollow points: baselines." in said
+
+
+def test_each_table_hands_over_the_csv_that_is_written_too(
+    opened: Callable[..., Page], page_tables: list[Table]
+) -> None:
+    page = opened(accept_downloads=True)
+    page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
+    captions = page.locator("caption:has(button)")
+    assert captions.count() == len(page_tables)
+    for at, table in enumerate(page_tables):
+        name, text = saved(page, "CSV", at)
+        assert name == f"{table.name}.csv"
+        assert text.splitlines() == csv_of(table, synthetic=True).splitlines()
+
+
+def test_letters_of_a_figure_can_be_read_on_a_phone(opened: Callable[..., Page]) -> None:
+    page = opened(viewport=PHONE)
+    heights = page.locator("figure.chart svg").evaluate_all(
+        """all => all.flatMap(svg => {
+            const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+            return [...svg.querySelectorAll("text")].map(
+                text => scale * parseFloat(getComputedStyle(text).fontSize));
+        })"""
+    )
+    assert min(heights) >= 9
+
+
+def test_on_paper_a_heading_stays_with_its_figure(opened: Callable[..., Page]) -> None:
+    page = opened()
+    page.emulate_media(media="print")
+
+    def style(selector: str, what: str) -> set[str]:
+        return set(
+            page.locator(selector).evaluate_all(
+                "(all, what) => all.map(node => getComputedStyle(node)[what])", what
+            )
+        )
+
+    assert style("h2, h3, h4, figure.chart > figcaption, caption", "breakAfter") == {"avoid"}
+    assert style("figure.chart > .scroll", "breakInside") == {"avoid"}
+    assert style("button", "display") == {"none"}

@@ -19,6 +19,7 @@ from evenhand.analysis.bias import BOUND
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.glossary import GLOSSARY
+from evenhand.analysis.report.methods_text import references
 from evenhand.rubrics import Published
 from tests.analysis.report.small_study import SCALE, tables
 from tests.analysis.report.test_files import is_rounded_from, read_results
@@ -100,11 +101,13 @@ def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
     rows = read_results(report)
     texts = Texts()
     texts.feed((report / "report.html").read_text("utf-8"))
-    texts.within("head", "style")
+    texts.within("head", "style", "script", "pre")
     assert texts.within("estimate", "interval"), "held against their rows in test_writing"
     assert set(texts.within("published")) == {"94%", "0.7"}
     texts.within("td")  # asides: the same cells
     quoted = set(texts.within("blockquote", "reason", "q"))
+    [methods] = [text for text in quoted if text.startswith("For The rubric")]
+    assert set(NUMBER.findall(methods)) <= said_in_methods(rows)
     assert {"It took 4711 years.", "unclear: 0815"} <= quoted
 
     ids = {row["at"] for row in rows if row["statistic"] == "disagreement"}
@@ -142,6 +145,13 @@ def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
 
     left = {number for _, text in texts.found for number in NUMBER.findall(text)}
     assert left <= PROSE | set(NUMBER.findall(rich_analysis.rule)), texts.found
+
+
+def said_in_methods(rows: list[dict[str, str]]) -> set[str]:
+    """Years of its references, how many people and graders there are, units, and settings."""
+    years = {key[-4:] for key in references()}
+    counts = {row[name] for row in rows for name in ("n_units", "n_clusters")}
+    return years | counts | {"3", "95", "100", "0.1", "0.2"}
 
 
 def assert_rests_on_named_rows(item: str, rows: list[dict[str, str]]) -> None:
@@ -200,7 +210,8 @@ def test_markdown_says_the_same_numbers(report: Path) -> None:
             assert_rests_on_named_rows(line.replace("\\", ""), rows)
             continue
         for number in NUMBER.findall(line.replace("\\", "")):
-            assert number in known | PROSE | {"7", "90"}, line
+            quoted = said_in_methods(rows) if line.startswith("For The rubric") else set()
+            assert number in known | PROSE | {"7", "90"} | quoted, line
 
 
 def test_disagreements_show_texts_and_reasons_on_the_page_alone(report: Path) -> None:

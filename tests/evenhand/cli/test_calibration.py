@@ -56,6 +56,25 @@ def test_it_says_what_to_use_and_writes_nothing(
     assert (study.folder / "study.toml").read_bytes() == before
 
 
+def test_a_rubric_that_nobody_labelled_stops_no_other(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The grader has probabilities on even-handedness too, which comes first and has no labels."""
+    rubric = study.rubrics["even-handedness"]
+    rows = [
+        {"unit_id": unit, "rubric": rubric.name, "rater_id": "prob", "rater_kind": "model",
+         "label": rubric.categories[0], "p_positive": 0.2, "prob_method": "verbalised"}
+        for unit in study.rubric_units(rubric)
+    ]  # fmt: skip
+    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "more.csv")
+    assert main(["calibrate", str(study.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "prob, to match people by kappa: use 0.1" in said
+    assert "Left out, as there are no labels by people: even-handedness." in said
+    assert main(["calibrate", str(study.folder), "--rubric", rubric.name]) == 2
+    assert "no person has labelled 'even-handedness'" in capsys.readouterr().err
+
+
 def test_only_what_is_recommended_is_written(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:

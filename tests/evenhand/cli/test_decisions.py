@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -125,10 +126,41 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert plain.returncode == 0, plain.stderr
     assert "For kappa to within 0.1: 196 pairs" in plain.stdout
+    first = plain.stdout.splitlines()[0]
+    found = re.fullmatch(
+        r"A grader exactly as good as a person passes in 80% of studies: for these 3 people with "
+        r"about (\d+) pairs; for people like them with (\d) people and about (\d+) pairs.",
+        first,
+    )
+    assert found, first
+    these, people, like = map(int, found.groups())
+    assert 400 < these < 650
+    assert (people, 700 < like < 1600) in ((7, True), (8, True))
     pilot = run("plan", ratings, "--affirmative", "yes", "--half-width", "0.02")
     assert pilot.returncode == 0, pilot.stderr
     assert "400 units x 3" in " ".join(pilot.stdout.split())
     assert "more for ±0.02" in pilot.stdout
+    lines = [line.split() for line in pilot.stdout.splitlines()]
+    good, guess = (next(line for line in lines if name in line) for name in ("good", "guess"))
+    # Clear for these three; for people like them three people decide nothing.
+    assert good[2:5] == ["400", "400", "none"]
+    assert int(good[-1]) == 400
+    assert guess[2:4] == ["400", "400"]
+    rows = pilot.stdout[pilot.stdout.index("Half the 95% interval") :].splitlines()[4:-1]
+    names = [row.split("  ")[1].strip() for row in rows if "±" in row]
+    assert "humans · good" in names
+    assert "humans · good, binary verdict" in names
+    assert len(names) == len(set(names)), "nobody is listed twice"
+
+
+def test_plan_counts_people_who_differ(run: Run) -> None:
+    alike = run("plan", "--strictness", "0", "--looks", "5", "--prevalence", "0.6")
+    assert alike.returncode == 0, alike.stderr
+    said = " ".join(alike.stdout.split())
+    assert "share of affirmatives: 60% ± 0%" in said
+    assert "the level of the first look (0.5%, one-sided)" in said
+    hardly = run("plan", "--prevalence", "0.9")
+    assert hardly.stdout.startswith("No grader can pass: two people's kappa is 0.17, and 0.2")
 
 
 @pytest.mark.parametrize(
@@ -138,6 +170,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
         (("--prevalence", "0.02"), "two raters cannot agree"),
         (("--overlap", "0"), "--overlap and --likeness"),
         (("--raters", "1"), "--raters must be 2"),
+        (("--agreement", "0.95", "--strictness", "0.3"), "must be able to agree on 95% of units"),
     ],
 )
 def test_impossible_plans_are_refused(run: Run, options: tuple[str, ...], says: str) -> None:

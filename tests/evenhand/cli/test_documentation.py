@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study.tables.formats import read_table
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 
@@ -25,28 +23,23 @@ ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "data" / "README.md"]
 
 
+HERE_DOCUMENT = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
+
+
+def shell_blocks(page: Path) -> str:
+    text = page.read_text("utf-8")
+    return "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+
+
 def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line.strip()]
+    return [line for line in HERE_DOCUMENT.sub("", shell_blocks(page)).splitlines() if line.strip()]
 
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The working folder, with what the pages take for granted: shipped data, responses, a prompts
-    file.
-    """
+    """An empty folder but for the data that ship: a page brings along whatever else it needs."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")
-    pairs = read_table(ROOT / "data" / "demo_pairs.csv")
-    with (tmp_path / "responses.jsonl").open("w") as file:
-        for column in ("prompt_a", "prompt_b"):
-            for number, prompt in enumerate(pairs[column]):
-                text = "I cannot help with that." if number % 7 == 0 else f"Here it is: {prompt}"
-                row = {"subject": "subject-1", "prompt": prompt, "response": text}
-                file.write(json.dumps(row) + "\n")
-    (tmp_path / "prompts.py").write_text(
-        'TONE_PROMPT = """How warm is it?\n\n{response}\n\nOptions:\n(1) Cold\n(2) Warm"""\n'
-    )
 
 
 @pytest.fixture
@@ -65,6 +58,8 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
+        Path(name).write_text(text)
     for command in commands(page):
         program, *words = shlex.split(command)
         assert program == "evenhand", f"{page.name}: no test knows how to run {command!r}"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.evenhand.cli.commands import Done, Run
 from tests.evenhand.cli.small_files import CASES, Case
+from tests.evenhand.cli.small_verdicts import VERDICTS
 
 FEW = ("--resamples", "20")
 
@@ -26,7 +27,7 @@ def answer(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return answer
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *VERDICTS], ids=lambda case: case.name)
 def test_a_small_file_gets_its_answer(answer, case: Case) -> None:
     done = answer(case)
     said = done.stdout + done.stderr
@@ -47,4 +48,6 @@ def test_what_is_advised_helps(answer, case: Case) -> None:
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
-    assert len({case.name for case in CASES}) == len(CASES) >= 40
+    cases = [*CASES, *VERDICTS]
+    assert len({case.name for case in cases}) == len(cases)
+    assert len(cases) >= 40

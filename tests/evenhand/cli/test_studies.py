@@ -45,6 +45,7 @@ def test_responses_may_come_later_and_extend_keeps_the_first(
 ) -> None:
     source, study = ROOT / "data" / "demo_pairs.csv", str(tmp_path / "study")
     assert main(["new", study, "--pairs", str(source), "--sample", "30", "--seed", "3"]) == 0
+    assert capsys.readouterr().out.count("Next:") == 1
     before = exported_pairs(study, tmp_path)
     pairs = read_table(source)
     assert len(pairs) == 306

@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.demo.expected import expected_agreement, truth_distribution
-from evenhand.demo.raters import ANNOTATORS, GRADERS
+from evenhand.demo.raters import ANNOTATORS, GRADERS, PRICES
 from evenhand.demo.responses import demo_responses
 from evenhand.demo.study import DEMO_SEED
 from evenhand.study import open_study
@@ -112,6 +112,17 @@ def test_the_subjects_leanings_and_the_lexical_graders_taste_for_words_show(
     length = own[own["statistic"] == "bias_length"].set_index("rater_b")
     assert length.loc["baseline:lexical", "low"] > 0.1
     assert abs(length.loc["synthetic:grader-strong", "estimate"]) < 0.1
+
+
+def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> None:
+    """What each grader costs is made up, and said to be; the offline one costs nothing."""
+    rows = results[results["statistic"] == "price_per_1000_units"]
+    assert rows.groupby("rater_b")["estimate"].first().to_dict() == pytest.approx(
+        {"baseline:lexical": 0.0} | {grader: 1000 * each for grader, each in PRICES.items()}
+    )
+    assert rows["note"].str.endswith("synthetic").all()
+    page = (demo / "report" / "report.html").read_text("utf-8")
+    assert page.count("price against agreement with people (synthetic) <a") == 3
 
 
 def test_everything_simulated_says_synthetic(demo: Path) -> None:

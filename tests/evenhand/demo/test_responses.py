@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import as_file, files
 from itertools import combinations
 
 import pandas as pd
 import pytest
 
 from evenhand.demo.bank import Side, stance_pairs
-from evenhand.demo.responses import DemoResponses, demo_responses, demo_subjects
+from evenhand.demo.responses import (
+    DemoResponses,
+    demo_responses,
+    demo_subjects,
+    shipped_responses,
+)
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import unit_id
+from evenhand.study.tables.formats import read_table
 
 EVEN, HEDGING, REFUSING, LEFT, RIGHT = demo_subjects()
 SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.a, pair.b)}
@@ -201,3 +208,11 @@ def test_unknown_prompts_are_refused(pairs: pd.DataFrame) -> None:
     foreign.loc[foreign.index[1], "prompt_a"] = "Argue for tabs over spaces."
     with pytest.raises(InputError, match=r"row 3.*tabs over spaces"):
         demo_responses(foreign, seed=1)
+
+
+def test_the_shipped_file_is_what_the_demo_writes() -> None:
+    shipped = files("evenhand.data") / "demo_responses.jsonl"
+    with as_file(shipped) as path:
+        written = read_table(path)
+    remedy = "run python -m evenhand.demo.responses data/demo_responses.jsonl"
+    assert written.to_dict("records") == shipped_responses().to_dict("records"), remedy

@@ -39,7 +39,8 @@ def labelled(make_study: Callable[..., Study]) -> Study:
 def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path: Path) -> None:
     stages: list[str] = []
     analysis = report_study(labelled, tmp_path / "report", on_stage=stages.append)
-    assert stages == ["analysing", "writing the report"]
+    of_rubrics = [f"analysing {name} ({n} of 3)" for n, name in enumerate(labelled.rubrics, 1)]
+    assert stages == ["reading the labels", *of_rubrics, "writing the report"]
     assert {file.name for file in (tmp_path / "report").iterdir()} == REPORT
     assert [verdict["grader"] for verdict in analysis.verdicts] == ["gpt"]
 

@@ -32,6 +32,12 @@ def test_before_anyone_has_labelled(study):
     assert "not known" in time_left(rubric_progress(study))
 
 
+def test_an_empty_study_has_no_place_to_fill(make_study):
+    study = make_study(pairs=4, responses=None, rubrics=[load_rubric("refusal")])
+    assert rubric_progress(study)["wanted"].tolist() == [0]
+    assert time_left(rubric_progress(study)).startswith("There is nothing to label yet")
+
+
 def test_places_and_time_left(study):
     desk = AnnotationDesk(study)
     for rater, seconds in (("r1", 10.0), ("r1", 30.0), ("r2", 20.0)):

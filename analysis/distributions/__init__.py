@@ -1,0 +1,1 @@
+"""Where many people label each unit: how graders' probabilities compare with people's shares."""

@@ -1,0 +1,247 @@
+"""Graders' probabilities beside people's shares, where many people label each unit.
+
+And beside the noise ceiling: how far apart two groups of as many people are. The estimators are
+those of `distances`, so that a grader looks no worse for being compared with few people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations
+
+import numpy as np
+
+from evenhand.analysis.agreement.counts import category_shares, majority_codes
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.distributions import distances
+from evenhand.analysis.distributions.response_sets import (
+    AFFIRMED_SHARES,
+    RIGHT_SHARES,
+    affirmed,
+    right_by_others,
+    right_labels,
+    right_without_one,
+)
+from evenhand.analysis.distributions.stated import (
+    MIN_PEOPLE,
+    MIN_UNITS,
+    People,
+    Stated,
+    baselines_at,
+    stated_by,
+)
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
+from evenhand.analysis.notes import Note, Remark, join_notes
+from evenhand.analysis.results import BASELINES, ResultRows
+from evenhand.analysis.types import Array, Codes, Mask, Numbers
+from evenhand.analysis.writer import About, Writer
+
+TOTAL_VARIATION, EXCESS = "total_variation", "total_variation_excess"
+SQUARED, WORTH = "squared_distance", "people_worth"
+CROSS_ENTROPY, CROSS_EXCESS, ENTROPY = "cross_entropy", "cross_entropy_excess", "people_entropy"
+FORCED, FORCED_DIFFERENCE = "forced_choice_agreement", "forced_choice_difference"
+SQUARED_DIFFERENCE = "squared_distance_difference"
+RIGHT, SEVERAL, AFFIRMED = "response_set_agreement", "response_set_several", "share_rule_agreement"
+HALVES = "halves"
+
+
+def add_distribution_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resamples) -> None:
+    """For people, every grader and the baselines; nothing without graders, or unless at least
+    `MIN_PEOPLE` people labelled each of at least `MIN_UNITS` units, which alone count.
+
+    `total_variation`, `total_variation_excess`, `squared_distance`, `people_worth`,
+    `cross_entropy`, `cross_entropy_excess` and `people_entropy` hold probabilities against shares;
+    `forced_choice_agreement`, `response_set_agreement`, `response_set_several` and
+    `share_rule_agreement` hold labels against one right answer and several; and two graders are
+    compared by `forced_choice_difference` and `squared_distance_difference`.
+    """
+    for view in labels.views if labels.models else ():
+        out = Writer.of(rows, view, resamples)
+        humans = view.members("human")
+        enough = (view.codes[:, list(humans)] >= 0).sum(axis=1) >= MIN_PEOPLE
+        if out.count(enough)[0] < MIN_UNITS:
+            continue
+        everybody = People.of(view, humans)
+        _add_people_rows(out, everybody)
+        compared = []
+        for grader in labels.models:
+            beside = view.people_beside(grader)
+            whom = everybody if beside == humans else People.of(view, beside)
+            compared.append(_Compared(out, view, whom, stated_by(labels, view, grader)))
+        for each in compared:
+            _add_rows(each)
+        for baseline in _baselines(out, view, everybody):
+            _add_rows(_Compared(out, view, everybody, baseline))
+        _add_difference_rows(compared)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One grader, or baseline, and the people that it is held against."""
+
+    out: Writer
+    view: Coded
+    people: People
+    stated: Stated
+
+    @property
+    def held(self) -> Mask:
+        """The units that both have something to say of, (units,)."""
+        return self.people.enough & self.stated.known
+
+    @property
+    def probable(self) -> Mask:
+        """Those of them with probabilities, (units,)."""
+        return self.held & ~self.stated.certain
+
+    @property
+    def labelled(self) -> Mask:
+        """The units with a label, (units,)."""
+        return self.people.enough & self.stated.labelled
+
+    @property
+    def told(self) -> Mask:
+        """Those of them with a majority without a tie, (units,)."""
+        return self.labelled & (self.majority >= 0)
+
+    @cached_property
+    def majority(self) -> Codes:
+        """What most people say, (units,), -1 where that is tied."""
+        return majority_codes(self.people.counts)
+
+    @cached_property
+    def right(self) -> Array:
+        """How often its label is what most people say, (units,): 0 or 1 of a grader."""
+        said = np.take_along_axis(self.stated.label, self.majority[:, None].clip(0), axis=1)
+        return np.asarray(said[:, 0])
+
+    @cached_property
+    def squared(self) -> Array:
+        """Squared distance from all people, (units,)."""
+        return distances.squared_distance(self.stated.shares, self.people.counts)
+
+
+def _baselines(out: Writer, view: Coded, people: People) -> list[Stated]:
+    counts = people.counts * people.enough[:, None]
+    shares = category_shares(counts, view, out.resamples)[0]
+    return baselines_at(shares, BASELINES, len(counts))
+
+
+def _means(out: Writer, *parts: tuple[Mask, Sequence[Numbers]]) -> list[list[Array]]:
+    """Means over the units of each part, (units,), of its features (units,): (rows,) each.
+
+    All in one product with the resamples' weights, of which the numbers take the longest.
+    """
+    columns = [
+        np.where(units, each, 0.0)
+        for units, features in parts
+        for each in (*features, np.ones(len(units)))
+    ]
+    sums = iter(out.sums(*columns).T)
+    found = ([next(sums) for _ in range(len(features) + 1)] for _, features in parts)
+    return [[ratio(each, count) for each in totals] for *totals, count in found]
+
+
+def _add_people_rows(out: Writer, people: People) -> None:
+    """What people are to each other: the ceiling for graders, and the floor of a cross entropy."""
+    counts, units = people.counts, people.enough
+    several = [right_labels(counts, share).sum(axis=1) > 1 for share in RIGHT_SHARES]
+    by_others = [right_by_others(counts, share) for share in RIGHT_SHARES]
+    features = [*people.groups.T, people.one_person, people.entropy, people.by_others]
+    (quarter, half, steps, one_person, entropy, others), several, by_others = _means(
+        out, (units, features), (units, several), (units, by_others)
+    )
+    add = partial(out.add, units=out.count(units), a="humans")
+    whole = distances.between_whole_groups(quarter, half, steps)
+    add(TOTAL_VARIATION, whole, note="another group of as many people; carried on from halves")
+    add(TOTAL_VARIATION, half, at=HALVES, note="two halves of the people")
+    add(SQUARED, one_person, note="one person's label")
+    add(CROSS_ENTROPY, others, note="a person's label by the shares of the others")
+    add(ENTROPY, entropy)
+    for share, values, right in zip(RIGHT_SHARES, several, by_others, strict=True):
+        add(SEVERAL, values, at=f"{share:g}")
+        add(RIGHT, right, at=f"{share:g}", note="a person by the others")
+
+
+def _add_rows(of: _Compared) -> None:
+    people, label = of.people, of.stated.label
+    right = [
+        (label * right_without_one(people.counts, share)).sum(axis=1) for share in RIGHT_SHARES
+    ]
+    affirming = [affirmed(people.counts, share) for share in AFFIRMED_SHARES]
+    by_share = [np.where(each, label[:, 0], label[:, 1]) for each in affirming]
+    apart = distances.total_variation(of.stated.shares, people.counts)
+    entropy = distances.cross_entropy(of.stated.shares, people.counts)
+    shares, entropies, [forced], right, by_share = _means(
+        of.out,
+        (of.held, [apart, of.squared, *people.groups.T, people.one_person]),
+        (of.probable, [entropy, people.by_others]),
+        (of.told, [of.right]),
+        (of.labelled, right),
+        (of.labelled, by_share if of.view.is_binary else []),
+    )
+    add = partial(of.out.add, reason="no_pairable_units", a="humans", b=of.stated.name)
+    _add_distance_rows(of, add, shares)
+    _add_cross_entropy_rows(of, add, entropies)
+    untold = of.out.count(of.labelled & ~of.told)[0]
+    note = f"{untold} tied units left out" if untold else ""
+    add(FORCED, forced, units=of.out.count(of.told), note=note)
+    for statistic, cuts, found in (
+        (RIGHT, RIGHT_SHARES, right),
+        (AFFIRMED, AFFIRMED_SHARES, by_share),
+    ):
+        for share, values in zip(cuts, found, strict=False):
+            add(statistic, values, units=of.out.count(of.labelled), at=f"{share:g}")
+
+
+def _add_distance_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
+    apart, squared, quarter, half, steps, one_person = means
+    held, certain = of.out.count(of.held), of.out.count(of.held & of.stated.certain)[0]
+    note: Note = of.stated.method
+    if certain and of.stated.name not in BASELINES:
+        hard = Remark("hard_labels") if certain == held[0] else ""
+        note = join_notes(note, hard or f"hard labels taken as certain on {certain} units")
+    worth = distances.worth_people(squared, one_person)
+    most = distances.MOST_PEOPLE
+    capped = Remark("people_or_more", (most,)) if worth[0] >= most else ""
+    excess = apart - distances.between_whole_groups(quarter, half, steps)
+    for statistic, values in ((TOTAL_VARIATION, apart), (EXCESS, excess), (SQUARED, squared)):
+        add(statistic, values, units=held, note=note)
+    unclear = "no_variation" if held[0] else "no_pairable_units"
+    add(WORTH, worth, units=held, note=join_notes(note, capped), reason=unclear)
+
+
+def _add_cross_entropy_rows(of: _Compared, add: Callable[..., object], means: list[Array]) -> None:
+    """On the units with probabilities: a certainty has no cross entropy, or an infinite one."""
+    own, others = means
+    tiny = (of.stated.shares < distances.LEAST) & (of.people.counts > 0)
+    raised = of.out.count(of.probable & tiny.any(axis=1))[0]
+    note = f"a probability below {distances.LEAST:g} counts as that on {raised} units"
+    about = {
+        "units": of.out.count(of.probable),
+        "note": join_notes(of.stated.method, note if raised else ""),
+        "reason": "hard_labels" if of.held.any() else "no_pairable_units",
+    }
+    add(CROSS_ENTROPY, own, **about)
+    add(CROSS_EXCESS, own - others, **about)
+
+
+def _add_difference_rows(compared: Sequence[_Compared]) -> None:
+    """Of every two graders the first less the second, on the units that both stand on."""
+    pairs = list(combinations(compared, 2))
+    if not pairs or len(compared) > MAX_LISTED_RATERS:
+        return
+    out = compared[0].out
+    told = [(a.told & b.told, [a.right - b.right]) for a, b in pairs]
+    held = [(a.held & b.held, [a.squared - b.squared]) for a, b in pairs]
+    found = _means(out, *told, *held)
+    for statistic, parts, means in (
+        (FORCED_DIFFERENCE, told, found[: len(pairs)]),
+        (SQUARED_DIFFERENCE, held, found[len(pairs) :]),
+    ):
+        for (a, b), (units, _), [values] in zip(pairs, parts, means, strict=True):
+            names = About(a=a.stated.name, b=b.stated.name)
+            out.add(statistic, values, units, reason="no_pairable_units", **names)

@@ -1,0 +1,49 @@
+"""What a study that has begun says of how many more people and pairs would decide."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from evenhand.analysis.planning.more_people import Pilot
+from evenhand.analysis.results import ResultRow
+from evenhand.analysis.verdicts.case import margin_of, share_of_people
+from evenhand.analysis.verdicts.evidence import NON_INFERIORITY, NON_INFERIORITY_PEOPLE
+
+
+def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
+    """Each grader beside people, on the labels that its verdict is taken from, where there are
+    bounds.
+    """
+    compared = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
+    wider = {
+        (row["rubric"], row["rater_b"]): row
+        for row in compared
+        if row["statistic"] == NON_INFERIORITY_PEOPLE
+    }
+    return [
+        _pilot(row, wider.get((row["rubric"], row["rater_b"])))
+        for row in compared
+        if row["statistic"] == NON_INFERIORITY and row["high"] > row["low"]
+    ]
+
+
+def _pilot(row: ResultRow, wider: ResultRow | None) -> Pilot:
+    from scipy.special import stdtrit
+
+    said = {each.code: each.detail for each in (*row["remarks"], *(wider or row)["remarks"])}
+    alpha, _, _, next_alpha = (float(str(each)) for each in said["decided_at"])
+    reached = (row["high"] - row["low"]) / 2
+    of_clusters = (reached / float(stdtrit(row["n_clusters"] - 1, 1.0 - alpha))) ** 2
+    share = share_of_people(wider) if wider else math.nan
+    return Pilot(
+        rubric=row["rubric"],
+        grader=row["rater_b"],
+        difference=row["estimate"],
+        margin=margin_of(row),
+        of_clusters=of_clusters,
+        clusters=row["n_clusters"],
+        of_people=of_clusters * share / (1.0 - share),
+        people=int(str(said["people"][0])) if wider else 0,
+        alpha=next_alpha,
+    )

@@ -1,0 +1,50 @@
+"""A pilot's variances from the rows that its verdicts are taken from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.planning.scenarios import Scenario
+from evenhand.analysis.verdicts.pilot import pilots
+
+SCALE = Scale("r", ("no", "yes"))
+
+
+def _ratings(people: int) -> pd.DataFrame:
+    scenario = Scenario(0.85, 0.5, strictness=0.25)
+    drawn = scenario.draw(np.random.default_rng(1), (1, 200), people, graders=1)[:, 0]
+    names = [*(f"h{n}" for n in range(people)), "g"]
+    return pd.DataFrame(
+        [
+            (f"u{unit}", name, "model" if name == "g" else "human", "yes" if yes else "no")
+            for name, said in zip(names, drawn, strict=True)
+            for unit, yes in enumerate(said)
+        ],
+        columns=["unit_id", "rater_id", "rater_kind", "label"],
+    )
+
+
+def test_the_bounds_come_back_from_the_variances() -> None:
+    found = analyse(_ratings(5), None, [SCALE], resamples=20)
+    (pilot,) = pilots(found.rows)
+    rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
+    assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
+    assert pilot.difference == rows["non_inferiority"]["estimate"]
+    assert pilot.alpha == pytest.approx(0.0025)  # the second look's
+    both, units = pilot.of_clusters + pilot.of_people, pilot.of_clusters
+    freedom = both**2 / (units**2 / 199 + pilot.of_people**2 / 4)
+    from scipy.stats import t
+
+    wider = rows["non_inferiority_people"]
+    reached = t.ppf(0.98, freedom) * both**0.5
+    assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.01)
+
+
+def test_two_people_say_nothing_of_people_like_them() -> None:
+    (pilot,) = pilots(analyse(_ratings(2), None, [SCALE], resamples=20).rows)
+    assert pilot.people == 0
+    assert np.isnan(pilot.of_people)
+    assert pilot.clusters_to_decide() is not None

@@ -1,0 +1,90 @@
+"""What must not matter to a verdict, or only in the known way, whatever the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.verdicts.words import JUDGEMENTS
+
+PEOPLE, GRADERS = ("ann", "ben", "cem"), ("g", "k")
+CATEGORIES = ("1", "2", "3")
+few = settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
+
+
+@st.composite
+def ratings(draw: st.DrawFn) -> pd.DataFrame:
+    """60 to 120 units of two a cluster, graders and people of any quality."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = 2 * draw(st.integers(30, 60))
+    truth = rng.integers(0, 3, n)
+    keep = {rater: draw(st.sampled_from((0.2, 0.7, 0.9, 0.98))) for rater in (*PEOPLE, *GRADERS)}
+    rows = [
+        (f"u{unit:03}", rater, "human" if rater in PEOPLE else "model", CATEGORIES[label])
+        for rater in keep
+        for unit, label in enumerate(
+            np.where(rng.random(n) < keep[rater], truth, rng.integers(0, 3, n))
+        )
+    ]
+    return pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
+
+
+def units_of(table: pd.DataFrame) -> pd.DataFrame:
+    names = table["unit_id"].drop_duplicates().sort_values()
+    clusters = [f"c{int(name[1:4]) // 2}{name[4:]}" for name in names]
+    return pd.DataFrame({"unit_id": names, "cluster_id": clusters})
+
+
+def verdicts(
+    table: pd.DataFrame, units: pd.DataFrame | None = None, categories: tuple[str, ...] = CATEGORIES
+) -> dict[str, str]:
+    units = units_of(table) if units is None else units
+    found = analyse(table, units, [Scale("", categories)], resamples=10)
+    return {each["grader"]: each["verdict"] for each in found.verdicts}
+
+
+@few
+@given(table=ratings(), seed=st.integers(0, 99))
+def test_the_order_of_rows_does_not_matter(table: pd.DataFrame, seed: int) -> None:
+    assert verdicts(table.sample(frac=1, random_state=seed)) == verdicts(table)
+
+
+@few
+@given(table=ratings(), names=st.permutations(("v", "w", "x", "y", "z")))
+def test_names_of_raters_do_not_matter(table: pd.DataFrame, names: list[str]) -> None:
+    new = dict(zip((*PEOPLE, *GRADERS), names, strict=True))
+    renamed = verdicts(table.assign(rater_id=table["rater_id"].map(new)))
+    assert renamed == {new[grader]: each for grader, each in verdicts(table).items()}
+
+
+@few
+@given(table=ratings(), names=st.permutations(("A", "B", "C")))
+def test_names_of_categories_do_not_matter(table: pd.DataFrame, names: list[str]) -> None:
+    new = dict(zip(CATEGORIES, names, strict=True))
+    renamed = table.assign(label=table["label"].map(new))
+    assert verdicts(renamed, categories=("A", "B", "C")) == verdicts(table)
+
+
+@few
+@given(table=ratings())
+def test_units_that_stand_twice_in_their_cluster_tell_nothing_new(table: pd.DataFrame) -> None:
+    again = pd.concat([table, table.assign(unit_id=table["unit_id"] + "x")])
+    units = units_of(table)
+    twice = pd.concat([units, units.assign(unit_id=units["unit_id"] + "x")])
+    assert verdicts(again, twice) == verdicts(table)
+
+
+@few
+@given(table=ratings())
+def test_twice_as_many_clusters_only_decide_what_was_open(table: pd.DataFrame) -> None:
+    again = pd.concat([table, table.assign(unit_id=table["unit_id"] + "x")])
+    small, large = verdicts(table), verdicts(again)
+    for grader, verdict in small.items():
+        assert verdict in ("cannot_tell", large[grader]) or (
+            # Who was not known to carry information may turn out to.
+            (verdict, large[grader]) == ("do_not_use", "only_with_correction")
+        ), (verdict, large[grader])
+        assert large[grader] in JUDGEMENTS

@@ -1,0 +1,75 @@
+"""`report` and `check`: figures as files, and a report on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.reporting.printing import browser_path
+from evenhand.study import Study
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.ratings import validate_ratings
+from tests.evenhand.cli.commands import Run
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Two people and a grader on the 12 refusal units of one subject."""
+    given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
+    rows = [
+        {"unit_id": f"p{n // 2 + 1:04d}|s1|{'ab'[n % 2]}", "rater_id": who, "label": label}
+        for who, labels in given.items()
+        for n, label in enumerate(labels)
+    ]
+    frame = pd.DataFrame(rows).assign(rubric="refusal", rater_kind="human")
+    return frame.assign(rater_kind=frame["rater_id"].map({"gpt": "model"}).fillna("human"))
+
+
+@pytest.fixture
+def study(make_study, table: pd.DataFrame) -> Path:
+    made: Study = make_study(subjects=("s1",))
+    import_ratings(made, validate_ratings(table), "test")
+    return made.folder
+
+
+def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path) -> None:
+    table.to_csv(tmp_path / "ratings.csv", index=False)
+    figures = tmp_path / "deep" / "figures"
+    done = run("check", tmp_path / "ratings.csv", "--rubric", "refusal", "--figures", figures)
+    assert done.returncode == 0, done.stderr
+    assert f"Figures and tables: {figures}" in done.stdout
+    kinds = {path.suffix for path in figures.iterdir()}
+    assert kinds == {".svg", ".png", ".csv", ".tex", ".md", ".bib"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "ratings.csv"]
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(
+    run: Run, study: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("")
+    done = run("report", study, "--figures", tmp_path / "taken")
+    assert done.returncode == 2
+    assert "is a file; name a folder" in done.stderr
+    assert not (study / "report").exists()
+
+
+def test_without_a_browser_there_is_a_sentence_before_the_work(
+    run: Run, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run("report", study, "--format", "pdf")
+    assert done.returncode == 2
+    assert "there is no Chromium or Chrome to print with; install one" in done.stderr
+    assert not (study / "report").exists()
+
+
+@pytest.mark.browser
+@pytest.mark.usefixtures("browser")
+def test_a_report_is_printed(run: Run, study: Path) -> None:
+    assert browser_path().exists()
+    done = run("report", study, "--format", "pdf", "--figures", study / "figures")
+    assert done.returncode == 0, done.stderr
+    assert (study / "report" / "report.pdf").read_bytes().startswith(b"%PDF-")
+    assert list((study / "figures").glob("*.svg"))
