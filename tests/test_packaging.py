@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 BUILD = """
 import sys
 import setuptools.build_meta
@@ -44,8 +46,6 @@ from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.tables.ratings import read_ratings
-
-pytestmark = pytest.mark.slow
 
 study = open_study("small")
 import_ratings(study, read_ratings(Path("ratings.csv"))[0], "test")

@@ -20,6 +20,8 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CONCURRENCY = 8
 PROGRAM = f"""
@@ -27,7 +29,6 @@ import sys
 from evenhand.graders import grade
 from evenhand.study import open_study
 
-pytestmark = pytest.mark.slow
 grade(
     open_study(sys.argv[1]),
     [sys.argv[2]],
