@@ -21,7 +21,8 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.words import BOUNDS, TITLES
+from evenhand.analysis.verdicts.words import TITLES
+from evenhand.texts import written
 
 
 def section(source: Source) -> ReportSection:
@@ -44,7 +45,7 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
     return Overview(
         source.marked(
             "Number: the grader's kappa with people minus people's kappa with each other, with its "
-            f"95% interval; below 0 the grader agrees less; {BOUNDS}"
+            f"95% interval; below 0 the grader agrees less; {written('verdict.bounds')}"
         ),
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),

@@ -51,10 +51,6 @@ TITLES: dict[Judgement, Title] = {
 }
 
 
-BOUNDS = "the sentences give the one-sided bounds that decide (at worst, at best)"
-"""Told beside figures whose brackets hold 95% intervals."""
-
-
 def may_stand_in(case: Case) -> str:
     """It meets the rule."""
     if case.bounds is None or case.kappa is None:

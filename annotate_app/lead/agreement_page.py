@@ -15,11 +15,11 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.case import deciding_keys
-from evenhand.analysis.verdicts.words import BOUNDS
 from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead.tables import show_table
 from evenhand.annotate_app.lead_login import require
 from evenhand.study import Study
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ def _agreement(study: Study, half_width: float) -> None:
         "note": "Note",
     }
     spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
-    show_table(main, f"Main figures with 95% intervals; {BOUNDS}", titles, spec)
+    show_table(main, f"Main figures with 95% intervals; {written('verdict.bounds')}", titles, spec)
     for note in figures.report["study"]["notes"]:
         st.text(note)
 

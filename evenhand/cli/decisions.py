@@ -10,6 +10,7 @@ from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import TableRow
@@ -65,7 +66,6 @@ def _gate_options(gate: Parser) -> None:
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
-    from evenhand.analysis.verdicts.words import BOUNDS
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -80,7 +80,7 @@ def _select(arguments: argparse.Namespace) -> None:
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
-    say(f"Brackets hold 95% intervals; {BOUNDS}.")
+    say(f"Brackets hold 95% intervals; {written('verdict.bounds')}.")
     say(f"Rule: {analysis.rule}.")
     say(
         "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
