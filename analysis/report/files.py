@@ -19,8 +19,11 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS
+from evenhand.analysis.verdicts.ranking import rank_graders
+from evenhand.analysis.verdicts.recommendation import recommendations
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import jinja2
@@ -87,6 +90,7 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "synthetic": context.synthetic,
         "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
+        "recommendations": _recommendations(analysis),
         "rubric_titles": dict(context.rubric_titles),
         "thresholds": _by_rubric(analysis, "threshold"),
         "threshold_origins": _by_rubric(analysis, "origin"),
@@ -98,6 +102,12 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "results": rows,
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _recommendations(analysis: Analysis) -> dict[str, str]:
+    """What to do, by rubric."""
+    ranking = rank_graders(analysis.results, analysis.verdicts)
+    return {each.rubric: each.sentence for each in recommendations(ranking)}
 
 
 def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
@@ -149,7 +159,7 @@ def _html() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["draw"] = _draw
+    environment.globals.update(draw=_draw, written=written)
     return environment
 
 

@@ -66,6 +66,7 @@ def _gate_options(gate: Parser) -> None:
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
+    from evenhand.analysis.verdicts.recommendation import recommendations
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -75,6 +76,8 @@ def _select(arguments: argparse.Namespace) -> None:
         return
     for rubric, candidates in ranking.items():
         print_table([*COLUMNS, "front"], [_row(each) for each in candidates], title=rubric)
+    for found in recommendations(ranking):
+        say(found.sentence)
     for each in (each for candidates in ranking.values() for each in candidates):
         say(each.verdict["sentence"])
         if each.verdict["more_clusters"] and arguments.source.is_dir():

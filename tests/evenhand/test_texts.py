@@ -27,36 +27,39 @@ NOT_SAID = (
 
 
 def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
-    """(file, key, names of the fields given) of every `written`; None where fields are unpacked."""
-    files = (file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
-    for file in files:
+    """(file, key, names of the fields given) of every `written`; None where these are not to be
+    read off the call.
+    """
+    for file in (file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
         source = file.read_text("utf-8")
         if "written(" not in source:
             continue
-        for node in ast.walk(ast.parse(source)):
-            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "written"
-            if not is_call:
-                continue
-            for key in _keys_of(node.args[0], file):
+        nodes = list(ast.walk(ast.parse(source)))
+        constants = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+        for node in nodes:
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "written":
                 names = [each.arg for each in node.keywords]
-                given = None if None in names else frozenset(filter(None, names))
-                yield str(file.relative_to(ROOT)), key, given
+                known = None not in names and isinstance(node.args[0], ast.Constant)
+                given = frozenset(filter(None, names)) if known else None
+                for key in _keys_of(node.args[0], constants):
+                    yield str(file.relative_to(ROOT)), key, given
 
 
-def _keys_of(argument: ast.expr, file: Path) -> list[str]:
-    """What a key may be: one, one of two, or all that an f-string's fixed parts allow."""
+def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
+    """What a key may be: one, one of two, or room and a name that stands in the same file."""
     if isinstance(argument, ast.Constant):
         return [str(argument.value)]
     if isinstance(argument, ast.IfExp):
-        return [*_keys_of(argument.body, file), *_keys_of(argument.orelse, file)]
-    assert isinstance(argument, ast.JoinedStr), f"{file}: a key that cannot be read off the code"
+        return [*_keys_of(argument.body, constants), *_keys_of(argument.orelse, constants)]
+    assert isinstance(argument, ast.JoinedStr), ast.unparse(argument)
     parts = (
-        re.escape(str(each.value)) if isinstance(each, ast.Constant) else "[a-z0-9_]+"
+        re.escape(str(each.value)) if isinstance(each, ast.Constant) else "([a-z0-9_]+)"
         for each in argument.values
     )
     pattern = re.compile("".join(parts))
-    found = [key for key in texts() if pattern.fullmatch(key)]
-    assert found, f"{file}: no sentence is called {pattern.pattern}"
+    matches = filter(None, map(pattern.fullmatch, texts()))
+    found = [each.group() for each in matches if set(each.groups()) <= constants]
+    assert found, f"no sentence is called {pattern.pattern}"
     return found
 
 
