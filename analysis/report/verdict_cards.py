@@ -19,7 +19,7 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.results import key_of
 from evenhand.analysis.usage import PRICE
-from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.recommendation import recommendations
 from evenhand.analysis.verdicts.words import TITLES
 from evenhand.texts import written
@@ -38,8 +38,7 @@ def section(source: Source) -> ReportSection:
         ]
     else:
         blocks.append(Paragraph(written("first.no_verdict")))
-    limits = dict.fromkeys(each["limits"] for each in verdicts if each["limits"])
-    if before := (*limits, *source.notes):
+    if before := (*limits_of(verdicts), *source.notes):
         blocks.append(Items(written("first.before"), before))
     return ReportSection("verdicts", written("first.title"), tuple(blocks))
 

@@ -61,6 +61,11 @@ class Verdict(TypedDict):
     failing_parts: list[str]
 
 
+def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
+    """What no interval of theirs covers, each limit once."""
+    return list(dict.fromkeys(each["limits"] for each in verdicts if each["limits"]))
+
+
 def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:

@@ -66,6 +66,7 @@ def _gate_options(gate: Parser) -> None:
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
+    from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.recommendation import recommendations
 
     analysis = analysis_of(arguments)
@@ -83,6 +84,8 @@ def _select(arguments: argparse.Namespace) -> None:
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
+    for limit in limits_of(analysis.verdicts):
+        say(limit)
     say(f"Brackets hold 95% intervals; {written('verdict.bounds')}.")
     say(f"Rule: {analysis.rule}.")
     say(

@@ -34,16 +34,16 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
+    from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.recommendation import recommendations
 
     ranking = rank_graders(analysis.results, analysis.verdicts)
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
-    limits = dict.fromkeys(each["limits"] for each in analysis.verdicts if each["limits"])
     return [
         *(f"Note: {note}" for note in analysis.notes),
         *(each.sentence for each in recommendations(ranking)),
         *(verdicts or [written("first.no_verdict")]),
-        *limits,
+        *limits_of(analysis.verdicts),
         *render_routing_text(analysis),
     ]
 

@@ -45,6 +45,11 @@ def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
                     yield str(file.relative_to(ROOT)), key, given
 
 
+def _in_templates() -> Iterator[str]:
+    for file in (ROOT / "analysis").rglob("*.j2"):
+        yield from re.findall(r'written\("([\w.]+)"', file.read_text("utf-8"))
+
+
 def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
     """What a key may be: one, one of two, or room and a name that stands in the same file."""
     if isinstance(argument, ast.Constant):
@@ -63,7 +68,7 @@ def _keys_of(argument: ast.expr, constants: set[str]) -> list[str]:
     return found
 
 
-CALLS = sorted(set(_calls()), key=str)
+CALLS = sorted(set(_calls()), key=lambda call: call[:2])
 
 
 def _fields(key: str) -> frozenset[str]:
@@ -80,17 +85,14 @@ def _rendered(key: str) -> str:
     return written(key, **filled)
 
 
-@pytest.mark.parametrize(("file", "key", "given"), CALLS, ids=str)
-def test_a_call_gives_what_its_sentence_asks_for(
-    file: str, key: str, given: frozenset[str] | None
-) -> None:
-    assert key in texts(), f"{file}: no sentence is called {key}"
-    if given is not None:
-        assert given == _fields(key), file
+def test_a_call_gives_what_its_sentence_asks_for() -> None:
+    for file, key, given in CALLS:
+        assert key in texts(), f"{file}: no sentence is called {key}"
+        assert given in (None, _fields(key)), f"{file}: {key}"
 
 
 def test_no_sentence_is_left_over() -> None:
-    assert set(texts()) == {key for _, key, _ in CALLS}
+    assert set(texts()) == {key for _, key, _ in CALLS} | set(_in_templates())
 
 
 @pytest.mark.parametrize("key", texts())
