@@ -34,7 +34,7 @@ def section(source: Source) -> ReportSection:
         blocks += [
             _answers(source),
             _overview(cards),
-            Cards(written("first.in_full", number=len(cards)), cards),
+            Cards(written("first.in_full"), cards),
         ]
     else:
         blocks.append(Paragraph(written("first.no_verdict")))
