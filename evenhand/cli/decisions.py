@@ -86,12 +86,9 @@ def _select(arguments: argparse.Namespace) -> None:
             say(f"  evenhand extend {arguments.source} --pairs {more}")
     for limit in limits_of(analysis.verdicts):
         say(limit)
-    say(f"Brackets hold 95% intervals; {written('verdict.bounds')}.")
+    say(written("select.brackets"))
     say(f"Rule: {analysis.rule}.")
-    say(
-        "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
-        "agrees with people best. Front (*): no other is as cheap and agrees as well."
-    )
+    say(written("select.order"))
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:
