@@ -16,7 +16,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import sqlalchemy as sa
 
@@ -28,6 +28,9 @@ from evenhand.study.store.session_log import add_event, events_of, given_back
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LONGEST_HOURS = 24.0 * 90
 """No invite is good for longer: a link that lies about for ever is a key under the mat."""
@@ -185,6 +188,23 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
     return [
         Invite(rater, _invite_token(study.store, invite, rater, hours)) for invite, rater in made
     ]
+
+
+def invites_table(study: Study) -> pd.DataFrame:
+    """Who was sent how many links: `rater_id, open, revoked, last_made`, the latest first.
+
+    "" stands for whoever comes from Prolific; `open` ones may have expired, which the link alone
+    knows.
+    """
+    events = study.store.table(sa.select(invite_events).order_by(invite_events.c.event_id))
+    latest = events.drop_duplicates("invite_id", keep="last")
+    latest = latest.assign(is_open=latest["kind"] == "made")
+    made = events[events["kind"] == "made"].groupby("rater_id")["created_at"].max()
+    counts = latest.groupby("rater_id")["is_open"].agg(["sum", "size"])
+    found = counts.assign(open=counts["sum"], revoked=counts["size"] - counts["sum"])
+    found = found.join(made.rename("last_made")).reset_index()
+    found = found.sort_values("last_made", ascending=False, kind="stable")
+    return found[["rater_id", "open", "revoked", "last_made"]]
 
 
 def revoke_invites(study: Study, rater: str) -> int:

@@ -11,14 +11,18 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import sqlalchemy as sa
+
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.people import people_labels
+from evenhand.study.lead.leases import check_held, last_label, take_first
+from evenhand.study.lead.people import accepted_text, people_labels
+from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.remarks import add_remark
-from evenhand.study.store.schema import labels
+from evenhand.study.store.schema import labels, remarks
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 
 Rule = Literal["any", "no_majority", "distance_2"]
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
+DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
+_PREFIX = "adjudicator:"
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,10 @@ class QueuedUnit:
     labels: tuple[str, ...]
     reasons: tuple[str, ...]
     """What raters wrote beside their labels, in an order of its own."""
+
+    @property
+    def key(self) -> Key:
+        return (self.unit_id, self.rubric)
 
 
 def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
@@ -69,23 +79,68 @@ def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedU
     """
     if rule not in get_args(Rule):
         raise InputError(f"there is no rule {rule!r}; take one of {', '.join(get_args(Rule))}")
-    given: dict[tuple[str, str], list[str]] = {}
-    decided = set()
-    excluded = set(oversight(study.store).exclusions)
-    for row in people_labels(study).to_dict("records"):
-        key = (row["unit_id"], row["rubric"])
-        if row["rater_kind"] == "adjudicator":
-            decided.add(key)
-        elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
-            given.setdefault(key, []).append(row["label"])
-    reasons = _reasons(study, excluded)
+    given, decided = _given(study)
+    open_yet = {
+        key: said
+        for key, said in given.items()
+        if key not in decided and disagree(said, study.rubrics[key[1]], rule)
+    }
     place = {unit: at for at, unit in enumerate(study.units()["unit_id"])}
-    found = [
-        QueuedUnit(*key, _shuffled(labels, *key), _shuffled(reasons.get(key, []), *key))
-        for key, labels in given.items()
-        if key not in decided and disagree(labels, study.rubrics[key[1]], rule)
-    ]
+    found = _queued(study, open_yet)
     return sorted(found, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
+
+
+def open_next(
+    study: Study,
+    holder: str,
+    rule: Rule,
+    rubric: str = "",
+    passed_over: Collection[Key] = (),
+    at: Key | None = None,
+) -> tuple[QueuedUnit | None, int]:
+    """The first unit of the queue that no other adjudicator has open, leased to the login `holder`;
+    and how many the queue has. Units passed over come again once the others are through.
+
+    A `rubric` leaves the others out; the unit `at` comes first, as long as it is in the queue.
+    """
+    seen = last_label(study.store)
+    queue = adjudication_queue(study, rule)
+    queue = [each for each in queue if rubric in ("", each.rubric)]
+    ahead = sorted(queue, key=lambda each: (each.key != at, each.key in passed_over))
+    key = take_first(study.store, holder, [each.key for each in ahead], seen)
+    return next((each for each in ahead if each.key == key), None), len(queue)
+
+
+def reopen(study: Study, holder: str, key: Key) -> QueuedUnit:
+    """A unit that was decided, leased to the login `holder` so that the decision can be revised.
+
+    Raises InputError where another adjudicator has it open, or people's labels are gone from it.
+    """
+    seen = last_label(study.store)
+    said = _given(study)[0].get(key)
+    if said is None:
+        raise InputError("people have no labels on this unit that count")
+    if take_first(study.store, holder, [key], seen) is None:
+        raise InputError("another adjudicator has this unit open; try again later")
+    return _queued(study, {key: said})[0]
+
+
+def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
+    """`DECIDED_COLUMNS` of every decision that stands, by one adjudicator or by all, latest first.
+
+    `done_by` is the adjudicator's name, `reason` what was written with the decision.
+    """
+    said = sa.select(
+        *(labels.c[column] for column in DECIDED_COLUMNS[:3]),
+        sa.func.coalesce(remarks.c.text, "").label("reason"),
+        labels.c.rater_id.label("done_by"),
+        labels.c.created_at,
+    ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
+    mine = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
+    query = said.where(labels.c.rater_kind == "adjudicator", mine, accepted_text(study, labels))
+    table = study.store.table(query.order_by(labels.c.event_id.desc()))
+    table = table.assign(done_by=table["done_by"].str.removeprefix(_PREFIX))
+    return table.drop_duplicates(["unit_id", "rubric", "done_by"]).reset_index(drop=True)
 
 
 def queue_table(found: Sequence[QueuedUnit]) -> pd.DataFrame:
@@ -111,17 +166,26 @@ def adjudicator_id(name: str) -> str:
     >>> adjudicator_id("chair")
     'adjudicator:chair'
     """
-    return f"adjudicator:{name}"
+    return f"{_PREFIX}{name}"
 
 
-def decide(study: Study, name: str, unit_id: str, rubric: str, label: str, reason: str) -> None:
+def decide(
+    study: Study,
+    name: str,
+    unit_id: str,
+    rubric: str,
+    label: str,
+    reason: str,
+    holder: str | None = None,
+) -> None:
     """Append the decision of the adjudicator `name`; it is on disk when this returns.
 
     Another decision on the same unit is added, and the latest counts. Raises InputError where the
-    unit or the label is none of the rubric's, or the reason is empty.
+    unit or the label is none of the rubric's, the reason is empty, or another login than `holder`
+    has taken the unit (`study.lead.leases`).
     """
     known = study.units_by_kind("all")
-    _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)])
+    _append(study, name, [_checked(study, known, unit_id, rubric, label, reason)], holder)
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
@@ -181,9 +245,13 @@ def _checked(
     }
 
 
-def _append(study: Study, name: str, decisions: Iterable[Mapping[str, Any]]) -> None:
+def _append(
+    study: Study, name: str, decisions: Iterable[Mapping[str, Any]], holder: str | None = None
+) -> None:
     with study.store.write() as connection:
         for each in decisions:
+            if holder is not None:
+                check_held(connection, holder, (each["unit_id"], each["rubric"]))
             common = {
                 "submit_id": f"decision-{uuid.uuid4().hex}",
                 "unit_id": each["unit_id"],
@@ -199,13 +267,38 @@ def _append(study: Study, name: str, decisions: Iterable[Mapping[str, Any]]) -> 
             add_remark(connection, common | {"kind": "answer", "text": each["reason"]})
 
 
+def _given(study: Study) -> tuple[dict[Key, list[str]], set[Key]]:
+    """The labels of people who count, by unit and rubric; and what is decided."""
+    given: dict[Key, list[str]] = {}
+    decided = set()
+    excluded = oversight(study.store).exclusions
+    for row in people_labels(study).to_dict("records"):
+        key = (row["unit_id"], row["rubric"])
+        if row["rater_kind"] == "adjudicator":
+            decided.add(key)
+        elif row["label"] and row["draw"] == 0 and row["rater_id"] not in excluded:
+            given.setdefault(key, []).append(row["label"])
+    return given, decided
+
+
+def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit]:
+    reasons = _reasons(study, set(oversight(study.store).exclusions))
+    return [
+        QueuedUnit(*key, _shuffled(said, *key), _shuffled(reasons.get(key, []), *key))
+        for key, said in given.items()
+    ]
+
+
 def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
     """What people wrote beside their labels, by unit and rubric: the latest word of each."""
     from evenhand.study.store.remarks import remarks_table
 
     said = remarks_table(study.store)
     said = said[
-        (said["kind"] == "answer") & (said["text"] != "") & ~said["rater_id"].isin(excluded)
+        (said["kind"] == "answer")
+        & (said["text"] != "")
+        & ~said["rater_id"].isin(excluded)
+        & ~said["rater_id"].str.startswith(_PREFIX)
     ]
     said = said.drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
     found: dict[tuple[str, str], list[str]] = {}

@@ -15,6 +15,7 @@ from evenhand.study.store.schema import (
     grades,
     labels,
     lead_events,
+    look_events,
     pairs,
     responses,
     threshold_events,
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
 
 def data_version(study: Study) -> str:
-    """Changes whenever a label, a grade, an exclusion, a tuned threshold, a sampled pair or a
-    response comes in.
+    """Changes whenever a label, a grade, an exclusion, a tuned threshold, a look at the verdict, a
+    sampled pair or a response comes in.
     """
     decided = lead_events.c.kind.in_(("exclude", "readmit"))
-    events = dict.fromkeys((labels, grades, threshold_events), sa.true()) | {lead_events: decided}
+    always = (labels, grades, threshold_events, look_events)
+    events = dict.fromkeys(always, sa.true()) | {lead_events: decided}
     counts = [
         sa.select(sa.func.coalesce(sa.func.max(table.c.event_id), 0)).where(told).scalar_subquery()
         for table, told in events.items()

@@ -37,6 +37,47 @@ def page_with_table(page: str) -> str:
     return f"{before}{BEGIN}\n\n{settings_table()}\n\n{END}{after}"
 
 
+def settings_in_force(config: StudyConfig) -> list[tuple[str, str, str]]:
+    """Every setting of a study: its key, what is set, and what it says, as plain text. The
+    store's address stays out, as it may hold a password.
+
+    A section that is left out of study.toml, or that may stand there several times, is one row.
+    """
+    rows = []
+    for name, field in StudyConfig.model_fields.items():
+        value, section = getattr(config, name), _section_of(field)
+        if section is None:
+            shown = value.partition("://")[0] if name == "store" else value
+            rows.append((name, _written(shown), _plain(field)))
+        elif isinstance(value, Section):
+            rows += [
+                (f"[{name}] {key}", _written(getattr(value, key)), _plain(each))
+                for key, each in keys_of(section).items()
+            ]
+        else:
+            rows.append((f"[{name}]", f"{len(value)} of them" if value else "none", ""))
+    return rows
+
+
+def _plain(field: FieldInfo) -> str:
+    return (field.description or "").replace("`", "")
+
+
+def _written(value: object) -> str:
+    """A value as a person reads it.
+
+    >>> _written(("a", "b")), _written(()), _written(0.5), _written({"x": 0.1})
+    ('a, b', 'none', '0.5', 'x = 0.1')
+    """
+    if value in ((), {}, "", None):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {_written(each)}" for key, each in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def _line(heading: str, key: str, field: FieldInfo) -> str:
     """A key within its section, or as a table of its own; what it says, and what is usual."""
     place = f"{heading} {key}".strip()

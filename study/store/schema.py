@@ -295,3 +295,26 @@ threshold_events = Table(
     Column("created_at", String, nullable=False),
 )
 """Thresholds that were tuned. Those in force stand in study.toml, which anyone may edit."""
+
+adjudication_leases = Table(
+    "adjudication_leases",
+    metadata,
+    Column("unit_id", String, primary_key=True),
+    Column("rubric", String, primary_key=True),
+    Column("holder", String, nullable=False),  # a digest of the login that has it open
+    Column("taken_at", String, nullable=False),
+)
+"""Which adjudicator has which unit open: it parts the work; the decisions are labels."""
+
+flag_events = Table(
+    "flag_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
+    Column("kind", String, nullable=False),  # closed | reopened
+    Column("text", Text, nullable=False),
+    Column("done_by", String, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("flag_events_by_flag", "flag_id"),
+)
+"""What the lead made of people's flags."""

@@ -9,7 +9,14 @@ from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access import accounts as access
 from evenhand.study.access.accounts import disable_account, make_token, set_account, sign_in
-from evenhand.study.access.admission import Admission, admit, make_invites, new_code, revoke_invites
+from evenhand.study.access.admission import (
+    Admission,
+    admit,
+    invites_table,
+    make_invites,
+    new_code,
+    revoke_invites,
+)
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 
@@ -169,3 +176,14 @@ def test_who_returned_a_submission_may_come_again_who_was_rejected_not(make_sess
 def test_codes_are_made_at_random() -> None:
     codes = {new_code() for _ in range(100)}
     assert len(codes) == 100
+
+
+def test_links_are_counted_by_whom_they_are_for(make_session) -> None:
+    study = make_session()
+    assert invites_table(study).empty
+    make_invites(study, ["anna", "anna", "ben"], 1)
+    revoke_invites(study, "anna")
+    make_invites(study, ["anna"], 1)
+    found = invites_table(study).set_index("rater_id")[["open", "revoked"]]
+    assert found.loc["anna"].tolist() == [1, 2]
+    assert found.loc["ben"].tolist() == [1, 0]

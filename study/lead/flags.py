@@ -1,0 +1,89 @@
+"""People's flags on units, and what the lead made of each: an answer, kept with who gave it.
+
+A flag and its answers are events. The latest says whether a flag is open; nothing is written over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import flag_events, is_latest, remarks
+
+if TYPE_CHECKING:
+    from evenhand.study.workspace import Study
+
+CLOSED, REOPENED = "closed", "reopened"
+
+
+@dataclass(frozen=True)
+class RaisedFlag:
+    """What somebody said of a unit, and what was made of it. `number` names it in `settle_flag`."""
+
+    number: int
+    unit_id: str
+    rubric: str
+    rater_id: str
+    reason: str
+    """One of `study.desk.answers.FLAG_REASONS`."""
+    text: str
+    created_at: str
+    is_open: bool = True
+    answer: str = ""
+    done_by: str = ""
+    done_at: str = ""
+
+
+def raised_flags(study: Study) -> list[RaisedFlag]:
+    """All flags: the open ones first, and of these the oldest; then the closed, latest first."""
+    latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
+    with study.store.read() as connection:
+        settled = {row.flag_id: row for row in connection.execute(latest)}
+        flags = connection.execute(
+            sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
+        ).all()
+    found = []
+    for row in flags:
+        flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
+        done = settled.get(row.event_id)
+        said = (done.kind != CLOSED, done.text, done.done_by, done.created_at) if done else ()
+        found.append(RaisedFlag(*flag, row.created_at, *said))
+    open_yet = [flag for flag in found if flag.is_open]
+    closed = [flag for flag in found if not flag.is_open]
+    return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
+
+
+def settle_flag(study: Study, number: int, answer: str, done_by: str) -> None:
+    """Mark a flag as dealt with, with what was done about it.
+
+    Raises InputError where the answer is empty or the flag is no open one.
+    """
+    if not answer.strip():
+        raise InputError("say what was done about the flag")
+    _append(study, number, CLOSED, answer.strip(), done_by)
+
+
+def reopen_flag(study: Study, number: int, done_by: str) -> None:
+    """Take it back that a flag is dealt with. Raises InputError where it is open."""
+    _append(study, number, REOPENED, "", done_by)
+
+
+def _append(study: Study, number: int, kind: str, text: str, done_by: str) -> None:
+    known = sa.select(remarks.c.event_id).where(
+        remarks.c.event_id == number, remarks.c.kind == "flag"
+    )
+    last = sa.select(flag_events.c.kind).where(flag_events.c.flag_id == number)
+    with study.store.write() as connection:
+        if connection.execute(known).first() is None:
+            raise InputError(f"there is no flag {number}")
+        kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
+        is_closed = bool(kinds) and kinds[-1] == CLOSED
+        if is_closed == (kind == CLOSED):
+            state = "closed already" if is_closed else "open already"
+            raise InputError(f"this flag is {state}; look at the list again")
+        row = {"flag_id": number, "kind": kind, "text": text, "done_by": done_by}
+        connection.execute(sa.insert(flag_events).values(row | {"created_at": utc_now()}))

@@ -1,0 +1,83 @@
+"""One rater beside the others: what they answered, where they differ, and at what pace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.people import people_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study.workspace import Study
+
+ANSWER_COLUMNS = (
+    "created_at", "rubric", "unit_id", "label", "others", "seconds", "draw"
+)  # fmt: skip
+SHARE_COLUMNS = ("rubric", "label", "answers", "share", "others_share")
+
+
+def rater_answers(study: Study, rater: str) -> pd.DataFrame:
+    """`ANSWER_COLUMNS` of a rater's present answers, in the order in which they were given.
+
+    `others` are the labels of everyone else who counts on the same unit, sorted and parted by
+    spaces; `label` is empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
+    """
+    own, others = _parted(study, rater)
+    said = others.groupby(["rubric", "unit_id"])["label"].agg(lambda each: " ".join(sorted(each)))
+    found = own.join(said.rename("others"), on=["rubric", "unit_id"])
+    found = found.assign(others=found["others"].fillna(""))
+    found = found.sort_values("created_at", kind="stable").reset_index(drop=True)
+    return found[list(ANSWER_COLUMNS)]
+
+
+def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
+    """By rubric, how often the others gave each label where the rater gave which.
+
+    Rows are the rater's labels, columns the others'; a cell is a number of units, of which each
+    counts once, shared among the labels of the others. Rubrics without shared units are left out.
+    """
+    own, others = _parted(study, rater)
+    own = own[(own["draw"] == 0) & (own["label"] != "")]
+    both = own[["rubric", "unit_id", "label"]].merge(
+        others[["rubric", "unit_id", "label"]], on=["rubric", "unit_id"], suffixes=("", "_other")
+    )
+    both["weight"] = 1 / both.groupby(["rubric", "unit_id"])["label"].transform("size")
+    return {
+        rubric.name: table.pivot_table(
+            index="label", columns="label_other", values="weight", aggfunc="sum", fill_value=0.0
+        ).reindex(index=rubric.categories, columns=rubric.categories, fill_value=0.0)
+        for rubric in study.labelled_rubrics()
+        if len(table := both[both["rubric"] == rubric.name])
+    }
+
+
+def label_shares(study: Study, rater: str) -> pd.DataFrame:
+    """`SHARE_COLUMNS`: how often a rater uses each label, and the others on the same units.
+
+    NaN where the others have no label on any of these units.
+    """
+    import pandas as pd
+
+    own, others = _parted(study, rater)
+    own = own[(own["draw"] == 0) & (own["label"] != "")]
+    rows = []
+    for rubric in study.labelled_rubrics():
+        mine = own[own["rubric"] == rubric.name]
+        theirs = others[(others["rubric"] == rubric.name) & others["unit_id"].isin(mine["unit_id"])]
+        for label in rubric.categories if len(mine) else ():
+            count = int((mine["label"] == label).sum())
+            shares = (count / len(mine), (theirs["label"] == label).mean())
+            rows.append((rubric.name, label, count, *shares))
+    return pd.DataFrame(rows, columns=list(SHARE_COLUMNS))
+
+
+def _parted(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A rater's answers; and the labels of the others who count, repeats and skips left out."""
+    people = people_labels(study)
+    people = people[people["rater_kind"] == "human"]
+    is_own = people["rater_id"] == rater
+    excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
+    counts = ~is_own & ~excluded & (people["draw"] == 0) & (people["label"] != "")
+    return people[is_own], people[counts]

@@ -1,0 +1,61 @@
+"""People's flags: open until the lead has dealt with them, and nothing is written over."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study
+from evenhand.study.desk.answers import Flag
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
+from evenhand.study.store.schema import flag_events
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    """Two flags from the desk, on one unit."""
+    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    desk = AnnotationDesk(study)
+    desk.register("ann")
+    task = desk.next_task("ann")
+    for reason in ("harmful", "unclear_rubric"):
+        desk.submit_all("ann", [Flag(submit_id=reason, task_id=task.task_id, reason=reason)])
+    return study
+
+
+def test_flags_are_open_oldest_first_then_closed(study):
+    first, second = raised_flags(study)
+    assert (first.reason, second.reason) == ("harmful", "unclear_rubric")
+    assert first.is_open
+    assert first.rater_id == "ann"
+    settle_flag(study, first.number, " taken out ", "lead")
+    left, closed = raised_flags(study)
+    assert left.reason == "unclear_rubric"
+    assert (closed.is_open, closed.answer, closed.done_by) == (False, "taken out", "lead")
+
+
+def test_each_turn_is_kept(study):
+    number = raised_flags(study)[0].number
+    settle_flag(study, number, "taken out", "lead")
+    reopen_flag(study, number, "lead")
+    assert raised_flags(study)[0].is_open
+    settle_flag(study, number, "put back", "deputy")
+    with study.store.read() as connection:
+        kinds = list(connection.execute(sa.select(flag_events.c.kind)).scalars())
+    assert kinds == ["closed", "reopened", "closed"]
+
+
+def test_what_cannot_be(study):
+    number = raised_flags(study)[0].number
+    with pytest.raises(InputError, match="say what was done"):
+        settle_flag(study, number, "  ", "lead")
+    with pytest.raises(InputError, match="open already"):
+        reopen_flag(study, number, "lead")
+    settle_flag(study, number, "done", "lead")
+    with pytest.raises(InputError, match="closed already"):
+        settle_flag(study, number, "again", "lead")
+    with pytest.raises(InputError, match="no flag 99"):
+        settle_flag(study, 99, "done", "lead")

@@ -1,0 +1,46 @@
+"""How far everybody has come, each stage by one who is there."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from evenhand.study.desk.oversight import exclude
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.session.funnel import Funnel, funnel
+from evenhand.study.session.sessions import Sessions
+from evenhand.study.store.session_log import add_event
+from evenhand.study.tables.ratings import validate_ratings
+
+CONSENT = '[consent]\ntext = "You may stop at any time."\n'
+
+
+def test_everybody_is_where_they_are(make_session):
+    study = make_session(CONSENT)
+    sessions = Sessions(study)
+    people = ["waits", "refuses", "works", "done", "returned", "excluded"]
+    with study.store.write() as connection:
+        for name in people:
+            add_event(connection, name, "entered", way="open")
+    for name in people[1:]:
+        sessions.decide_consent(name, agreed=name != "refuses")
+    assert funnel(study, sessions).stages == [
+        ("entered", 6), ("consented", 4), ("passed", 4),
+        ("working", 4), ("done", 0), ("left", 1), ("excluded", 0),
+    ]  # fmt: skip
+    sessions.complete("done")
+    sessions.release("returned", "returned")
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    label = pd.DataFrame([{"unit_id": unit, "rater_id": "excluded", "label": "1"}])
+    label = label.assign(rubric="refusal", rater_kind="human")
+    import_ratings(study, validate_ratings(label, "test"), "test")
+    exclude(study.store, "excluded", "too fast")
+    found = funnel(study, sessions)
+    # Who returned had labelled nothing: they consented, and are not among those who passed.
+    assert found == Funnel(6, 4, 3, working=1, done=1, left=2, excluded=1)
+
+
+def test_without_consent_there_is_no_such_stage(make_session):
+    study = make_session()
+    found = funnel(study, Sessions(study))
+    assert found == Funnel()
+    assert "consented" not in dict(found.stages)
