@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
+    from evenhand.study.workload import Workload
 
 
 def _new_options(new: Parser) -> None:
@@ -121,17 +122,18 @@ def _extend(arguments: argparse.Namespace) -> None:
 
 def describe_study(study: Study) -> None:
     """The sample against the whole, the work it means, and what it can decide."""
-    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.reporting.new_study import preview_of
 
+    found = preview_of(study)
+    say, noun = console().print, found.noun
+    say(f"{found.sampled} of {found.total} {noun} are sampled (seed {study.config.seed}).")
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
-    say = console().print
-    noun = prompts_noun(pairs)
-    say(f"{len(sampled)} of {len(pairs)} {noun} are sampled (seed {study.config.seed}).")
     for column in study.config.sample.stratify:
         _print_shares(column, noun, pairs[column], sampled[column])
-    _print_workload(study)
-    _print_precision(study, sampled)
+    _print_workload(found.load)
+    for sentence in found.precision:
+        say(sentence)
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:
@@ -150,11 +152,8 @@ def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -
     print_table([column, noun, "share", "sampled", "share of sample"], rows)
 
 
-def _print_workload(study: Study) -> None:
-    from evenhand.study.workload import workload
-
+def _print_workload(load: Workload) -> None:
     say = console().print
-    load = workload(study)
     if not load.rubrics:
         say("No responses yet, so no units to label.")
         return
@@ -175,23 +174,6 @@ def _print_workload(study: Study) -> None:
     say(
         f"Hours at {load.words_per_minute} words a minute and {load.seconds_to_decide} s to decide."
     )
-
-
-def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
-    from evenhand.analysis.planning.pass_chance import study_precision
-
-    cluster = study.config.analysis.cluster
-    clustered = cluster in sampled  # prompts on one thing resemble one another
-    subjects = len(study.config.annotation.subjects or study.subjects()) or 1
-    for sentence in study_precision(
-        pairs=sampled[cluster].nunique() if clustered else len(sampled),
-        subjects=subjects,
-        humans=study.config.annotation.raters_per_unit,
-        margin=study.config.analysis.margin,
-        rule=study.config.decision,
-        noun=cluster if clustered else "pair",
-    ):
-        console().print(sentence)
 
 
 VERBS = (

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.study import Study
 
 QUALITY_FILE = "quality.csv"
+OVER_TIME_FILE = "over_time.csv"
 
 
-def study_figures(folder: Path, out: Path) -> None:
-    """Write a study's four report files and its table of raters (`QUALITY_FILE`) into `out`.
+def study_figures(
+    folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
+) -> None:
+    """Write a study's four report files, its table of raters (`QUALITY_FILE`) and people's
+    agreement over time (`OVER_TIME_FILE`) into `out`. `on_stage` is told what is being done.
 
     The figures are those of the report, counted by this process alone and not held against other
     libraries: whoever decides on a report lets `evenhand report` write it. Raises InputError where
@@ -19,9 +30,41 @@ def study_figures(folder: Path, out: Path) -> None:
     from evenhand.reporting.quality import study_quality
     from evenhand.study import open_study
     from evenhand.study.tables.formats import write_table
+    from evenhand.texts import written
 
     with open_study(folder) as study:
-        analysis, context = analyse_study(study, verify=False, look=False)
-        quality = study_quality(study)
+        on_stage(written("lead.stage_reading"))
+        analysis, context = analyse_study(study, verify=False, look=False, on_stage=on_stage)
+        on_stage(written("lead.stage_raters"))
+        write_table(study_quality(study), out / QUALITY_FILE)
+        on_stage(written("lead.stage_over_time"))
+        write_table(agreement_so_far(study), out / OVER_TIME_FILE)
+    on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
-    write_table(quality, out / QUALITY_FILE)
+
+
+def count_look(folder: Path) -> None:
+    """Count a look at the verdict on the labels as they are now: the next figures will have it."""
+    from evenhand.reporting.analysing import looked_at
+    from evenhand.study import open_study
+    from evenhand.study.store.looks import look_numbers
+
+    with open_study(folder) as study:
+        look_numbers(study.store, looked_at(study, study.ratings()), record=True)
+
+
+def agreement_so_far(study: Study) -> pd.DataFrame:
+    """`analysis.raters.over_time` of a study, without the raters who are excluded."""
+    from evenhand.analysis import Scale
+    from evenhand.analysis.raters.over_time import agreement_over_time
+    from evenhand.study.desk.oversight import oversight
+
+    return agreement_over_time(
+        study.ratings(),
+        {rubric.name: Scale.from_rubric(rubric) for rubric in study.labelled_rubrics()},
+        units=study.units("all"),
+        cluster=study.config.analysis.cluster,
+        rubric_hashes=study.accepted_hashes(),
+        excluded=oversight(study.store).exclusions.keys(),
+        seed=study.config.seed,
+    )

@@ -104,22 +104,31 @@ def _context() -> BaseContext:
 # ---- apart --------------------------------------------------------------------------------------
 
 
-def apart(function: Callable[..., Result], *arguments: object) -> Result:
+def apart(
+    function: Callable[..., Result],
+    *arguments: object,
+    on_stage: Callable[[str], None] | None = None,
+) -> Result:
     """What a function of a module gives back, run in a process of its own with low priority.
 
-    Nothing that it imports is loaded here, and it takes no time from those who wait for this
+    With `on_stage` the function is given an `on_stage` of its own, and what it tells that is told
+    here. Nothing that it imports is loaded here, and it takes no time from those who wait for this
     process. Raises the InputError that it raised, RuntimeError with the traceback of any other
     error, and InputError where the process was ended from outside.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     # A daemon, so that this process need not wait for it when it wants to end.
-    process = context.Process(target=_answer, args=(sender, function, arguments), daemon=True)
+    asked = (sender, function, arguments, on_stage is not None)
+    process = context.Process(target=_answer, args=asked, daemon=True)
     with receiver:
         with sender, _detached():
             process.start()
         try:
-            result, error = receiver.recv()
+            while isinstance(answer := receiver.recv(), str):
+                if on_stage:
+                    on_stage(answer)
+            result, error = answer
         except EOFError:
             raise InputError(_ENDED_EARLY) from None
         finally:
@@ -130,13 +139,17 @@ def apart(function: Callable[..., Result], *arguments: object) -> Result:
 
 
 def _answer(
-    sender: Connection[Any, Any], function: Callable[..., object], arguments: tuple[object, ...]
+    sender: Connection[Any, Any],
+    function: Callable[..., object],
+    arguments: tuple[object, ...],
+    tells: bool,
 ) -> None:
-    """What `apart` does over there: send a result, or an error."""
+    """What `apart` does over there: send the stages as texts, then a result and an error."""
     os.nice(_LOW_PRIORITY)
     _stay_with_parent()
+    options = {"on_stage": sender.send} if tells else {}
     try:
-        sender.send((function(*arguments), None))
+        sender.send((function(*arguments, **options), None))
     except InputError as error:
         sender.send((None, error))
     except Exception:

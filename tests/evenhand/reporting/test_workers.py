@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -129,6 +130,18 @@ def test_a_program_that_ends_waits_for_nothing_apart(tmp_path: Path) -> None:
 
 
 # ---- apart --------------------------------------------------------------------------------------
+
+
+def _tell(count: int, on_stage: Callable[[str], None]) -> int:
+    for stage in range(count):
+        on_stage(f"stage {stage}")
+    return os.getpid()
+
+
+def test_what_is_told_apart_is_told_here_in_its_order() -> None:
+    told: list[str] = []
+    assert apart(_tell, 3, on_stage=told.append) != os.getpid()
+    assert told == ["stage 0", "stage 1", "stage 2"]
 
 
 def test_apart_is_another_process_of_lower_priority() -> None:

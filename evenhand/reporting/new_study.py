@@ -1,0 +1,90 @@
+"""A study that is not there yet: the work it would mean, and what it could decide."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+    from evenhand.study.creation import StudyPlan
+    from evenhand.study.workload import Workload
+
+_FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class StudyPreview:
+    """Prompts sampled of how many, what these are called, the work for people, and sentences on
+    what the sample can decide.
+    """
+
+    sampled: int
+    total: int
+    noun: str
+    load: Workload
+    precision: tuple[str, ...]
+
+
+def preview_of(study: Study) -> StudyPreview:
+    """What a study means, as `evenhand new` says it."""
+    from evenhand.analysis.planning.pass_chance import study_precision
+    from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.study.workload import workload
+
+    pairs = study.store.pairs()
+    sampled = pairs[pairs["sample_position"].notna()]
+    cluster = study.config.analysis.cluster
+    clustered = cluster in sampled  # prompts on one thing resemble one another
+    precision = study_precision(
+        pairs=sampled[cluster].nunique() if clustered else len(sampled),
+        subjects=len(study.config.annotation.subjects or study.subjects()) or 1,
+        humans=study.config.annotation.raters_per_unit,
+        margin=study.config.analysis.margin,
+        rule=study.config.decision,
+        noun=cluster if clustered else "pair",
+    )
+    return StudyPreview(
+        len(sampled), len(pairs), prompts_noun(pairs), workload(study), tuple(precision)
+    )
+
+
+def preview_plan(plan: StudyPlan) -> StudyPreview:
+    """The same of a study that is made for the look only, and gone afterwards.
+
+    Raises InputError where it could not be made.
+    """
+    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as home:
+        return create_and_preview(Path(home) / "study", plan)
+
+
+def folder_beside(present: Path, name: str) -> Path:
+    """The folder `name` beside that of the `present` study, where a new one may be made.
+
+    Raises InputError where the name is no plain one, or the folder is taken.
+    """
+    if not _FOLDER_NAME.fullmatch(name):
+        raise InputError(
+            "a study's name is 1 to 64 letters, digits, hyphens or underscores, and begins with a "
+            "letter or digit"
+        )
+    folder = present.resolve().parent / name
+    if folder.exists():
+        raise InputError(f"there is a folder {name!r} beside this study already; choose another")
+    return folder
+
+
+def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
+    """Make a study, and say what it means. Raises InputError, with nothing written, where a file is
+    bad.
+    """
+    from evenhand.study import create_study, open_study
+
+    create_study(folder, plan)
+    with open_study(folder) as study:
+        return preview_of(study)

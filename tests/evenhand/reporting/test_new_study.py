@@ -1,0 +1,61 @@
+"""A study before it is there: what it would mean, and nothing left behind that is half of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.reporting.new_study import create_and_preview, folder_beside, preview_plan
+from evenhand.study import open_study
+from evenhand.study.creation import StudyPlan, usual_rubrics
+from harness.studies import write_pairs, write_responses
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> StudyPlan:
+    files = tmp_path / "files"
+    files.mkdir()
+    return StudyPlan(
+        pairs=write_pairs(files / "pairs.csv"),
+        responses=write_responses(files / "responses.jsonl"),
+        rubrics=usual_rubrics(propositions=False),
+        sample=4,
+    )
+
+
+def test_the_preview_is_that_of_the_study(tmp_path: Path, plan: StudyPlan) -> None:
+    before = sorted(tmp_path.iterdir())
+    found = preview_plan(plan)
+    assert (found.sampled, found.total, found.noun) == (4, 6, "pairs")
+    loads = {each.rubric: each.judgments for each in found.load.rubrics}
+    assert loads["even-handedness"] == 4 * 2 * 3  # pairs, subjects, people
+    assert found.precision[0].startswith("What 4 pairs")
+    assert sorted(tmp_path.iterdir()) == before
+    folder = folder_beside(tmp_path / "present", "second")
+    assert create_and_preview(folder, plan) == found
+    with open_study(tmp_path / "second") as study:
+        assert study.config.name == "second"
+        assert len(study.store.sample()) == 4
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65, "a b", "C:\\x"])
+def test_a_name_never_leads_elsewhere(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="a study's name is"):
+        folder_beside(tmp_path / "present", name)
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "second").mkdir()
+    with pytest.raises(InputError, match="choose another"):
+        folder_beside(tmp_path / "present", "second")
+
+
+def test_a_bad_file_leaves_nothing(tmp_path: Path, plan: StudyPlan) -> None:
+    assert plan.responses is not None
+    plan.responses.write_text('{"subject": "s", "prompt": "not there", "response": "x"}\n', "utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError):
+        create_and_preview(tmp_path / "second", plan)
+    assert sorted(tmp_path.rglob("*")) == before
