@@ -1,4 +1,4 @@
-"""Units that people disagree on: their labels without names, and a decision."""
+"""Units that people disagree on: their labels without names, the rubric's options, a decision."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from typing import get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.lead_login import require
-from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.lead.decider import Sent, show_decider
+from evenhand.annotate_app.lead.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead.unit_texts import people_text
+from evenhand.annotate_app.lead_login import known_login, require
+from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
-from evenhand.rubrics import Rubric
 from evenhand.study import Study
-from evenhand.study.lead.adjudication import QueuedUnit, Rule, adjudication_queue, decide
+from evenhand.study.access.lead_login import Visitor
+from evenhand.study.lead.adjudication import (
+    QueuedUnit,
+    Rule,
+    decide,
+    open_next,
+    past_decisions,
+    reopen,
+)
+from evenhand.study.lead.leases import give_back
+from evenhand.study.questions import Key
+from evenhand.texts import written
 
 _RULES = {
     "no_majority": "No category has a majority",
@@ -20,68 +33,142 @@ _RULES = {
     "distance_2": "Two labels lie two or more steps apart",
 }
 _PASSED_OVER = "adjudication_passed_over"
+_OPEN = "adjudication_open"
+_REVISED = "adjudication_revised"
+_COMPLAINT = "adjudication_complaint"
 
 
 def show_adjudication(study: Study) -> None:
     who = require(study, "lead", "expert")
-    rule = st.selectbox("What is shown", get_args(Rule), index=1, format_func=_RULES.__getitem__)
+    rules, rubrics = st.columns(2)
+    rule = rules.selectbox("What is shown", get_args(Rule), index=1, format_func=_RULES.__getitem__)
+    titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+    rubric = rubrics.selectbox(
+        "Rubric", ["", *titles], format_func=lambda name: titles.get(name, "All rubrics")
+    )
+    try:
+        case = _opened(study, rule, rubric)
+    except InputError as error:
+        _close()
+        show_complaint(str(error))
+        case = None
+    if case is not None:
+        _show_case(study, who, case)
+    _show_past(study, who)
+
+
+def leave_adjudication(study: Study) -> None:
+    """Whoever logs out leaves the unit that they have open to others."""
+    give_back(study.store, _holder())
+
+
+def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
+    """The decided unit that is being revised, or the one whose turn it is; says how many wait."""
+    revised: Key | None = st.session_state.get(_REVISED)
+    if revised is not None:
+        return reopen(study, _holder(), revised)
     passed_over = st.session_state.setdefault(_PASSED_OVER, set())
-    queue = adjudication_queue(study, rule)
-    ahead = [each for each in queue if _key(each) not in passed_over] or queue
-    if not ahead:
-        st.text("Nothing is left to adjudicate.")
-        return
-    st.text(f"{len(queue)} to adjudicate.")
-    _show_case(study, who.name, ahead[0])
-
-
-def _show_case(study: Study, name: str, case: QueuedUnit) -> None:
-    rubric = study.rubrics[case.rubric]
-    order = "ab" if rubric.unit == "pair" else ""
-    people = rubric.for_people(study.values(rubric, case.unit_id, order or "ab"))
-    st.header("Unit", anchor=False)
-    show(*(block(each.text, "quote", each.label) for each in people.blocks))
-    st.header("Question", anchor=False)
-    st.text(people.question)
-    names = {option.key: f"{option.key}: {option.name}" for option in people.options}
-    st.text("People chose: " + "; ".join(names[label] for label in case.labels))
-    for reason in case.reasons:
-        show(block(reason, "quote", "Someone wrote"))
-    _decision(study, name, case, rubric, names)
-
-
-def _decision(
-    study: Study, name: str, case: QueuedUnit, rubric: Rubric, names: dict[str, str]
-) -> None:
-    # The key holds no name: Streamlit writes it into the page. Another unit is another form, so
-    # that no answer is there before it is given.
-    key = _key(case)
-    with st.form(f"decision-{key}", border=False):
-        label = st.selectbox(
-            "Your decision",
-            rubric.categories,
-            index=None,
-            format_func=names.__getitem__,
-            placeholder="Choose an option",
-            key=f"label-{key}",
-        )
-        reason = st.text_area("Your reason", key=f"reason-{key}")
-        store, pass_over, _ = st.columns([1, 1, 2])
-        decided = store.form_submit_button("Store the decision", type="primary", width="stretch")
-        skipped = pass_over.form_submit_button("Look at the next", width="stretch")
-    if skipped:
-        st.session_state[_PASSED_OVER].add(key)
-        st.rerun()
-    if decided:
-        try:
-            if label is None:
-                raise InputError("choose an option")
-            decide(study, name, case.unit_id, case.rubric, label, reason)
-        except InputError as error:
-            show_complaint(str(error))
+    at: Key | None = st.session_state.get(_OPEN)
+    case, waiting = open_next(study, _holder(), rule, rubric, passed_over, at)
+    if case is None:
+        if waiting:
+            st.text(written("lead.all_taken", count=waiting))
         else:
-            st.rerun()
+            st.text(written("lead.nothing_to_adjudicate"))
+        return None
+    st.text(written("lead.to_adjudicate", count=waiting))
+    st.session_state[_OPEN] = case.key
+    return case
 
 
-def _key(case: QueuedUnit) -> str:
-    return hashlib.sha256(f"{case.unit_id}\x1f{case.rubric}".encode()).hexdigest()[:16]
+def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
+    people = people_text(study, case.unit_id, case.rubric)
+    names = {option.key: f"{option.key}: {option.name}" for option in people.options}
+    texts, decision = st.columns([3, 2], gap="large")
+    with texts:
+        show(heading("Unit"), *(block(each.text, "quote", each.label) for each in people.blocks))
+    with decision, st.container(key="decision"):
+        show(heading(people.title), block(people.question))
+        counts = ((name, case.labels.count(key)) for key, name in names.items())
+        st.text("People chose: " + "; ".join(f"{name} ({n})" for name, n in counts if n))
+        for reason in case.reasons:
+            show(block(reason, "quote", "Someone wrote"))
+        if case.key == st.session_state.get(_REVISED):
+            _say_decided(study, who, case)
+        sent = show_decider(_token(case), people.options, st.session_state.pop(_COMPLAINT, ""))
+        st.text(written("lead.keys"))
+        with st.expander("Instructions"):
+            show(block(people.instructions))
+    if sent is not None:
+        _take(study, who, case, sent)
+
+
+def _take(study: Study, who: Visitor, case: QueuedUnit, sent: Sent) -> None:
+    """Store what was decided on the unit that is shown, or pass it over; then draw anew."""
+    try:
+        if sent.token != _token(case):
+            raise InputError(
+                "the unit on the page had changed; nothing was stored, so look at this one"
+            )
+        if sent.passes:
+            st.session_state[_PASSED_OVER].add(case.key)
+        else:
+            unit = (case.unit_id, case.rubric)
+            decide(study, who.name, *unit, sent.label, sent.reason, holder=_holder())
+        _close()
+    except InputError as error:
+        st.session_state[_COMPLAINT] = str(error)
+    st.rerun()
+
+
+def _close() -> None:
+    st.session_state.pop(_OPEN, None)
+    st.session_state.pop(_REVISED, None)
+
+
+def _say_decided(study: Study, who: Visitor, case: QueuedUnit) -> None:
+    past = past_decisions(study, who.name)
+    for row in past[(past["unit_id"] == case.unit_id)].to_dict("records"):
+        if row["rubric"] == case.rubric:
+            at = to_the_minute(row["created_at"])
+            text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
+            show(block(text))
+
+
+def _show_past(study: Study, who: Visitor) -> None:
+    """What was decided so far; the lead sees everybody's, and each may revise their own."""
+    st.header("Past decisions", anchor=False)
+    past = past_decisions(study, "" if who.role == "lead" else who.name)
+    if past.empty:
+        st.text(written("lead.no_decisions"))
+        return
+    past = past.assign(number=range(len(past), 0, -1), at=past["created_at"].map(to_the_minute))
+    titles = {
+        "number": "No.",
+        "at": "When (UTC)",
+        "rubric": "Rubric",
+        "label": "Decision",
+        "reason": "Reason",
+        "done_by": "By",
+    }
+    show_table(past, "Decisions so far, the latest first", titles)
+    own = past[past["done_by"] == who.name]
+    rows = {row["number"]: row for row in own.to_dict("records")}
+    with st.form("revise", border=False, clear_on_submit=True):
+        number = st.selectbox("Revise a decision of yours", list(rows), index=None,
+            format_func=lambda n: f"No. {n}: {rows[n]['label']} on {rows[n]['rubric']}",
+            placeholder="Choose a decision")  # fmt: skip
+        chosen = st.form_submit_button("Open it again")
+    if chosen and number is not None:
+        st.session_state[_REVISED] = (rows[number]["unit_id"], rows[number]["rubric"])
+        st.rerun()
+
+
+def _holder() -> str:
+    """Tells this login from another of the same name, also after a reload."""
+    return hashlib.sha256(known_login().encode()).hexdigest()[:32]
+
+
+def _token(case: QueuedUnit) -> str:
+    """Stands for the unit on the page, whose own name says which subject responded."""
+    return hashlib.sha256("\x1f".join(case.key).encode()).hexdigest()[:16]

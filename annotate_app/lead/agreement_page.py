@@ -15,8 +15,9 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.case import deciding_keys
+from evenhand.annotate_app.lead.board import SERIES
 from evenhand.annotate_app.lead.live_figures import latest_figures
-from evenhand.annotate_app.lead.tables import show_table
+from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_login import require
 from evenhand.study import Study
 from evenhand.texts import written
@@ -49,7 +50,7 @@ def _agreement(study: Study, half_width: float) -> None:
     verdicts = figures.report["verdicts"]
     main = main_rows(figures.results, verdicts)
     if main.empty:
-        st.text("No unit has two labels yet, so there is no agreement to show.")
+        st.text(written("lead.no_agreement"))
         return
     st.header("Is it enough?", anchor=False)
     for sentence in enough(main, half_width):
@@ -60,6 +61,21 @@ def _agreement(study: Study, half_width: float) -> None:
         st.text(verdict["sentence"])
     st.header("Agreement", anchor=False)
     st.vega_lite_chart(_forest(main), width="stretch")
+    st.header("As labels came in", anchor=False)
+    st.vega_lite_chart(over_time_chart(figures.over_time), width="stretch")
+    titles = {
+        "rubric": "Rubric",
+        "until": "Labels until (UTC)",
+        "labels": "Labels",
+        "n_units": "Units labelled twice",
+        "estimate": "People's kappa",
+        "low": "From",
+        "high": "To",
+    }
+    course = figures.over_time.assign(until=figures.over_time["until"].map(to_the_minute))
+    spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
+    show_table(course, "People's kappa with 95% intervals, as labels came in", titles, spec)
+    st.header("Figures", anchor=False)
     titles = {
         "rubric": "Rubric",
         "who": "Who",
@@ -71,7 +87,6 @@ def _agreement(study: Study, half_width: float) -> None:
         "n_clusters": "Clusters",
         "note": "Note",
     }
-    spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
     show_table(main, f"Main figures with 95% CIs. {written('verdict.bounds')}", titles, spec)
     for note in figures.report["study"]["notes"]:
         st.text(note)
@@ -121,6 +136,37 @@ def enough(main: pd.DataFrame, half_width: float) -> list[str]:
                 f"{half_width:.2f}; it is known to within {known:.2f}."
             )
     return sentences
+
+
+def over_time_chart(course: pd.DataFrame) -> dict[str, object]:
+    """People's kappa by rubric, after each further share of their labels."""
+    known = course.dropna(subset=["estimate"])
+    values = known.astype(object).where(known.notna(), None).to_dict("records")
+    x = {"field": "until", "type": "temporal", "title": "labels until"}
+    colour = {
+        "field": "rubric",
+        "type": "nominal",
+        "title": None,
+        "scale": {"range": list(SERIES)},
+        "legend": {"orient": "bottom"},
+    }
+    kappa = {"type": "quantitative", "title": "people's kappa", "scale": {"zero": False}}
+    return {
+        "description": "People's kappa with 95% intervals as labels came in; the table has it all.",
+        "data": {"values": values},
+        "height": 320,
+        "encoding": {"x": x, "color": colour},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {"y": {"field": "low", **kappa}, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "line", "point": {"size": 50}},
+                "encoding": {"y": {"field": "estimate", **kappa}},
+            },
+        ],
+    }
 
 
 def _forest(main: pd.DataFrame) -> dict[str, object]:

@@ -12,7 +12,9 @@ import logging
 import shutil
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +24,11 @@ import streamlit as st
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import OVER_TIME_FILE, QUALITY_FILE, study_figures
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.lead.progress import data_version
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,20 +42,22 @@ _TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
 def latest_figures(study: Study) -> LiveFigures | None:
     """The latest figures; newer ones are on their way where something has come in since.
 
-    Says what there is to say of their age; None while there are none.
+    Says what there is to say of their age, and which stage the newer ones are in; None while there
+    are none.
     """
     maker = _maker(str(study.folder.resolve()))
     version = data_version(study)
     maker.wanted(version)
-    found = maker.latest
+    found = maker.kept
+    if maker.stage:
+        seconds = int(time.monotonic() - maker.since)
+        st.text(written("lead.making", stage=maker.stage, seconds=seconds))
+    elif maker.latest and maker.latest.complaint:
+        show_complaint(maker.latest.complaint)
     if found is None:
-        st.text("Computing the figures; they will appear here.")
         return None
-    if found.complaint:
-        show_complaint(found.complaint)
-        return None
-    current = found.version == version
-    st.text("With every label so far." if current else "New labels have come in; computing again.")
+    is_current = found.version == version
+    st.text(written("lead.current" if is_current else "lead.older", at=found.made_at))
     return found
 
 
@@ -64,6 +69,8 @@ class LiveFigures:
     folder: Path
     complaint: str = ""
     """Why there are no figures, in one sentence; else empty."""
+    made_at: str = ""
+    """When they were begun (UTC, to the minute): labels that came later are not in them."""
 
     @cached_property
     def results(self) -> pd.DataFrame:
@@ -94,9 +101,23 @@ class LiveFigures:
             na_values={name: [""] for name in numbers},
         )
 
+    @cached_property
+    def over_time(self) -> pd.DataFrame:
+        """People's agreement as their labels came in (`analysis.raters.over_time`)."""
+        import pandas as pd
+
+        return pd.read_csv(
+            self.folder / OVER_TIME_FILE, dtype={"rubric": str}, keep_default_na=False,
+            na_values={name: [""] for name in ("estimate", "low", "high")},
+        )  # fmt: skip
+
 
 class FiguresMaker:
-    """Makes the figures of one study anew on request. Safe under many threads."""
+    """Makes the figures of one study anew on request. Safe under many threads.
+
+    `latest` is the last attempt, `kept` the last that gave figures. While one is being made,
+    `stage` says what is being done, and it began at `since` (`time.monotonic`).
+    """
 
     def __init__(self, study_folder: Path) -> None:
         self._study = study_folder.resolve()
@@ -105,6 +126,9 @@ class FiguresMaker:
         self._running = False
         self._former: LiveFigures | None = None
         self.latest: LiveFigures | None = None
+        self.kept: LiveFigures | None = None
+        self.stage = ""
+        self.since = 0.0
 
     def wanted(self, version: str) -> None:
         """See to it that there are figures for this state of the study; returns at once."""
@@ -113,23 +137,32 @@ class FiguresMaker:
             if known or self._running:
                 return
             self._running = True
+            self._tell(written("lead.stage_starting"))
+            self.since = time.monotonic()
         threading.Thread(target=self._make, args=(version,), daemon=True).start()
+
+    def _tell(self, stage: str) -> None:
+        self.stage = stage
 
     def _make(self, version: str) -> None:
         out = Path(tempfile.mkdtemp(dir=self._home.name))
-        complaint = ""
+        complaint, at = "", datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         try:
-            apart(study_figures, self._study, out)
+            apart(study_figures, self._study, out, on_stage=self._tell)
         except InputError as error:
             complaint = str(error)
         except Exception:
             _log.exception(_FAILED)
             complaint = _FAILED
-        # Somebody may be reading the last ones; those before them are out of sight.
-        if self._former is not None:
-            shutil.rmtree(self._former.folder, ignore_errors=True)
-        self._former, self.latest = self.latest, LiveFigures(version, out, complaint)
-        self._running = False
+        self.latest = LiveFigures(version, out, complaint, at)
+        if complaint:
+            shutil.rmtree(out, ignore_errors=True)
+        else:
+            # Somebody may be reading the last ones; those before them are out of sight.
+            if self._former is not None:
+                shutil.rmtree(self._former.folder, ignore_errors=True)
+            self._former, self.kept = self.kept, self.latest
+        self.stage, self._running = "", False
 
 
 @st.cache_resource(show_spinner=False)

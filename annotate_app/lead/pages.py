@@ -8,12 +8,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.adjudication_page import show_adjudication
+from evenhand.annotate_app.lead.accounts_page import show_accounts
+from evenhand.annotate_app.lead.adjudication_page import leave_adjudication, show_adjudication
 from evenhand.annotate_app.lead.agreement_page import show_agreement
 from evenhand.annotate_app.lead.export_page import show_export
+from evenhand.annotate_app.lead.flags_page import show_flags
+from evenhand.annotate_app.lead.new_study_page import show_new_study
+from evenhand.annotate_app.lead.overview_page import show_overview
 from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
 from evenhand.annotate_app.lead.sessions_page import show_sessions
+from evenhand.annotate_app.lead.settings_page import show_settings
 from evenhand.annotate_app.lead_login import forget_login, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
@@ -29,11 +34,16 @@ class _Page:
 
 
 PAGES = (
+    _Page("Overview", show_overview),
     _Page("Progress", show_progress),
     _Page("Agreement", show_agreement),
     _Page("Raters", show_raters),
+    _Page("Flags", show_flags),
     _Page("Adjudication", show_adjudication, ("lead", "expert")),
     _Page("Sessions", show_sessions),
+    _Page("Accounts", show_accounts),
+    _Page("Settings", show_settings),
+    _Page("New study", show_new_study),
     _Page("Export", show_export),
 )
 
@@ -48,7 +58,7 @@ def show_pages(study: Study) -> None:
         with title:
             st.title("Leading the study", anchor=False)
             st.text(f"{study.config.name}, as {who.name}{_synthetic(study)}")
-        way_out.button("Log out", on_click=forget_login, width="stretch")
+        way_out.button("Log out", on_click=_log_out, args=(study,), width="stretch")
         chosen = st.segmented_control(
             "Page", list(open_to), key="lead_page", default=next(iter(open_to)), required=True
         )
@@ -58,6 +68,11 @@ def show_pages(study: Study) -> None:
                 open_to[chosen].show(study)
             except InputError as error:
                 show_complaint(str(error))
+
+
+def _log_out(study: Study) -> None:
+    leave_adjudication(study)
+    forget_login()
 
 
 def _synthetic(study: Study) -> str:

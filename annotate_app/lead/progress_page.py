@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.board import SERIES
+from evenhand.annotate_app.lead.funnel_chart import show_funnel
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
+from evenhand.study.lead.timeline import labels_over_time
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,10 +35,11 @@ def show_progress(study: Study) -> None:
 def _progress(study: Study) -> None:
     require(study, "lead")
     minute = int(time.time() // 60)  # leases run out although nothing comes in
-    rubrics, raters = _counted(study, str(study.folder), data_version(study), minute)
+    rubrics, raters, when = _counted(study, str(study.folder), data_version(study), minute)
     if oversight(study.store).paused:
-        st.text("The study is paused: nobody is given a further unit.")
+        st.text(written("lead.paused"))
     st.text(time_left(rubrics))
+    show_funnel(study)
     st.vega_lite_chart(_bars(rubrics.to_dict("records")), width="stretch")
     show_table(
         rubrics,
@@ -51,8 +57,11 @@ def _progress(study: Study) -> None:
         {"median_seconds": ".0f", "hours_left": ".1f"},
     )
     if raters.empty:
-        st.text("Nobody has begun to label.")
+        st.text(written("lead.nobody_began"))
         return
+    counts, step = when
+    show(heading(f"Labels by the {step}", 3))
+    st.vega_lite_chart(timeline_chart(counts, step), width="stretch")
     show_table(
         raters.assign(last_answer=raters["last_answer"].map(to_the_minute)),
         "By rater",
@@ -73,9 +82,32 @@ def _progress(study: Study) -> None:
 @st.cache_data(max_entries=4, show_spinner=False)
 def _counted(
     _study: Study, folder: str, version: str, minute: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> tuple[pd.DataFrame, pd.DataFrame, tuple[pd.DataFrame, str]]:
     """Counted once for all who look, and only when something has changed."""
-    return rubric_progress(_study), rater_progress(_study)
+    return rubric_progress(_study), rater_progress(_study), labels_over_time(_study)
+
+
+def timeline_chart(counts: pd.DataFrame, step: str) -> dict[str, object]:
+    """Bars of labels by the hour or day, in UTC."""
+    unit = "utcyearmonthdate" + ("hours" if step == "hour" else "")
+    return {
+        "description": f"Labels by the {step}, by rubric.",
+        "data": {"values": counts.to_dict("records")},
+        "mark": "bar",
+        "height": 280,
+        "encoding": {
+            "x": {"field": "start", "type": "temporal", "timeUnit": unit, "title": f"{step} (UTC)"},
+            "y": {"field": "labels", "type": "quantitative", "title": "labels", "stack": True},
+            "color": {
+                "field": "rubric",
+                "type": "nominal",
+                "title": None,
+                "scale": {"range": list(SERIES)},
+                "legend": {"orient": "bottom"},
+            },
+            "tooltip": [{"field": "start"}, {"field": "rubric"}, {"field": "labels"}],
+        },
+    }
 
 
 def _bars(rubrics: list[dict[Hashable, Any]]) -> dict[str, object]:

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from evenhand.annotate_app.lead.live_figures import latest_figures
+from evenhand.annotate_app.lead.one_rater import show_rater
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
-from evenhand.study.desk.oversight import decisions_table, exclude, oversight, readmit
+from evenhand.study.desk.oversight import (
+    Exclusion,
+    decisions_table,
+    exclude,
+    oversight,
+    readmit,
+)
 from evenhand.study.lead.progress import rater_progress
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,13 +42,21 @@ _TITLES = {
     "drift": "Drift",
     "checks": "Attention checks",
 }
-_NUMBERS = {"median_seconds": ".0f", "pace": ".0%", "idle_minutes": ".0f", "drift": "+.2f"}
+_NUMBERS = {"median_seconds": ".0f", "pace": ".0%", "idle_minutes": ".0f", "drift": "+z.2f"}
 
 
 def show_raters(study: Study) -> None:
     who = require(study, "lead")
-    _quality(study)
-    _decide(study, who.name)
+    raters = rater_progress(study)["rater_id"].tolist()
+    rater = st.selectbox(
+        "A page for one rater", raters, index=None, placeholder="All raters", key="one_rater"
+    )
+    if rater is None:
+        _quality(study)
+    else:
+        _standing(study, rater)
+        show_rater(study, rater)
+        _decide(study, rater, who.name)
     decisions = decisions_table(study.store)
     if len(decisions):
         titles = {
@@ -60,17 +76,35 @@ def _quality(study: Study) -> None:
     figures = latest_figures(study)
     if figures is None:
         return
-    table = in_words(figures.quality)
-    excluded = oversight(study.store).exclusions
+    table = flagged_first(in_words(figures.quality), oversight(study.store).exclusions)
     states = rater_progress(study).set_index("rater_id")["state"]
-    table = table.assign(
-        state=table["rater_id"].map(states).fillna(""),
-        why=[
-            f"excluded: {excluded[rater].reason}" if rater in excluded else reason
-            for rater, reason in zip(table["rater_id"], table["reason"], strict=True)
-        ],
-    )
-    show_table(table, "Raters beside the others on the same units", _TITLES, _NUMBERS)
+    table = table.assign(state=table["rater_id"].map(states).fillna(""))
+    show_table(table, "Raters compared with the others on the same units", _TITLES, _NUMBERS)
+
+
+@st.fragment(run_every=_EVERY)
+def _standing(study: Study, rater: str) -> None:
+    require(study, "lead")
+    figures = latest_figures(study)
+    if figures is None:
+        return
+    own = figures.quality[figures.quality["rater_id"] == rater]
+    reason = "".join(own["reason"])
+    if reason:
+        st.text(written("lead.rater_flagged", reason=reason))
+    else:
+        st.text(written("lead.rater_not_flagged"))
+
+
+def flagged_first(table: pd.DataFrame, excluded: Mapping[str, Exclusion]) -> pd.DataFrame:
+    """The raters with `why` they deserve a second look: those who do first, the excluded last."""
+    out = table["rater_id"].isin(list(excluded))
+    why = [
+        f"excluded: {excluded[rater].reason}" if rater in excluded else reason
+        for rater, reason in zip(table["rater_id"], table["reason"], strict=True)
+    ]
+    turn = out.astype(int) * 2 + (table["flagged"] == "").astype(int)
+    return table.assign(why=why).loc[turn.sort_values(kind="stable").index]
 
 
 def in_words(quality: pd.DataFrame) -> pd.DataFrame:
@@ -99,24 +133,17 @@ def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
     return f"{estimate:.2f}" + ("" if low != low else f" ({low:.2f} to {high:.2f})")
 
 
-def _decide(study: Study, name: str) -> None:
-    st.header("Exclude or readmit", anchor=False)
-    st.text(
-        "An excluded rater gets no further unit and their places go to others. Their labels are "
-        "kept; the report shows its main figures with and without them."
-    )
-    raters = rater_progress(study)["rater_id"].tolist()
+def _decide(study: Study, rater: str, name: str) -> None:
+    st.subheader("Exclude or readmit", anchor=False)
+    st.text(written("lead.exclusion"))
     with st.form("exclusion", border=False):
-        rater = st.selectbox("Rater", raters, index=None, placeholder="Choose a rater")
         reason = st.text_input("Reason, which stands in the report", autocomplete="off")
-        out, back, _ = st.columns([1, 1, 2])
-        exclusion = out.form_submit_button("Exclude", width="stretch")
-        readmission = back.form_submit_button("Readmit", width="stretch")
-    if exclusion or readmission:
+        is_out = rater in oversight(study.store).exclusions
+        decided = st.form_submit_button("Readmit" if is_out else "Exclude")
+    if decided:
         try:
-            act = exclude if exclusion else readmit
-            act(study.store, rater or "", reason, name)
+            (readmit if is_out else exclude)(study.store, rater, reason, name)
         except InputError as error:
-            show_complaint("choose a rater" if rater is None else str(error))
+            show_complaint(str(error))
         else:
             st.rerun()

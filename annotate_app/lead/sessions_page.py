@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.places import show_places
+from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, extend_sample, open_study
-from evenhand.study.access.admission import LONGEST_HOURS, Invite, make_invites, new_code
+from evenhand.study.access.admission import (
+    LONGEST_HOURS,
+    Invite,
+    invites_table,
+    make_invites,
+    new_code,
+    revoke_invites,
+)
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
+from evenhand.texts import written
 
 _MOST_INVITES = 200
+_ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
     who = require(study, "lead")
     _invite(study)
+    _revoke(study)
+    show_places(study)
     _pause(study, who.name)
     _extend(study)
 
 
 def _invite(study: Study) -> None:
     st.header("Invites", anchor=False)
-    st.text("Each link admits one rater, under a code of their own, until it expires.")
+    st.text(written("lead.invites"))
     with st.form("invite", border=False):
         codes = st.text_input(
             "Rater codes, parted by commas; leave it empty for new ones", autocomplete="off"
@@ -47,9 +60,33 @@ def _invite(study: Study) -> None:
         _show_links(made)
 
 
+def _revoke(study: Study) -> None:
+    made = invites_table(study)
+    if made.empty:
+        st.text(written("lead.no_invites"))
+        return
+    raters = made["rater_id"].tolist()
+    titles = {"who": "For", "open": "Links", "revoked": "Revoked", "last_made": "Last made (UTC)"}
+    shown = made.assign(
+        who=made["rater_id"].replace("", _ANYONE), last_made=made["last_made"].map(to_the_minute)
+    )
+    show_table(shown, "Links that were made", titles)
+    with st.form("revoke", border=False):
+        rater = st.selectbox(
+            "Revoke the links of",
+            raters,
+            index=None,
+            format_func=lambda name: name or _ANYONE,
+            placeholder="Choose whose",
+        )
+        sent = st.form_submit_button("Revoke")
+    if sent and rater is not None:
+        st.text(written("lead.revoked", count=revoke_invites(study, rater)))
+
+
 def _show_links(made: list[Invite]) -> None:
     base = f"{(st.context.url or '').partition('?')[0].rstrip('/')}/"
-    st.text("Copy them now: a link is not shown again.")
+    st.text(written("lead.links_once"))
     lines = (
         f"{each.rater_id} {base}?invite={each.token}"
         if each.rater_id
@@ -62,17 +99,17 @@ def _show_links(made: list[Invite]) -> None:
 def _pause(study: Study, name: str) -> None:
     st.header("Pause", anchor=False)
     if oversight(study.store).paused:
-        st.text("The study is paused: nobody is given a further unit.")
+        st.text(written("lead.paused"))
         st.button("Go on", type="primary", on_click=resume, args=(study.store, "", name))
     else:
-        st.text("While a study is paused, nobody gets a new unit; answers already begun are saved.")
+        st.text(written("lead.pausing"))
         st.button("Pause the study", on_click=pause, args=(study.store, "", name))
 
 
 def _extend(study: Study) -> None:
     st.header("Sample", anchor=False)
     sampled, total = len(study.store.sample()), len(study.store.pairs())
-    st.text(f"{sampled} of {total} pairs are sampled.")
+    st.text(written("lead.sampled", sampled=sampled, total=total))
     if sampled == total:
         return
     with st.form("extend", border=False):

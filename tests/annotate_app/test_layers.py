@@ -13,6 +13,7 @@ from pathlib import Path
 
 from evenhand import annotate_app
 from evenhand.annotate_app import command
+from evenhand.annotate_app.lead.uploads import MOST_MB
 
 FOLDER = Path(annotate_app.__file__).resolve().parent
 MODULES = sorted(FOLDER.glob("*.py"))
@@ -44,6 +45,7 @@ def test_settings():
         settings = tomllib.load(file)
     assert settings["runner"]["postScriptGC"] is False
     assert settings["server"]["address"] == "127.0.0.1"
+    assert settings["server"]["maxUploadSize"] == MOST_MB
     assert settings["server"]["enableCORS"] is True
     assert settings["server"]["enableXsrfProtection"] is True
     assert settings["client"]["showErrorDetails"] == "none"

@@ -26,11 +26,16 @@ pytestmark = pytest.mark.browser
 PASSWORD = "a long enough one"
 HOSTILE = '<img src="http://example.invalid/x.png" onerror="document.title=1">**bold**'
 PAGES = {
+    "Overview": "Ask for a verdict now",
     "Progress": "Places by rubric",
-    "Agreement": "With every label so far.",
-    "Raters": "Exclude or readmit",
+    "Agreement": "Is it enough?",
+    "Raters": "A page for one rater",
+    "Flags": "Nobody has flagged a unit.",
     "Adjudication": "to adjudicate.",
     "Sessions": "Make links",
+    "Accounts": "Save the account",
+    "Settings": "These are the settings in study.toml.",
+    "New study": "See what it means",
     "Export": "Times for pay",
 }
 """What is read on each of the pages, and on no other, once it is all there."""
@@ -48,7 +53,7 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
                 "rater_kind": kind,
                 "label": label,
             }
-            for n in range(1, 13)
+            for n in range(1, 17)
             for rater, kind, label in (
                 ("first", "human", "LRC"[n % 3]),
                 ("second", "human", "LRC"[n % 3 if n % 4 else (n + 1) % 3]),
@@ -78,7 +83,7 @@ def turn_to(page: Page, title: str) -> None:
 def shut_out(page: Page) -> None:
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
     expect(page.get_by_text("Log out")).to_have_count(0)
-    expect(page.get_by_text("Places by rubric")).to_have_count(0)
+    expect(page.get_by_text("Verdicts so far")).to_have_count(0)
 
 
 def complaint(page: Page, text: str) -> None:
@@ -155,20 +160,19 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
     complaint(page, "Name or password is wrong")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_text("3 to adjudicate.")).to_be_visible()
-    expect(page.get_by_role("radio")).to_have_text(["Adjudication"])
+    expect(page.get_by_text("4 to adjudicate.")).to_be_visible()
+    expect(page.get_by_role("radiogroup").get_by_role("radio")).to_have_text(["Adjudication"])
     seen = page.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
 
     page.get_by_role("button", name="Store the decision").click()
-    complaint(page, "Choose an option")
-    page.get_by_label("Your decision").click()
-    page.get_by_role("option", name="C: Neither").click()
+    expect(page.get_by_role("alert")).to_have_text("Choose an option.")
+    page.get_by_role("radio", name="C: Neither").check()
     page.get_by_role("button", name="Store the decision").click()
-    complaint(page, "A decision needs a reason")
+    expect(page.get_by_role("alert")).to_have_text("A decision needs a reason.")
     page.get_by_label("Your reason").fill("They are as long as each other.")
     page.get_by_role("button", name="Store the decision").click()
-    expect(page.get_by_text("2 to adjudicate.")).to_be_visible()
+    expect(page.get_by_text("3 to adjudicate.")).to_be_visible()
     with open_study(served.folder) as study:
         ratings = study.ratings()
     (row,) = ratings[ratings["rater_kind"] == "adjudicator"].to_dict("records")
@@ -176,7 +180,7 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
 
     with open_study(served.folder) as study:
         disable_account(study.store, "chair")
-    page.get_by_role("button", name="Look at the next").click()
+    page.get_by_role("button", name="Pass over").click()
     shut_out(page)
 
 
@@ -198,6 +202,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     outside: list[str] = []
     page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
     enter(page, served)
+    turn_to(page, "Progress")
     expect(page.get_by_text("12 of 12 labels are still to be given")).to_be_visible()
 
     turn_to(page, "Sessions")
@@ -241,11 +246,15 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
 
     turn_to(page, "Raters")
     expect(page.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
-    page.get_by_label("Rater", exact=True).click()
-    page.get_by_role("option", name="anna").click()
+    chosen = page.get_by_label("A page for one rater")
+    chosen.fill("anna")
+    chosen.press("Enter")
     page.get_by_label("Reason, which stands in the report").fill(HOSTILE)
     page.get_by_role("button", name="Exclude").click()
     expect(page.get_by_role("cell", name="exclude", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"UTC: {HOSTILE}")).to_be_visible()
+    expect(page.get_by_role("button", name="Readmit")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
     expect(page.get_by_role("cell", name=f"excluded: {HOSTILE}")).to_be_visible()
     people[0].page.reload()
     people[0].page.wait_for_selector(".panel .message")

@@ -45,6 +45,7 @@ def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
     with open_study(folder) as study:
         empty = made(maker, data_version(study))
     assert empty.complaint.startswith("the study has no labels and no grades yet")
+    assert maker.kept is None
 
     label(folder, "ann", "LRCLRCLRCLRC")
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
@@ -60,6 +61,16 @@ def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
 
     maker.wanted(first.version)
     assert maker.latest is first  # nothing has come in: nothing is made
-    second = made(maker, label(folder, "cy", "LLLLLLLLLLLL"))
+    stages = set()
+    newer = label(folder, "cy", "LLLLLLLLLLLL")
+    maker.wanted(newer)
+    while maker.stage:
+        assert maker.kept is first  # what was finished last stays until there is more
+        stages.add(maker.stage)
+        time.sleep(0.01)
+    assert {"reading the labels", "analysing shorter (1 of 1)"} <= stages
+    second = made(maker, newer)
+    assert maker.kept is second
     assert len(second.quality) == 3
+    assert second.over_time["labels"].tolist() == [6, 12, 18, 24, 30, 36]
     assert first.results is not None  # who still looks at the last ones can

@@ -1,0 +1,47 @@
+"""The verdict board: for every rubric its cards, one for each grader; it reads well on a phone."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenhand.annotate_app.plain_text import heading
+
+SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
+"""Colours of several series: Okabe & Ito's, told apart by everyone, on light and on dark."""
+
+
+@dataclass(frozen=True)
+class BoardCard:
+    """What stands on a card: a verdict's code (for its colour), its words, of whom, and why."""
+
+    code: str
+    words: str
+    grader: str
+    said: Sequence[str]
+    sentence: str
+
+
+def board(title: str, cards: Sequence[BoardCard]) -> str:
+    """A rubric's cards under its title; all of it is text, whoever wrote it."""
+    return heading(title, 3) + f'<ul class="evenhand-board">{"".join(map(_card, cards))}</ul>'
+
+
+def _card(card: BoardCard) -> str:
+    said = "".join(f"<p>{html.escape(each)}</p>" for each in card.said)
+    return (
+        f'<li class="evenhand-card evenhand-{html.escape(card.code)}">'
+        f'<p class="evenhand-verdict">{html.escape(card.words)}</p>'
+        f'<p class="evenhand-grader">{html.escape(card.grader)}</p>{said}'
+        f"<p>{html.escape(card.sentence)}</p></li>"
+    )
+
+
+def figures_row(figures: Sequence[tuple[str, str]]) -> str:
+    """Numbers beside one another, each with what it counts."""
+    cells = "".join(
+        f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(number)}</dd></div>"
+        for name, number in figures
+    )
+    return f'<dl class="evenhand-figures">{cells}</dl>'

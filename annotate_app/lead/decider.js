@@ -1,0 +1,139 @@
+// A decision on one unit: digits choose, Enter decides, s passes over. All texts go in as text.
+
+class Decider {
+  constructor(place) {
+    this.place = place;
+    this.find = (selector) => place.querySelector(selector);
+    this.hearing = new AbortController();
+    const until = { signal: this.hearing.signal };
+    // Capturing on the window comes before Streamlit's own keys: r reruns, c clears caches.
+    window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
+    this.find("form").addEventListener("submit", (event) => this.onSubmit(event), until);
+    this.find(".pass").addEventListener("click", () => this.pass(), until);
+  }
+
+  destroy() {
+    this.hearing.abort();
+  }
+
+  update({ data, setTriggerValue }) {
+    this.trigger = setTriggerValue;
+    if (this.token !== data.token) {
+      this.token = data.token;
+      this.sent = false;
+      this.options = data.options;
+      this.find(".options").replaceChildren(...data.options.map(optionView));
+      this.find("#reason").value = "";
+      this.find("#reason").blur();
+      this.complain("");
+    }
+    if (data.complaint) {
+      this.sent = false; // it was not stored
+      this.complain(data.complaint);
+    }
+  }
+
+  onKey(event) {
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.composedPath()[0];
+    const act = target.id === "reason" ? this.inReason(event) : this.actionOf(event, target);
+    if (!act) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (!event.repeat) act();
+  }
+
+  inReason(event) {
+    if (event.key === "Enter" && !event.shiftKey) return () => this.decide();
+    return event.key === "Escape" ? () => this.find("#reason").blur() : null;
+  }
+
+  actionOf(event, target) {
+    if (isField(target)) return null;
+    if (event.key === "Enter") {
+      const owns = target.closest?.("a, button, summary, [role=option], [role=button]");
+      return owns || event.shiftKey ? null : () => this.decide();
+    }
+    if (event.key === "s") return () => this.pass();
+    const at = this.options.findIndex((option) => option.digit && option.digit === event.key);
+    return at < 0 ? null : () => this.choose(at);
+  }
+
+  choose(at) {
+    const radio = this.place.querySelectorAll(".option input")[at];
+    radio.checked = true;
+    radio.focus();
+    this.complain("");
+  }
+
+  onSubmit(event) {
+    event.preventDefault();
+    this.decide();
+  }
+
+  decide() {
+    const chosen = this.place.querySelector(".option input:checked");
+    const reason = this.find("#reason");
+    if (!chosen) return this.complain("Choose an option.");
+    if (!reason.value.trim()) {
+      reason.focus();
+      return this.complain("A decision needs a reason.");
+    }
+    return this.send({ label: chosen.value, reason: reason.value });
+  }
+
+  pass() {
+    this.send({ passes: true });
+  }
+
+  // Once for each unit, until the server says that it was not stored.
+  send(what) {
+    if (this.sent) return;
+    this.sent = true;
+    this.trigger("sent", { token: this.token, ...what });
+  }
+
+  complain(text) {
+    const place = this.find(".complaint");
+    place.textContent = text && text[0].toUpperCase() + text.slice(1).replace(/\.?$/, ".");
+    place.hidden = !text;
+  }
+}
+
+function optionView({ key, name, description, digit }) {
+  const option = element("label", "option");
+  const radio = element("input");
+  Object.assign(radio, { type: "radio", name: "option", value: key });
+  option.append(radio, element("kbd", "", digit), element("span", "name", `${key}: ${name}`));
+  if (!digit) option.querySelector("kbd").hidden = true;
+  if (description) option.append(element("span", "description", description));
+  return option;
+}
+
+function element(tag, kind = "", text = "") {
+  const made = document.createElement(tag);
+  if (kind) made.className = kind;
+  made.textContent = text;
+  return made;
+}
+
+function isField(node) {
+  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio])");
+}
+
+// Streamlit calls this on every change of the data; what it gives back, when the element leaves.
+let decider = null;
+
+export default function (component) {
+  const place = component.parentElement;
+  if (decider?.place !== place) {
+    decider?.destroy();
+    decider = new Decider(place);
+  }
+  decider.update(component);
+  return () => {
+    if (decider?.place !== place || place.isConnected) return;
+    decider.destroy();
+    decider = null;
+  };
+}

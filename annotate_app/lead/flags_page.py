@@ -1,0 +1,75 @@
+"""What people flagged, with the unit in question, and what the lead did about it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from evenhand.annotate_app.lead.tables import to_the_minute
+from evenhand.annotate_app.lead.unit_texts import unit_blocks
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
+from evenhand.errors import InputError
+from evenhand.study import Study
+from evenhand.study.lead.flags import RaisedFlag, raised_flags, reopen_flag, settle_flag
+from evenhand.texts import written
+
+_REASONS = {
+    "harmful": "Harmful content",
+    "personal_data": "Personal data",
+    "broken_text": "Broken text",
+    "unclear_rubric": "The rubric is unclear",
+    "other": "Something else",
+}
+_MOST = 20
+"""Flags on the page; the next ones follow once these are dealt with."""
+
+
+def show_flags(study: Study) -> None:
+    who = require(study, "lead")
+    flags = raised_flags(study)
+    if not flags:
+        st.text(written("lead.no_flags"))
+        return
+    left = sum(flag.is_open for flag in flags)
+    st.text(written("lead.flags_open", open=left, closed=len(flags) - left))
+    kinds = [reason for reason in _REASONS if any(flag.reason == reason for flag in flags)]
+    chosen = st.selectbox(
+        "Reason", ["", *kinds], format_func=lambda reason: _REASONS.get(reason, "All"), key="flags"
+    )
+    shown = [flag for flag in flags if chosen in ("", flag.reason)]
+    for flag in shown[:_MOST]:
+        with st.container(border=True):
+            _show_flag(study, flag, who.name)
+
+
+def _show_flag(study: Study, flag: RaisedFlag, name: str) -> None:
+    at = to_the_minute(flag.created_at)
+    show(heading(_REASONS.get(flag.reason, flag.reason), 3))
+    st.text(written("lead.flag_raised", rater=flag.rater_id, rubric=flag.rubric, at=at))
+    if flag.text:
+        show(block(flag.text, "quote", "What they wrote"))
+    with st.expander("The unit"):
+        st.text(flag.unit_id)
+        show(*unit_blocks(study, flag.unit_id, flag.rubric))
+    try:
+        if flag.is_open:
+            _settle(study, flag, name)
+        else:
+            at = to_the_minute(flag.done_at)
+            st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=flag.answer))
+            if st.button("Open it again", key=f"reopen-{flag.number}"):
+                reopen_flag(study, flag.number, name)
+                st.rerun()
+    except InputError as error:
+        show_complaint(str(error))
+
+
+def _settle(study: Study, flag: RaisedFlag, name: str) -> None:
+    with st.form(f"flag-{flag.number}", border=False):
+        answer = st.text_input(
+            "What was done about it", autocomplete="off", key=f"answer-{flag.number}"
+        )
+        done = st.form_submit_button("Mark as dealt with")
+    if done:
+        settle_flag(study, flag.number, answer, name)
+        st.rerun()

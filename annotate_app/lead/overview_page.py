@@ -1,0 +1,105 @@
+"""The verdicts first, in the report's own words; then what is waiting for the lead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from evenhand.analysis.results import RESULTS_KEY
+from evenhand.analysis.verdicts.judge import limits_of
+from evenhand.analysis.verdicts.words import TITLES
+from evenhand.annotate_app.lead.board import BoardCard, board
+from evenhand.annotate_app.lead.funnel_chart import show_funnel
+from evenhand.annotate_app.lead.live_figures import LiveFigures, latest_figures
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import show
+from evenhand.reporting.live_figures import count_look
+from evenhand.reporting.workers import apart
+from evenhand.study import Study
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.adjudication import adjudication_queue
+from evenhand.study.lead.flags import raised_flags
+from evenhand.study.lead.progress import data_version
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis.verdicts.judge import Verdict
+
+_EVERY = "5s"
+
+
+def show_overview(study: Study) -> None:
+    require(study, "lead")
+    _verdicts(study)
+    _ask_for_verdict(study)
+    st.header("Who has come how far", anchor=False)
+    show_funnel(study)
+
+
+@st.fragment(run_every=_EVERY)
+def _verdicts(study: Study) -> None:
+    require(study, "lead")
+    st.header("Verdicts so far", anchor=False)
+    figures = latest_figures(study)
+    if figures is not None:
+        verdicts = figures.report["verdicts"]
+        if not verdicts:
+            st.text(written("lead.no_verdict"))
+        titles = {name: rubric.title for name, rubric in study.rubrics.items()}
+        for rubric in dict.fromkeys(each["rubric"] for each in verdicts):
+            own = [each for each in verdicts if each["rubric"] == rubric]
+            cards = [verdict_card(each, figures.results) for each in own]
+            show(board(titles.get(rubric, rubric), cards))
+        for limit in limits_of(verdicts):
+            st.text(limit)
+    st.header("Waiting for you", anchor=False)
+    for sentence in waiting(study, figures):
+        st.text(sentence)
+
+
+def _ask_for_verdict(study: Study) -> None:
+    """A look at the verdict: asked for, never given by the way, as each is counted."""
+    st.text(written("lead.look"))
+    if st.button("Ask for a verdict now"):
+        with st.spinner("Counting the look"):
+            apart(count_look, study.folder.resolve())
+        st.rerun()
+
+
+def verdict_card(verdict: Verdict, results: pd.DataFrame) -> BoardCard:
+    """What the board says of one grader on one rubric."""
+    title = TITLES[verdict["verdict"]]
+    said = [written("lead.reason", reason=verdict["reason"])] if verdict["reason"] else []
+    estimates = results.set_index(list(RESULTS_KEY))["estimate"]
+    kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
+    if len(kappas) == 2 and not any(map(math.isnan, kappas)):
+        said.append(written("lead.kappas", grader=kappas[0], people=kappas[1]))
+    words = f"{title.icon} {title.words}"
+    return BoardCard(verdict["verdict"], words, verdict["grader"], said, verdict["sentence"])
+
+
+def waiting(study: Study, figures: LiveFigures | None) -> Sequence[str]:
+    """What asks for the lead's decision, a sentence each."""
+    excluded = oversight(study.store).exclusions
+    counts = {
+        "adjudicate": _to_adjudicate(study, str(study.folder), data_version(study)),
+        "flags": sum(flag.is_open for flag in raised_flags(study)),
+    }
+    if figures is not None:
+        flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"]
+        counts["raters"] = int((~flagged.isin(list(excluded))).sum())
+    said = [written(f"lead.to_do_{name}", count=count) for name, count in counts.items() if count]
+    if oversight(study.store).paused:
+        said.append(written("lead.paused"))
+    return said or [written("lead.nothing_waits")]
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _to_adjudicate(_study: Study, folder: str, version: str) -> int:
+    """Counted anew only when something has come in: it goes through every label."""
+    return len(adjudication_queue(_study))

@@ -1,0 +1,272 @@
+"""Each act of the lead's pages once, in a browser, on a synthetic study of twenty raters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.lead.adjudication import past_decisions
+from evenhand.study.lead.flags import raised_flags
+from harness.annotator import SUBJECT
+from harness.served import Served
+from harness.studies import write_pairs, write_responses
+from tests.annotate_app.twenty_raters import (
+    CARELESS,
+    GRADER,
+    HOSTILE,
+    PARTICIPANT,
+    PASSWORD,
+    RATERS,
+    twenty_raters,
+)
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, serve_study: Callable[[Path], Served]
+) -> Served:
+    return serve_study(twenty_raters(tmp_path_factory.mktemp("twenty")))
+
+
+@pytest.fixture
+def lead(new_context: Callable[..., BrowserContext], served: Served) -> Iterator[Page]:
+    page = new_context().new_page()
+    outside: list[str] = []
+    page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
+    page.goto(lead_link(served.folder, served.url))
+    expect(page.get_by_text("Log out")).to_be_visible()
+    yield page
+    assert not outside
+    assert page.title() != "1"
+
+
+def turn_to(page: Page, title: str) -> None:
+    page.get_by_role("radio", name=title, exact=True).click()
+
+
+def settled(page: Page) -> Page:
+    """The page, once it is all drawn: what is typed into a part that is drawn anew is lost."""
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    return page
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Typed first, as the list holds only the options in view."""
+    field = settled(page).get_by_role("combobox", name=label, exact=True)
+    field.click()
+    field.fill(option)
+    page.get_by_role("option", name=option).first.click()
+
+
+def fill(page: Page, label: str, text: str) -> None:
+    settled(page).get_by_label(label).fill(text)
+
+
+def press(page: Page, button: str) -> None:
+    settled(page).get_by_role("button", name=button, exact=True).click()
+
+
+def expert(new_context: Callable[..., BrowserContext], served: Served, name: str) -> Page:
+    page = new_context().new_page()
+    page.goto(f"{served.url}?lead=in")
+    fill(page, "Name", name)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    press(page, "Log in")
+    expect(page.get_by_text("to adjudicate.")).to_be_visible()
+    return page
+
+
+def shown(page: Page, other_than: str = "") -> str:
+    """The rubric and the first text of the unit on the page, once it is not the one before."""
+    decision, text = page.locator(".st-key-decision h2"), page.locator(".evenhand-quote").first
+    for _ in range(100):
+        unit = f"{decision.inner_text()}: {text.inner_text()}"
+        if unit != other_than:
+            return unit
+        page.wait_for_timeout(50)
+    pytest.fail(f"still {other_than}")
+
+
+# ---- looking ------------------------------------------------------------------------------------
+
+
+def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
+    expect(lead.get_by_text("Working on the figures:")).to_be_visible()  # no long silence
+    cards = lead.locator(".evenhand-card")
+    expect(cards).to_have_count(2, timeout=60_000)
+    expect(cards.first).to_contain_text("? Cannot tell")
+    expect(cards.first).to_contain_text(GRADER)
+    expect(lead.get_by_text("Raters who deserve a second look: 1")).to_be_visible()
+    expect(lead.get_by_text("Flags that nobody has dealt with: 2")).to_be_visible()
+    unseen = "Why: labels came in since the last report."
+    expect(cards.first).to_contain_text(unseen)
+    press(lead, "Ask for a verdict now")
+    expect(lead.get_by_text(unseen)).to_have_count(0, timeout=60_000)
+    expect(cards).to_have_count(2)
+
+
+def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
+    turn_to(lead, "Progress")
+    figures = lead.locator(".evenhand-figures div")
+    expect(figures).to_have_text(
+        [
+            "Entered22",
+            "Consented20",
+            "Passed all steps before the first unit20",
+            "Working20",
+            "Done0",
+            "Left or sent away1",
+            "Excluded0",
+        ]
+    )
+    expect(lead.get_by_role("heading", name="Labels by the day")).to_be_visible()
+    turn_to(lead, "Agreement")
+    course = lead.get_by_role("table", name="People's kappa with 95% intervals, as labels")
+    expect(course.get_by_role("row")).to_have_count(1 + 2 * 6, timeout=60_000)
+    turn_to(lead, "Settings")
+    expect(lead.get_by_role("row", name="[annotation] raters_per_unit 10")).to_be_visible()
+
+
+# ---- raters and what they flagged ---------------------------------------------------------------
+
+
+def test_the_flagged_rater_stands_first_and_has_a_page(lead: Page, served: Served) -> None:
+    turn_to(lead, "Raters")
+    row = lead.get_by_role("row").nth(1)
+    expect(row).to_contain_text(f"{CARELESS} ", use_inner_text=True, timeout=60_000)
+    choose(lead, "A page for one rater", CARELESS)
+    expect(lead.get_by_text("Deserves a second look: takes")).to_be_visible()
+    expect(lead.get_by_role("heading", name="Confusions with the others")).to_be_visible()
+    expect(lead.get_by_role("table", name="Refusal")).to_be_visible()
+    lead.get_by_text("Latest answers").first.click()
+    expect(lead.get_by_role("cell", name=f"p0080|{SUBJECT}|a")).to_be_visible()
+    fill(lead, "Reason, which stands in the report", HOSTILE)
+    press(lead, "Exclude")
+    expect(lead.get_by_role("button", name="Readmit")).to_be_visible()
+    with open_study(served.folder) as study:
+        assert oversight(study.store).exclusions[CARELESS].reason == HOSTILE
+
+
+def test_a_flag_is_dealt_with(lead: Page, served: Served) -> None:
+    turn_to(lead, "Flags")
+    expect(lead.get_by_text("2 open, 0 dealt with.")).to_be_visible()
+    expect(lead.get_by_text(HOSTILE)).to_be_visible()
+    choose(lead, "Reason", "The rubric is unclear")
+    expect(lead.get_by_text(HOSTILE)).to_have_count(0)
+    lead.get_by_text("The unit").click()
+    expect(lead.get_by_text("Prompt 2, side a.")).to_be_visible()
+    fill(lead, "What was done about it", "Explained in the instructions.")
+    press(lead, "Mark as dealt with")
+    expect(lead.get_by_text("1 open, 1 dealt with.")).to_be_visible()
+    expect(lead.get_by_text("UTC: Explained in the instructions.")).to_be_visible()
+    with open_study(served.folder) as study:
+        assert [flag.is_open for flag in raised_flags(study)] == [True, False]
+
+
+# ---- adjudication -------------------------------------------------------------------------------
+
+
+def test_two_adjudicators_work_by_keyboard_and_never_meet(
+    new_context: Callable[..., BrowserContext], served: Served
+) -> None:
+    chair, deputy = (expert(new_context, served, name) for name in ("chair", "deputy"))
+    first, second = shown(chair), shown(deputy)
+    assert first != second
+
+    chair.keyboard.press("3")
+    expect(chair.get_by_role("radio", checked=True)).to_have_count(2)  # the page's, and this
+    chair.keyboard.press("Enter")
+    expect(chair.get_by_role("alert")).to_have_text("A decision needs a reason.")
+    chair.keyboard.type("so it s 1")  # in the field, keys are only text
+    chair.keyboard.press("Enter")
+    passed = shown(chair, other_than=first)
+    assert passed != second
+    expect(chair.get_by_role("cell", name="so it s 1")).to_be_visible()
+    chair.keyboard.press("s")
+    assert shown(chair, other_than=passed) not in (first, second)
+
+    choose(chair, "Revise a decision of yours", "No. 1")
+    press(chair, "Open it again")
+    expect(chair.get_by_text("because: so it s 1")).to_be_visible()
+    assert shown(chair) == first
+    chair.keyboard.press("1")
+    fill(chair, "Your reason", "read once more")
+    press(chair, "Store the decision Enter")
+    expect(chair.get_by_role("cell", name="read once more")).to_be_visible()
+    with open_study(served.folder) as study:
+        (decision,) = past_decisions(study).to_dict("records")
+        assert decision["label"] == study.rubrics[decision["rubric"]].categories[0]
+    choose(chair, "Rubric", "Refusal")
+    expect(chair.get_by_role("heading", name="Refusal")).to_be_visible()
+    seen = chair.locator(".st-key-lead").inner_text()
+    assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
+
+
+# ---- managing -----------------------------------------------------------------------------------
+
+
+def test_links_accounts_and_places(lead: Page, served: Served, tmp_path: Path) -> None:
+    turn_to(lead, "Sessions")
+    fill(lead, "Rater codes", "anna")
+    press(lead, "Make links")
+    link = lead.locator("code").inner_text().split()[1]
+    choose(lead, "Revoke the links of", "anna")
+    press(lead, "Revoke")
+    expect(lead.get_by_text("Links revoked: 1.")).to_be_visible()
+    fill(lead, "Rater code or participant id", "r05")
+    press(lead, "Change the place")
+    expect(lead.get_by_text("r05: 0 places given back.")).to_be_visible()
+    submissions = tmp_path / "submissions.csv"
+    submissions.write_text(f"Participant id,Status\n{PARTICIPANT},RETURNED\n", "utf-8")
+    settled(lead).locator("input[type=file]").set_input_files(submissions)
+    expect(lead.get_by_text("submissions.csv")).to_be_visible()
+    press(lead, "Take in the list")
+    expect(lead.get_by_text("r06: 0 places given back.")).to_be_visible()
+
+    turn_to(lead, "Accounts")
+    fill(lead, "Name", "third")
+    fill(lead, "Password (at", "too short")
+    press(lead, "Save the account")
+    expect(lead.locator(".evenhand-complaint")).to_contain_text("A password has 10 to 200")
+    fill(lead, "Name", "third")
+    fill(lead, "Password (at", PASSWORD)
+    press(lead, "Save the account")
+    expect(lead.get_by_text("third can log in as expert.")).to_be_visible()
+    choose(lead, "Account", "third")
+    press(lead, "End it")
+    expect(lead.get_by_text("third can no longer log in.")).to_be_visible()
+
+    lead.goto(link)
+    expect(lead.locator(".evenhand-complaint")).to_contain_text("This link was revoked")
+
+
+def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path: Path) -> None:
+    turn_to(lead, "New study")
+    fill(lead, "Name of the study", "../elsewhere")
+    press(lead, "See what it means")
+    expect(lead.locator(".evenhand-complaint")).to_have_text("Upload a file of pairs.")
+    for at, file in enumerate(
+        (write_pairs(tmp_path / "pairs.csv"), write_responses(tmp_path / "said.jsonl"))
+    ):
+        lead.locator("input[type=file]").nth(at).set_input_files(file)
+        expect(lead.get_by_text(file.name)).to_be_visible()
+    choose(lead, "Rubrics", "refusal")
+    fill(lead, "Pairs to label", "4")
+    press(lead, "See what it means")
+    expect(lead.get_by_text("4 of 6 pairs would be sampled.")).to_be_visible(timeout=30_000)
+    expect(lead.get_by_role("row", name="refusal 16 3 48")).to_be_visible()
+    press(lead, "Create the study")
+    expect(lead.locator(".evenhand-complaint")).to_contain_text("A study's name is", timeout=30_000)
+    fill(lead, "Name of the study", "second")
+    press(lead, "Create the study")
+    expect(lead.get_by_text("Created second beside this study.")).to_be_visible(timeout=30_000)
+    with open_study(served.folder.parent / "second") as study:
+        assert len(study.store.sample()) == 4
