@@ -71,10 +71,11 @@ def add_disagreement_rows(
         people = held.sum(axis=1)
         order = np.lexsort((-margin, -people, -size, people < 2))
         widest = order[size[order] > 0][:MOST_LISTED].tolist()
-        own = [_disagreement(rows.rubric, labels, units[at], at, grader, size[at]) for at in widest]
-        for place, (at, each) in enumerate(zip(widest, own, strict=True)):
-            counted = place < MOST_COUNTED
-            found.append(_counted(rows, each, labels.positive[at, grader]) if counted else each)
+        for place, at in enumerate(widest):
+            one = _disagreement(rows.rubric, labels, units[at], at, grader, float(size[at]))
+            if place < MOST_COUNTED:
+                one = _counted(rows, one, float(labels.positive[at, grader]))
+            found.append(one)
     return found
 
 
@@ -88,7 +89,7 @@ def _disagreement(
         unit_id=name,
         label=categories[codes[grader]],
         people={labels.raters[h]: categories[codes[h]] for h in labels.humans if codes[h] >= 0},
-        size=float(size),
+        size=size,
         parts=_parts(labels, unit),
     )
 
@@ -103,9 +104,7 @@ def _parts(labels: LabelMatrix, unit: int) -> dict[str, str]:
     }
 
 
-def _counted(
-    rows: ResultRows, found: GraderDisagreement, probability: float
-) -> GraderDisagreement:
+def _counted(rows: ResultRows, found: GraderDisagreement, probability: float) -> GraderDisagreement:
     """A disagreement with rows of the results."""
     who, at = found.grader, found.unit_id
 
@@ -116,8 +115,20 @@ def _counted(
 
     key = add("disagreement", found.size)
     given = not np.isnan(probability)
-    stated = add("disagreement_probability", float(probability)) if given else None
+    stated = add("disagreement_probability", probability) if given else None
     return replace(found, key=key, probability_key=stated)
+
+
+def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:
+    """`disagreement_sorted` (at = kind) of each grader: how many disagreements the lead sorted so;
+    `counts` are by (rubric, grader, kind). `n_units` counts all of that grader that are sorted.
+    """
+    own = {key[1:]: count for key, count in counts.items() if key[0] == rows.rubric}
+    for (grader, kind), count in own.items():
+        total = sum(each for (who, _), each in own.items() if who == grader)
+        found = Interval.point(float(count))
+        about = {"rater_a": "humans", "rater_b": grader, "subset": "all", "at": kind}
+        rows.add("disagreement_sorted", found, (total, 0), **about)
 
 
 def _distances(labels: LabelMatrix) -> Array:

@@ -189,6 +189,15 @@ class Cards:
 
 
 @dataclass(frozen=True)
+class Link:
+    """The way to another page, which is written beside this one."""
+
+    text: str
+    href: str
+    kind: Literal["link"] = "link"
+
+
+@dataclass(frozen=True)
 class UnitToRead:
     """A unit to read: what the grader and each person said, and the texts they saw.
 
@@ -203,12 +212,11 @@ class UnitToRead:
     people: tuple[tuple[str, str, str, str], ...]
     texts: tuple[tuple[str, str], ...]
     figures: tuple[tuple[str, Cell], ...]
-    synthetic: bool = False
 
 
 @dataclass(frozen=True)
 class UnitsToRead:
-    """Units to read, of one grader."""
+    """Units to read, folded."""
 
     title: str
     units: tuple[UnitToRead, ...]
@@ -225,6 +233,7 @@ Block = (
     | Definitions
     | Overview
     | Cards
+    | Link
     | UnitsToRead
 )
 

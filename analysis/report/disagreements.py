@@ -1,45 +1,82 @@
-"""Disagreements worth reading: the units where a grader and people differ most."""
+"""Disagreements worth reading: the units where graders and people differ most, and what the lead
+made of them. All of them stand on a page of their own (`analysis.report.disagreements_page`)."""
 
 from __future__ import annotations
 
-from itertools import groupby
+from dataclasses import replace
 
-from evenhand.analysis.people.disagreements import MOST_LISTED, GraderDisagreement
+from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
     Block,
     Cell,
+    Link,
     ReportSection,
+    Table,
     UnitsToRead,
     UnitToRead,
 )
+from evenhand.analysis.report.disagreements_page import PAGE, has_page, kind_title, widest_first
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import written
 
-_ABOUT = (
-    f"At most {MOST_LISTED} units for each grader: those where its label lies furthest from "
-    "people's while people agree with each other. They show what to ask of the rubric, the grader "
-    "or the people; they are picked for being extreme and say nothing of how often it happens."
-)
-_NO_TEXTS = " The texts are not in the file that was read; the unit ids say where to look."
+_SHOWN = 3
+"""Units of each rubric. The text says so too."""
 
 
 def section(source: Source) -> ReportSection | None:
-    """At most a handful for each rubric and grader; the texts fold away."""
+    """A handful of units for each rubric, folded, and how many disagreements were sorted how."""
 
-    def units(rubric: str) -> list[Block]:
-        own = [each for each in source.analysis.disagreements if each.rubric == rubric]
-        return [
-            UnitsToRead(grader, tuple(_unit(source, each) for each in of_grader))
-            for grader, of_grader in groupby(own, key=lambda each: each.grader)
-        ]
+    def blocks_of(rubric: str) -> list[Block]:
+        units = tuple(_unit(source, each) for each in _widest(source, rubric))
+        to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
+        return [*to_read, *_sums(source, rubric)]
 
-    return source.section(
+    told = has_page(source.analysis.disagreements, source.context)
+    about = [] if told else [written("disagreement.no_texts")]
+    found = source.section(
         "disagreements",
-        "Disagreements worth reading",
-        units,
-        about=[_ABOUT if source.context.texts else _ABOUT + _NO_TEXTS],
-        otherwise="None: no grader labelled a unit unlike people.",
+        written("disagreement.title"),
+        blocks_of,
+        about=[written("disagreement.about"), *about],
+        otherwise=written("disagreement.none"),
     )
+    if found is None or not told:
+        return found
+    link = Link(written("disagreement.link"), PAGE)
+    return replace(found, blocks=(found.blocks[0], link, *found.blocks[1:]))
+
+
+def _widest(source: Source, rubric: str) -> list[GraderDisagreement]:
+    """The widest on different units; among equals of the grader that agrees best with people."""
+    own = [each for each in source.analysis.disagreements if each.rubric == rubric and each.key]
+    place = {grader: at for at, grader in enumerate(source.by_agreement(rubric, _graders(own)))}
+    own.sort(key=lambda each: place[each.grader])
+    units: dict[str, GraderDisagreement] = {}
+    for each in widest_first(own):
+        units.setdefault(each.unit_id, each)
+    return list(units.values())[:_SHOWN]
+
+
+def _graders(found: list[GraderDisagreement]) -> list[str]:
+    return list(dict.fromkeys(each.grader for each in found))
+
+
+def _sums(source: Source, rubric: str) -> list[Table]:
+    """How many of each grader's disagreements the lead sorted into which kind."""
+    figures = source.figures.select(rubric, "disagreement_sorted")
+    kinds = sorted({figure.at for figure in figures})
+    draft = TableDraft(
+        source.caption(rubric, written("disagreement.sums")),
+        "Grader",
+        [kind_title(kind) for kind in kinds],
+        count="Sorted units",
+    )
+    by_place = {(figure.raters[1], figure.at): figure for figure in figures}
+    for grader in source.by_agreement(rubric, {figure.raters[1] for figure in figures}):
+        draft.add(grader, [by_place.get((grader, kind)) for kind in kinds])
+    return draft.finish()
 
 
 def _unit(source: Source, found: GraderDisagreement) -> UnitToRead:
@@ -58,7 +95,6 @@ def _unit(source: Source, found: GraderDisagreement) -> UnitToRead:
         people=tuple(people),
         texts=tuple(source.context.texts.get(unit, {}).items()),
         figures=tuple(_figures(source, found)),
-        synthetic=source.context.synthetic,
     )
 
 

@@ -1,4 +1,4 @@
-"""Writing the four files, each whole or not at all."""
+"""Writing the files of a report, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from evenhand.analysis.notes import join_notes, text_of
 from evenhand.analysis.report.charts.style import ROLES, chart_spec
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import jinja2
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.blocks import Chart, ReportSection
 
 SCHEMA = 1
+_PAGE_WORDS = (
+    *("title", "skip", "back", "synthetic", "about", "search", "rubric", "grader", "part"),
+    *("sorted", "all", "unfold", "reply", "read", "more"),
+)
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -39,9 +45,10 @@ def prepare_drawing() -> None:
 
 
 def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
-    """Write report.html, report.md, report.json and results.csv into a folder, made if need be.
+    """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
+    and disagreements.html where the texts of units that graders and people differ on are known.
 
-    A synthetic study is marked in all four: `study.synthetic` in the JSON, and the word at the end
+    A synthetic study is marked in all: `study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
@@ -53,6 +60,8 @@ def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
         "report.md": _markdown_page(context, sections),
         "report.html": _html_page(context, sections),
     }
+    if has_page(analysis.disagreements, context):
+        contents[PAGE] = _disagreements_page(analysis, context)
     for name, content in contents.items():
         atomic_write(out / name, content.encode())
 
@@ -126,6 +135,24 @@ def _html_page(context: ReportContext, sections: list[ReportSection]) -> str:
             script=script,
             script_digest=_digest(script),
         )
+    )
+
+
+def _disagreements_page(analysis: Analysis, context: ReportContext) -> str:
+    """The page, which may use its own style sheet and script and nothing else, as the report."""
+    from markupsafe import Markup
+
+    words = {name: written(f"disagreement.page_{name}") for name in _PAGE_WORDS}
+    words["shown"] = written("disagreement.shown", shown="{shown}", found="{found}")
+    script = Markup(_html().get_template("disagreements.js").render())  # noqa: S704 - our own
+    return rendered(
+        "disagreements.html.j2",
+        context=context,
+        page=page_of(analysis.disagreements, context),
+        words=words,
+        style_digest=_digest(_html().get_template("disagreements.css").render()),
+        script=script,
+        script_digest=_digest(script),
     )
 
 
