@@ -30,6 +30,7 @@ PAGES = {
     "Agreement": "With every label so far.",
     "Raters": "Exclude or readmit",
     "Adjudication": "to adjudicate.",
+    "Disagreements": "no grader labelled a unit differently",
     "Sessions": "Make links",
     "Export": "Times for pay",
 }

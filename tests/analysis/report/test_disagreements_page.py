@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.analysis import Analysis
+from evenhand.analysis import Analysis, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.disagreements_page import page_of
-from tests.analysis.report.small_study import HOSTILE
+from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
 PAGE = "disagreements.html"
 ACTIVE = {"script", "img", "iframe", "svg", "object", "link"}
@@ -124,5 +124,26 @@ def test_its_policy_names_its_style_and_script_alone(
 def test_what_the_lead_sorted_is_summed_in_the_report(
     analysis: Analysis, written: Callable[..., Path]
 ) -> None:
-    page = (written(analysis, **texts_of(analysis)) / "report.html").read_text("utf-8")
-    assert "Sorted units" not in page, "no rows, no table"
+    """A row of the results for each grader and kind, and a table of them; other rubrics' are not
+    counted."""
+    counts = {
+        ("R", "provider:sure", "grader_wrong"): 12,
+        ("R", "provider:sure", "rubric_unclear"): 3,
+        ("R", "provider:hard", "grader_wrong"): 1,
+        ("S", "provider:sure", "grader_wrong"): 7,
+    }
+    ratings, units = tables(pairs=12)
+    found = analyse(ratings, units, [SCALE], resamples=20, facts=StudyFacts(sorted=counts))
+    rows = found.results.query("statistic == 'disagreement_sorted'").set_index(["rater_b", "at"])
+    assert rows["estimate"].to_dict() == {key[1:]: n for key, n in counts.items() if key[0] == "R"}
+    assert rows.loc["provider:sure", "n_units"].tolist() == [15, 15]
+
+    text = (written(found) / "report.md").read_text("utf-8")
+    assert re.search(
+        r"\| Grader \| Sorted units \| Grader wrong \| Rubric unclear \|.*\n"
+        r"\| --- .*\n"
+        r"\| provider:sure \| 15[^|]*\| 12 \| 3 \|.*\n"
+        r"\| provider:hard \| 1[^|]*\| 1 \|  \|",
+        text,
+    )
+    assert "Sorted units" not in (written(analysis) / "report.md").read_text("utf-8")

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import DISAGREEMENTS_FILE, QUALITY_FILE, study_figures
 from evenhand.reporting.report import report_study
 from evenhand.study import Study
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
 
-REPORT = {"report.html", "report.md", "report.json", "results.csv"}
+REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
 
 @pytest.fixture
@@ -45,7 +45,11 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert [verdict["grader"] for verdict in analysis.verdicts] == ["gpt"]
 
     study_figures(labelled.folder, tmp_path / "live")
-    assert {file.name for file in (tmp_path / "live").iterdir()} == {*REPORT, QUALITY_FILE}
+    assert {file.name for file in (tmp_path / "live").iterdir()} == {
+        *REPORT,
+        QUALITY_FILE,
+        DISAGREEMENTS_FILE,
+    }
     report, live = (tmp_path / name / "results.csv" for name in ("report", "live"))
     assert live.read_bytes() == report.read_bytes()
     # Only what people decide on is held against other libraries.
