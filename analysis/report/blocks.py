@@ -201,8 +201,8 @@ class Link:
 class UnitToRead:
     """A unit to read: what the grader and each person said, and the texts they saw.
 
-    `name` is what the label stands for; `people` are (rater, label, its name, reason); `texts` are
-    (what it is, text).
+    `name` is what the label stands for; `people` are (rater, label, its name, reason); `columns`
+    hold the texts, (what it is, text), those of a pair's sides beside each other.
     """
 
     unit: str
@@ -210,7 +210,7 @@ class UnitToRead:
     label: str
     name: str
     people: tuple[tuple[str, str, str, str], ...]
-    texts: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[tuple[str, str], ...], ...]
     figures: tuple[tuple[str, Cell], ...]
 
 

@@ -15,7 +15,13 @@ from evenhand.analysis.report.blocks import (
     UnitsToRead,
     UnitToRead,
 )
-from evenhand.analysis.report.disagreements_page import PAGE, has_page, kind_title, widest_first
+from evenhand.analysis.report.disagreements_page import (
+    PAGE,
+    has_page,
+    kind_title,
+    side_by_side,
+    widest_first,
+)
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
@@ -93,7 +99,7 @@ def _unit(source: Source, found: GraderDisagreement) -> UnitToRead:
         label=found.label,
         name=names.get(found.label, ""),
         people=tuple(people),
-        texts=tuple(source.context.texts.get(unit, {}).items()),
+        columns=side_by_side(source.context.texts.get(unit, {})),
         figures=tuple(_figures(source, found)),
     )
 

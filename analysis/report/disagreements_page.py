@@ -43,8 +43,8 @@ class Opponent:
 
 @dataclass(frozen=True)
 class DisagreedUnit:
-    """A unit, the people who labelled it, and the graders that differ. `sides` are its texts by
-    side of the pair, `texts` those that belong to none."""
+    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
+    those of a pair's two sides in two."""
 
     rubric: str
     title: str
@@ -52,8 +52,7 @@ class DisagreedUnit:
     parts: Texts
     people: Sequence[Person]
     graders: Sequence[Opponent]
-    texts: Texts
-    sides: Sequence[Texts]
+    columns: Sequence[Texts]
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,6 @@ def _unit(own: Sequence[GraderDisagreement], context: ReportContext) -> Disagree
     key = (first.rubric, first.unit_id)
     names = context.label_names.get(first.rubric, {})
     said = context.remarks.get(key, {})
-    texts = tuple(context.texts.get(key, {}).items())
-    sides = [tuple(each for each in texts if each[0].endswith(f" {side}")) for side in "ab"]
     return DisagreedUnit(
         rubric=first.rubric,
         title=context.title_of(first.rubric),
@@ -118,9 +115,21 @@ def _unit(own: Sequence[GraderDisagreement], context: ReportContext) -> Disagree
             for rater, label in sorted(first.people.items())
         ],
         graders=[_opponent(each, context, names) for each in own],
-        texts=tuple(each for each in texts if not any(each in side for side in sides)),
-        sides=[side for side in sides if side],
+        columns=side_by_side(context.texts.get(key, {})),
     )
+
+
+def side_by_side(texts: Mapping[str, str]) -> tuple[Texts, ...]:
+    """A unit's texts under their names: those of a pair's sides in a column each, then others.
+
+    >>> side_by_side({"Prompt a": "For?", "Prompt b": "Against?", "Topic": "Tax"})
+    ((('Prompt a', 'For?'),), (('Prompt b', 'Against?'),), (('Topic', 'Tax'),))
+    """
+    columns: dict[str, list[tuple[str, str]]] = {"a": [], "b": [], "": []}
+    for name, text in texts.items():
+        side = name.rpartition(" ")[2]
+        columns[side if side in columns else ""].append((name, text))
+    return tuple(tuple(column) for column in columns.values() if column)
 
 
 def _opponent(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _PAGE_WORDS = (
     *("title", "skip", "back", "synthetic", "about", "search", "rubric", "grader", "part"),
-    *("sorted", "all", "unfold", "reply", "read", "more"),
+    *("sorted", "all", "unfold", "reply", "read", "more", "graders", "people"),
 )
 _TEMPLATES = Path(__file__).parent / "templates"
 

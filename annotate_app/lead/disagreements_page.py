@@ -84,8 +84,7 @@ def show_disagreements(study: Study) -> None:
 
 
 @st.fragment(run_every=_EVERY)
-def _wait(study: Study) -> None:
-    """Until there are figures."""
+def _wait(study: Study) -> None:  # until there are figures
     require(study, "lead")
     if latest_figures(study) is not None:
         st.rerun()

@@ -78,10 +78,10 @@ def test_texts_stand_by_side(analysis: Analysis) -> None:
     named = {name: name for name in ("Topic", "Prompt a", "Response a", "Prompt b", "Response b")}
     context = ReportContext("A study", texts={(first.rubric, first.unit_id): named})
     (unit,) = page_of([first], context).units
-    assert [name for name, _ in unit.texts] == ["Topic"]
-    assert [[name for name, _ in side] for side in unit.sides] == [
+    assert [[name for name, _ in column] for column in unit.columns] == [
         ["Prompt a", "Response a"],
         ["Prompt b", "Response b"],
+        ["Topic"],
     ]
 
 
