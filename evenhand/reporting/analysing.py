@@ -75,10 +75,13 @@ def analyse_study(
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_table
+    from evenhand.study.store.grades import TRIED
     from evenhand.study.store.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
+    # What a grader said under a text that was only tried is no part of the study.
+    ratings = ratings[~ratings["rater_id"].str.contains(TRIED, regex=False)]
     if ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "

@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.store.disagreement_log import (
     KINDS,
     Kind,
     SortedDisagreement,
     add_sorted,
     all_sorted,
+    ever_sorted,
 )
 
 if TYPE_CHECKING:
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
 
     from evenhand.study.workspace import Study
 
-__all__ = ["KINDS", "Kind", "SortedDisagreement", "sort_disagreement", "sorted_so_far"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "SortedDisagreement",
+    "held_out_units",
+    "sort_disagreement",
+    "sorted_so_far",
+]
 
 
 def sort_disagreement(
@@ -61,3 +70,12 @@ def sorted_so_far(study: Study) -> list[SortedDisagreement]:
     rubric does not count.
     """
     return all_sorted(study.store, study.accepted_hashes())
+
+
+def held_out_units(study: Study, rubric: str) -> list[str]:
+    """The units of the sample that may try a new text of a rubric: those of pairs of which no
+    disagreement was ever sorted, for on the others a new text may have been written.
+    """
+    read = {parse_unit_id(unit)[0] for unit in ever_sorted(study.store, rubric)}
+    units = study.rubric_units(study.rubrics[rubric])
+    return [unit for unit in units if parse_unit_id(unit)[0] not in read]

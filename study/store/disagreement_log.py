@@ -42,6 +42,14 @@ def add_sorted(store: Store, found: SortedDisagreement) -> None:
         connection.execute(sa.insert(sorted_disagreements).values(asdict(found)))
 
 
+def ever_sorted(store: Store, rubric: str) -> set[str]:
+    """The ids of the units of which the lead ever said something, whatever became of it."""
+    table = sorted_disagreements
+    with store.read() as connection:
+        query = sa.select(table.c.unit_id).where(table.c.rubric == rubric).distinct()
+        return set(connection.execute(query).scalars())
+
+
 def all_sorted(store: Store, accepted: Mapping[str, Collection[str]]) -> list[SortedDisagreement]:
     """The latest on each unit and grader under a text that `accepted` (rubric -> hashes) names, in
     the order in which they came.
