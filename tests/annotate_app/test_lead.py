@@ -73,7 +73,7 @@ def inside(page: Page) -> None:
 
 
 def turn_to(page: Page, title: str) -> None:
-    page.get_by_role("radio", name=title).click()
+    page.get_by_role("radio", name=title, exact=True).click()
 
 
 def shut_out(page: Page) -> None:

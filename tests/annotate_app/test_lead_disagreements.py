@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, TimeoutError, expect
 
 from evenhand.cli.lead import lead_link
 from evenhand.study import open_study
@@ -56,9 +56,18 @@ def held(served: Served) -> list[tuple[str, str, str, str]]:
 
 
 def choose(page: Page, box: str, option: str) -> None:
-    page.wait_for_selector("[data-test-script-state=notRunning]")  # a run closes what is open
-    page.get_by_label(box, exact=True).click()
-    page.get_by_role("option", name=option, exact=True).click()
+    """Choose an option; a run that is under way closes what is open, so look again."""
+    found = page.get_by_role("option", name=option, exact=True)
+    for _ in range(5):
+        page.wait_for_selector("[data-test-script-state=notRunning]")
+        page.get_by_label(box, exact=True).click()
+        try:
+            found.click(timeout=2_000)
+        except TimeoutError:
+            page.keyboard.press("Escape")
+        else:
+            return
+    raise AssertionError(f"{box} does not open")
 
 
 def test_the_lead_sorts_what_a_grader_says_unlike_people(
