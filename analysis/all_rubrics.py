@@ -56,6 +56,8 @@ class Analysis:
     """By rubric, where people's labels differ: units, raters, the rest (`generalizability`)."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ThresholdInForce] = field(default_factory=list)
+    cluster_nouns: dict[str, str] = field(default_factory=dict)
+    """By rubric, what a cluster is called in a sentence."""
 
     @property
     def rule(self) -> str:
@@ -182,6 +184,7 @@ def _together(
         components={each.rows.rubric: each.components for each in found if each.components},
         disagreements=[one for each in found for one in each.disagreements],
         thresholds=[one for each in found for one in each.thresholds],
+        cluster_nouns={each.rows.rubric: each.cluster_noun for each in found},
     )
 
 

@@ -85,6 +85,7 @@ class RubricAnalysis:
     """What was found on one rubric, as far as it has ratings."""
 
     rows: ResultRows
+    cluster_noun: str
     verdicts: list[Verdict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
@@ -119,7 +120,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
 
 def _analysed(task: RubricTask) -> RubricAnalysis:
     scale, ratings, request = task.scale, task.ratings, task.request
-    found = RubricAnalysis(ResultRows(scale.name))
+    found = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
     title = scale.name or "the rubric"
     if ratings.empty:
         found.notes.append(f"{title}: no ratings")
@@ -166,7 +167,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         for view in labels.views:
             found.verification += verify_estimates(rows, view, labels.weight)
     if task.judge:
-        noun = _cluster_noun(request, scale)
+        noun = found.cluster_noun
         found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
     return found
 

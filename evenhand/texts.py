@@ -26,7 +26,7 @@ def written(key: str, /, **fields: object) -> str:
 
     A field is put in as it is, braces and all, and formatted as its place says.
 
-    >>> written("verdict.bounds")
-    'the sentences give the one-sided bounds that decide (at worst, at best)'
+    >>> written("recommend.use_at", grader="openai:gpt-5", rubric="hedging", threshold=0.1312)
+    'Use openai:gpt-5 for hedging at threshold 0.131.'
     """
     return texts()[key].format(**fields)

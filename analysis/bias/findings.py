@@ -57,7 +57,7 @@ class Finding:
             )
         if self.status == "nothing_found":
             return f"{self.grader}, {question}: {self._nothing}"
-        return f"{self.grader}, {question}: {self.fault}."
+        return f"{self.grader}, {question}: it {self.fault}."
 
     @property
     def largest(self) -> float:
@@ -99,9 +99,15 @@ class Finding:
             said += ", if it sees as sharply as people do"
         p = f"corrected p {self.p['estimate']:.2g}; " if self.p else ""
         return (
-            f"it {said}, by {abs(self.row['estimate']):.2f} (95% interval {self.row['low']:+.2f} "
+            f"{said}, by {abs(self.row['estimate']):.2f} (95% CI {self.row['low']:+.2f} "
             f"to {self.row['high']:+.2f}; {p}{_sample(self.row)})"
         )
+
+    @property
+    def short(self) -> str:
+        """The shift in a few words."""
+        question, _, _ = self._words
+        return f"{question} bias {self.row['estimate']:+.2f}"
 
 
 def audited_grader(row: TableRow) -> str:

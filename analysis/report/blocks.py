@@ -157,8 +157,10 @@ class Definitions:
 
 @dataclass(frozen=True)
 class Card:
-    """A verdict: its code, the word for it, of whom, the sentence, and the figures it rests on,
-    foremost the grader's `difference` to people."""
+    """A verdict: its code, the word for it, of whom, in a sentence and, as a `reason`, in a few
+    words; the `kappas` of the grader with people and of people with one another (None where
+    unknown), what 1,000 units cost, and the figures it rests on.
+    """
 
     verdict: str
     word: str
@@ -166,8 +168,44 @@ class Card:
     rubric: str
     grader: str
     sentence: str
-    difference: Cell | None
+    reason: str
+    kappas: tuple[Cell | None, Cell | None]
+    price: Cell | None
     evidence: tuple[tuple[str, Cell], ...]
+
+    @property
+    def compared(self) -> str:
+        """Both kappas in words; nothing where the grader's is not known.
+
+        >>> Card("", "", "", "", "", "", "", (Cell("0.77"), Cell("0.82")), None, ()).compared
+        'κ 0.77 vs 0.82'
+        """
+        own, people = self.kappas
+        if own is None:
+            return ""
+        return f"κ {own.text} vs {people.text}" if people else f"κ {own.text}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to do about one rubric, in a `sentence`, its number's `threshold`, and how well people
+    agree with one another, on how much.
+    """
+
+    rubric: str
+    sentence: str
+    threshold: Cell | None
+    people: Cell | None
+    sample: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What to do about every rubric; `facts` say what this rests on."""
+
+    answers: tuple[Answer, ...]
+    facts: tuple[str, ...]
+    kind: Literal["answers"] = "answers"
 
 
 @dataclass(frozen=True)
@@ -182,8 +220,9 @@ class Overview:
 
 @dataclass(frozen=True)
 class Cards:
-    """The verdicts, each with its sentence and evidence."""
+    """The verdicts in full, each with its sentence and evidence."""
 
+    title: str
     cards: tuple[Card, ...]
     kind: Literal["cards"] = "cards"
 
@@ -231,6 +270,7 @@ Block = (
     | Items
     | Quotable
     | Definitions
+    | Answers
     | Overview
     | Cards
     | Link

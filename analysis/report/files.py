@@ -20,6 +20,8 @@ from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS
+from evenhand.analysis.verdicts.ranking import rank_graders
+from evenhand.analysis.verdicts.recommendation import recommendations
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 from evenhand.texts import written
@@ -32,10 +34,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.blocks import Chart, ReportSection
 
 SCHEMA = 1
-_PAGE_WORDS = (
-    *("title", "skip", "back", "synthetic", "about", "search", "rubric", "grader", "part"),
-    *("sorted", "all", "unfold", "reply", "read", "more", "graders", "people"),
-)
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -96,6 +94,7 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "synthetic": context.synthetic,
         "facts": dict(context.facts),
         "notes": [*context.notes, *analysis.notes],
+        "recommendations": _recommendations(analysis),
         "rubric_titles": dict(context.rubric_titles),
         "thresholds": _by_rubric(analysis, "threshold"),
         "threshold_origins": _by_rubric(analysis, "origin"),
@@ -107,6 +106,12 @@ def _json(analysis: Analysis, context: ReportContext, rows: list[dict[str, Any]]
         "results": rows,
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _recommendations(analysis: Analysis) -> dict[str, str]:
+    """What to do, by rubric."""
+    ranking = rank_graders(analysis.results, analysis.verdicts)
+    return {each.rubric: each.sentence for each in recommendations(ranking)}
 
 
 def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
@@ -142,14 +147,11 @@ def _disagreements_page(analysis: Analysis, context: ReportContext) -> str:
     """The page, which may use its own style sheet and script and nothing else, as the report."""
     from markupsafe import Markup
 
-    words = {name: written(f"disagreement.page_{name}") for name in _PAGE_WORDS}
-    words["shown"] = written("disagreement.shown", shown="{shown}", found="{found}")
     script = Markup(_html().get_template("disagreements.js").render())  # noqa: S704 - our own
     return rendered(
         "disagreements.html.j2",
         context=context,
         page=page_of(analysis.disagreements, context),
-        words=words,
         style_digest=_digest(_html().get_template("disagreements.css").render()),
         script=script,
         script_digest=_digest(script),
@@ -176,7 +178,7 @@ def _html() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals["draw"] = _draw
+    environment.globals.update(draw=_draw, written=written)
     return environment
 
 

@@ -11,6 +11,8 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.files import rendered
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.terminal_panel import render_table_text
+from evenhand.analysis.verdicts.judge import limits_of
+from evenhand.analysis.verdicts.recommendation import recommendations
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -25,7 +27,8 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     return rendered(
         "notebook.html.j2",
         name=context.name,
-        notes=source.notes,
+        answers=[each.sentence for each in recommendations(source.ranking)],
+        notes=(*limits_of(analysis.verdicts), *source.notes),
         cards=_cards(source),
         several=len(source.figures.rubrics) > 1,
         tables=render_table_text(analysis, context),

@@ -1,12 +1,10 @@
-"""The verdicts, and what has to be known before they are read."""
+"""The first page: what to do about each rubric, every verdict with its reason, and the limits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import (
+    Answer,
+    Answers,
     Block,
     Card,
     Cards,
@@ -16,37 +14,85 @@ from evenhand.analysis.report.blocks import (
     Paragraph,
     ReportSection,
 )
-from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
-from evenhand.analysis.verdicts.case import deciding_keys
-from evenhand.analysis.verdicts.judge import Verdict
+from evenhand.analysis.results import key_of
+from evenhand.analysis.usage import PRICE
+from evenhand.analysis.verdicts.judge import Verdict, limits_of
+from evenhand.analysis.verdicts.recommendation import recommendations
 from evenhand.analysis.verdicts.words import TITLES
 from evenhand.texts import written
 
 
 def section(source: Source) -> ReportSection:
-    """One card for each rubric and grader."""
+    """The answer for each rubric, a cell for each rubric and grader, and all verdicts in full."""
+    verdicts = source.analysis.verdicts
     blocks: list[Block] = []
-    if source.analysis.verdicts:
-        cards = tuple(_card(source, each) for each in source.analysis.verdicts)
-        blocks += [_overview(source, cards), Cards(cards)]
+    if verdicts:
+        cards = tuple(_card(source, each) for each in verdicts)
+        blocks += [
+            _answers(source),
+            _overview(cards),
+            Cards(written("first.in_full"), cards),
+        ]
     else:
-        blocks.append(Paragraph("No verdict: there are no model graders here to judge."))
-    if source.notes:
-        blocks.append(Items("Before you read on", source.notes))
-    return ReportSection("verdicts", "Verdicts", tuple(blocks))
+        blocks.append(Paragraph(written("first.no_verdict")))
+    if before := (*limits_of(verdicts), *source.notes):
+        blocks.append(Items(written("first.before"), before))
+    return ReportSection("verdicts", written("first.title"), tuple(blocks))
 
 
-def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
+def _answers(source: Source) -> Answers:
+    answers = []
+    for found in recommendations(source.ranking):
+        at = source.figures.by_key(key_of(found.threshold)) if found.threshold else None
+        people = _people(source, found.rubric)
+        answers.append(
+            Answer(
+                rubric=source.context.title_of(found.rubric),
+                sentence=found.sentence,
+                threshold=_cell(at) if at else None,
+                people=_cell(people) if people else None,
+                sample=_sample(source, people) if people else "",
+            )
+        )
+    return Answers(tuple(answers), _facts(source))
+
+
+def _people(source: Source, rubric: str) -> Figure | None:
+    """How well people agree with one another."""
+    for subset in (ALL, ALL_BINARY):
+        found = source.figures.get(rubric, source.kappa(rubric, subset), "humans", "", subset)
+        if found is not None and found.reason is None:
+            return found
+    return None
+
+
+def _sample(source: Source, people: Figure) -> str:
+    noun = source.analysis.cluster_nouns.get(people.key[0], "cluster")
+    if noun == "unit":
+        return written("first.units", units=people.n_units)
+    return written("first.sample", units=people.n_units, clusters=people.n_clusters, noun=noun)
+
+
+def _facts(source: Source) -> tuple[str, ...]:
+    """How many people labelled, and when."""
+    facts = source.context.facts
+    said = []
+    if people := facts.get("human raters"):
+        said.append(written("first.people", people=people))
+    if when := facts.get("ratings given"):
+        said.append(written("first.dates", when=when))
+    return tuple(said)
+
+
+def _overview(cards: tuple[Card, ...]) -> Overview:
     rubrics = dict.fromkeys(card.rubric for card in cards)
     graders = dict.fromkeys(card.grader for card in cards)
     by_place = {(card.grader, card.rubric): card for card in cards}
     return Overview(
-        source.marked(
-            "Number: the grader's kappa with people minus people's kappa with each other, with its "
-            f"95% interval; below 0 the grader agrees less; {written('verdict.bounds')}"
-        ),
+        written("first.legend"),
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
     )
@@ -55,8 +101,9 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
 def _card(source: Source, verdict: Verdict) -> Card:
     title = TITLES[verdict["verdict"]]
     figures = [source.figures.by_key(tuple(key)) for key in verdict["evidence"]]
-    key, _ = deciding_keys(verdict["verdict"], verdict["evidence"])
-    difference = source.figures.by_key(key) if key else None
+    kappas = [source.figures.by_key(tuple(key)) for key in verdict["kappas"]]
+    own, people = [*(_cell(each) if each else None for each in kappas), None, None][:2]
+    price = source.figures.get(verdict["rubric"], PRICE, "", verdict["grader"])
     return Card(
         verdict=verdict["verdict"],
         word=title.words,
@@ -64,23 +111,11 @@ def _card(source: Source, verdict: Verdict) -> Card:
         rubric=source.context.title_of(verdict["rubric"]),
         grader=verdict["grader"],
         sentence=verdict["sentence"],
-        difference=_deciding(difference, figures, source) if difference else None,
+        reason=verdict["reason"],
+        kappas=(own, people),
+        price=_cell(price) if price and not price.reason else None,
         evidence=tuple(_evidence(figure) for figure in figures if figure is not None),
     )
-
-
-def _deciding(difference: Figure, evidence: Sequence[Figure | None], source: Source) -> Cell:
-    """The difference that decides, and whether a pass holds for the labels only."""
-    least = -source.analysis.settings.margin
-    falls_short = any(
-        each.bounds[0] <= least
-        for each in evidence
-        if each and (each.statistic, each.subset) == (CEILING, ALL_BINARY)
-    )
-    cell = _cell(difference)
-    if difference.subset != ALL_BINARY and difference.bounds[0] > least and falls_short:
-        return replace(cell, aside="labels only, not binary verdicts")
-    return cell
 
 
 def _evidence(figure: Figure) -> tuple[str, Cell]:

@@ -176,6 +176,11 @@ class Case:
         in_parts = any(row["high"] < -margin_of(row) for row in self.parts_held_out)
         return bool(self.biases_at_threshold) or in_parts or self.moving is not None
 
+    @property
+    def kappa_at_threshold(self) -> ResultRow | None:
+        """Its kappa with people at thresholds that were tuned on other clusters."""
+        return next((row for row in self.at_threshold[1:] if row is not None), None)
+
     def deciding(self, bounds: Bounds) -> ResultRow:
         """The difference that decides: for these people, or for people like these."""
         wider = bounds.like_these if self.rule.scope == "like_these" else None

@@ -14,20 +14,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TypedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, TypedDict
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.notes import Code, reason_in_words, says
+from evenhand.analysis.notes import Code, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
+from evenhand.analysis.verdicts import reasons as reasons_for
 from evenhand.analysis.verdicts import words
 from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_people
 from evenhand.analysis.verdicts.judge_reference import judge_against_reference
 from evenhand.analysis.verdicts.parts import part_of
-from evenhand.analysis.verdicts.words import Judgement
+from evenhand.analysis.verdicts.reasons import Reason
+from evenhand.analysis.verdicts.words import Decision, Judgement
 from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.texts import written
 
 MOST_PEOPLE = 5
 """Beyond so many times the present people, "ask more" is no advice."""
@@ -36,17 +40,30 @@ MOST_PEOPLE = 5
 class Verdict(TypedDict):
     """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
 
-    `more_clusters` says how many more clusters would decide it, 0 where that is no advice;
-    `failing_parts` are those of the sample in which the grader is clearly below people.
+    `sentence` has all its reasons, `reason` in a few words those that decided it; `limits` says
+    what no interval covers, `labels_only` that a pass was not shown for the binary verdict.
+    `kappas` are the keys of the grader's kappa with people and of people's with one another, on the
+    labels that decided it; empty where unknown. `more_clusters` says how many more clusters would
+    decide it, 0 where that is no advice; `failing_parts` are those of the sample in which the
+    grader is clearly below people.
     """
 
     rubric: str
     grader: str
     verdict: Judgement
     sentence: str
+    reason: str
+    limits: str
+    labels_only: bool
+    kappas: list[list[str]]
     evidence: list[list[str]]
     more_clusters: int
     failing_parts: list[str]
+
+
+def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
+    """What no interval of theirs covers, each limit once."""
+    return list(dict.fromkeys(each["limits"] for each in verdicts if each["limits"]))
 
 
 def judge_graders(
@@ -64,51 +81,78 @@ def judge_graders(
 def _against(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> Verdict:
-    judgement, sentence, evidence, more = judge_against_reference(rows, labels, grader, rule, noun)
+    decision, evidence, kappa = judge_against_reference(rows, labels, grader, rule, noun)
     return Verdict(
         rubric=labels.scale.name,
         grader=grader,
-        verdict=judgement,
-        sentence=sentence,
-        evidence=[list(key_of(row)) for row in evidence],
-        more_clusters=more,
+        verdict=decision.judgement,
+        sentence=decision.text,
+        reason=decision.short,
+        limits="",
+        labels_only=False,
+        kappas=_keys([kappa]),
+        evidence=_keys(evidence),
+        more_clusters=decision.more,
         failing_parts=[],
     )
 
 
 def _judge(case: Case) -> Verdict:
-    judgement, sentence, more = _decide(case)
+    decision = _decide(case)
+    also = words.besides(case, decision.judgement)
     return Verdict(
         rubric=case.rubric,
         grader=case.grader,
-        verdict=judgement,
-        sentence=sentence + words.besides(case, judgement),
+        verdict=decision.judgement,
+        sentence=replace(decision, reasons=[*decision.reasons, *also]).text,
+        reason=decision.short,
+        limits=words.limits(case),
+        labels_only=decision.labels_only,
+        kappas=_keys(_kappas(case, decision.judgement)),
         evidence=case.evidence,
-        more_clusters=more,
+        more_clusters=decision.more,
         failing_parts=[part_of(row) for row in case.failing],
     )
 
 
-def _decide(case: Case) -> tuple[Judgement, str, int]:
+def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
+    """The grader's and people's, where both are known."""
+    at_threshold = judgement == "may_stand_in_at_threshold"
+    bounds = case.held_out if at_threshold else case.bounds
+    own = case.kappa_at_threshold if at_threshold else case.kappa
+    return [own, bounds.people] if bounds and own else []
+
+
+def _keys(rows: Iterable[ResultRow | None]) -> list[list[str]]:
+    return [list(key_of(row)) for row in rows if row is not None]
+
+
+def _decide(case: Case) -> Decision:
     reasons, more = _missing(case)
     against = _reasons_against(case)
     if case.share_scored[2] < case.rule.min_coverage:
-        return "do_not_use", words.leaves_out(case), 0
+        return words.leaves_too_much_out(case)
     if not (reasons or against or case.has_faults or case.is_tuned):
-        return "may_stand_in", words.may_stand_in(case), 0
+        return words.may_stand_in(case)
     if (at := _at_threshold(case)) and not case.has_faults_at_threshold:
-        return "may_stand_in_at_threshold", words.at_threshold(case, *at), 0
+        return words.at_threshold(case, *at)
     if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
         labels = _more(case, [held_out])
-        open_yet = words.open_at_threshold(case, held_out, labels)
-        return "cannot_tell", words.cannot_tell(case, open_yet), labels or 0
+        return words.cannot_tell(case, _open_yet(case, held_out, labels), labels or 0)
     # Whoever fails in a part does not pass, whatever more labels would say of the whole.
     falls_short = against or case.failing or (case.has_faults and not reasons)
     if falls_short and _is_informative(case):
-        return "only_with_correction", words.only_with_correction(case, against), 0
+        return words.only_with_correction(case, against)
     if against:
-        return "do_not_use", words.do_not_use(case, against), 0
-    return "cannot_tell", words.cannot_tell(case, reasons), more
+        return words.do_not_use(case, against)
+    return words.cannot_tell(case, reasons, more)
+
+
+def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
+    """That another threshold may do, and how many labels would tell."""
+    clusters = case.deciding(held_out)["n_clusters"]
+    advice = reasons_for.advice(clusters, more, case.noun, undecided=True)
+    return [reasons_for.falls_short_untuned(case, held_out), *advice]
 
 
 def _passes(case: Case, bounds: Bounds) -> bool:
@@ -173,52 +217,49 @@ def _is_informative(case: Case) -> bool:
     )
 
 
-def _reasons_against(case: Case) -> list[str]:
-    bounds, kappa, reasons = case.bounds, case.kappa, []
+def _reasons_against(case: Case) -> list[Reason]:
+    bounds, kappa, found = case.bounds, case.kappa, []
     if bounds is not None and _is_below(case, bounds):
-        text = words.difference(case.deciding(bounds), case.noun)
-        reasons.append(f"{text}, below the margin of {bounds.margin:.3g}")
+        found.append(reasons_for.below(case, bounds))
     if kappa is not None:
         high = bounds.above["high"] if bounds else kappa["high"] - case.to_beat
         constant = says(kappa["remarks"], "constant_rater") and not math.isnan(case.to_beat)
         agree = bounds is None or _people_agree(case, bounds)
         if (high <= 0 and agree) or constant:
-            text = words.kappa(kappa, case.noun)
-            reasons.append(f"{text}, no better than a baseline ({case.to_beat:.2f})")
-    return reasons
+            found.append(reasons_for.baseline(case, kappa, clearly=True))
+    return found
 
 
-def _missing(case: Case) -> tuple[list[str], int]:
-    """Why the grader has not passed, in plain words, and how many more clusters would decide."""
+def _missing(case: Case) -> tuple[list[Reason], int]:
+    """Why the grader has not passed, and how many more clusters would decide."""
     bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:
-        return _too_few_shared(case) or ([impossible], 0)
+        return _too_few_shared(case) or ([impossible or _plainly("undefined_plainly")], 0)
     missing = []
     if not _people_agree(case, bounds):
-        missing.append(words.people_hardly_agree(bounds.people, rule.min_people_kappa))
+        missing.append(reasons_for.people_hardly_agree(bounds.people, rule.min_people_kappa))
         if bounds.people["estimate"] < rule.min_people_kappa:
             return missing, 0
     difference = case.deciding(bounds)
     if difference["low"] <= -bounds.margin:
-        text = words.difference(difference, case.noun)
-        missing.append(f"{text}, and the margin is {bounds.margin:.3g}")
+        missing.append(reasons_for.could_be_below(case, bounds))
     if bounds.above["low"] <= 0:
-        missing.append(f"{words.kappa(kappa)}, not clearly above a baseline ({case.to_beat:.2f})")
+        missing.append(reasons_for.baseline(case, kappa, clearly=False))
     if (rarer := bounds.rarer["estimate"]) < rule.min_rarer:
-        missing.append(words.too_few_rarer(rarer, rule.min_rarer, case.noun))
+        missing.append(reasons_for.too_few_rarer(rarer, rule.min_rarer, case.noun))
     if not case.scored_enough:
-        missing.append(words.may_leave_out(case))
+        missing.append(reasons_for.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
     people = None if more is not None else _more_people(case, bounds)
     undecided = bool(missing)
-    missing += words.advice(
+    missing += reasons_for.advice(
         difference["n_clusters"], more, case.noun, undecided=undecided, people=people
     )
     return missing, more or 0
 
 
-def _too_few_shared(case: Case) -> tuple[list[str], int] | None:
+def _too_few_shared(case: Case) -> tuple[list[Reason], int] | None:
     """What to say where people and grader share too few units for any figure."""
     row = case.difference
     few: tuple[Code, ...] = ("too_few_shared_by_grader", "too_few_shared_by_humans")
@@ -228,7 +269,7 @@ def _too_few_shared(case: Case) -> tuple[list[str], int] | None:
     more = max(case.rule.min_clusters, MIN_SHARED_UNITS) - clusters
     if more <= 0:
         return None
-    return words.advice(clusters, more, case.noun, undecided=False), more
+    return reasons_for.advice(clusters, more, case.noun, undecided=False), more
 
 
 def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
@@ -270,27 +311,43 @@ def _more_people(case: Case, bounds: Bounds) -> int | None:
     return math.ceil(case.n_humans * (max(growths) - 1.0) - 1e-9)
 
 
-def _impossible(case: Case) -> str:
+def _impossible(case: Case) -> Reason | None:
     """Why nothing can be said at all, if so."""
     bounds = case.bounds
     if case.n_humans == 0 and not case.copied:
-        return "no person has labelled"
+        return _plainly("nobody")
     if case.difference is None or case.kappa is None:
-        return "it labelled no unit that a person labelled"
+        return _plainly("no_shared_unit")
     if case.n_humans < 2:
-        return words.too_few_people(case)
+        return reasons_for.one_person(case)
     if _unfit(case):
-        return "only two people labelled, and a verdict for people like them needs three"
+        return _plainly("two_people")
     if math.isnan(case.difference["estimate"]):
-        why = reason_in_words(case.difference["remarks"])
-        return f"the comparison with people is undefined ({why})"
+        return reasons_for.undefined(case.difference)
     if math.isnan(case.to_beat):
-        return "the baselines are undefined, because people used one category only"
+        return _plainly("baselines_undefined")
     if bounds is None:
-        return "the comparison with people is undefined"
+        return _plainly("undefined_plainly")
     if says(bounds.difference["remarks"], "no_level"):
-        return words.no_level(bounds.look)
+        return reasons_for.no_level(bounds.look)
     for row in (case.deciding(bounds), bounds.above):
         if math.isnan(row["low"]):
-            return "there is no interval (leaving out one cluster leaves nothing to compare)"
-    return ""
+            return _plainly("no_interval")
+    return None
+
+
+_SHORT = {"baselines_undefined": "undefined", "undefined_plainly": "undefined"}
+
+
+def _plainly(
+    name: Literal[
+        "nobody",
+        "no_shared_unit",
+        "two_people",
+        "baselines_undefined",
+        "undefined_plainly",
+        "no_interval",
+    ],
+) -> Reason:
+    """A reason without figures."""
+    return Reason(written(f"because.{name}"), written(f"short.{_SHORT.get(name, name)}"))

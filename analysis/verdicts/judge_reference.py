@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from evenhand.analysis.bias import Finding, flagged
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
@@ -25,8 +26,19 @@ from evenhand.analysis.verdicts.against_reference import (
 )
 from evenhand.analysis.verdicts.case import RECOMMENDED
 from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
-from evenhand.analysis.verdicts.words import Judgement, no_level, too_few_rarer, why_unscored
+from evenhand.analysis.verdicts.reasons import (
+    Reason,
+    advice,
+    bias,
+    level_of,
+    no_level,
+    sample_of,
+    too_few_rarer,
+    why_unscored,
+)
+from evenhand.analysis.verdicts.words import Decision
 from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.texts import written
 
 _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
 
@@ -80,11 +92,11 @@ class Bars:
 
 def judge_against_reference(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
-) -> tuple[Judgement, str, list[ResultRow], int]:
-    """Verdict, sentence, the rows it rests on, and how many more clusters would decide."""
+) -> tuple[Decision, list[ResultRow], ResultRow | None]:
+    """The decision, the rows it rests on, and the grader's kappa with the reference."""
     case = _case(rows, labels, grader, rule, noun)
-    judgement, sentence, more = case.decided()
-    return judgement, sentence, case.evidence, more
+    rows_of = case.bars.rows if case.bars else ()
+    return case.decided(), case.evidence, next((row for row, _ in rows_of), None)
 
 
 @dataclass(frozen=True)
@@ -107,34 +119,31 @@ class _Case:
         rows += [row for row in (self.advised, self.coverage) if row is not None]
         return list({key_of(row): row for row in (*rows, *(b.row for b in self.biases))}.values())
 
-    def decided(self) -> tuple[Judgement, str, int]:
-        """Verdict, sentence and advice."""
+    def decided(self) -> Decision:
+        """Verdict, reasons and advice."""
         if self.bars is None or not self.bars.rows:
-            return "cannot_tell", self._untold(["they share fewer than 30 units"]), 0
-        kappa = self.bars.rows[0][0]
-        if says(kappa["remarks"], "no_level"):
-            return "cannot_tell", self._untold([no_level(0)]), 0
-        against = [*self._unanswered(clearly=True), *(each.fault for each in self.biases)]
+            few = Reason(written("because.few_shared"), written("short.few_shared"))
+            return self._untold([few])
+        if says(self.bars.rows[0][0]["remarks"], "no_level"):
+            return self._untold([no_level(0)])
+        against = [*self._unanswered(clearly=True), *(bias(each) for each in self.biases)]
         if not against and self.bars.passes(self.rule) and not self._unanswered(clearly=False):
-            return "agrees_with_reference", self._agrees(self.bars, ""), 0
+            return self._agrees(self.bars)
         if not against and self.held_out is not None and self._at_threshold():
-            at = f" at threshold {self.advised['estimate']:.3g}" if self.advised else ""
-            return "agrees_with_reference", self._agrees(self.held_out, at), 0
-        against += [self._figure(row, bar) for row, bar in self.bars.missed(self.rule)]
+            return self._agrees(self.held_out, self.advised)
+        against += [
+            self._figure(row, bar, "bar_missed") for row, bar in self.bars.missed(self.rule)
+        ]
         if against:
-            sentence = f"{self.grader} does not agree with {self._whom()}: {'; '.join(against)}."
-            return "disagrees_with_reference", sentence, 0
-        reasons = [self._figure(row, bar) for row, bar in self.bars.open_yet()]
+            head = written("verdict.disagrees", **self._fields)
+            return Decision("disagrees_with_reference", head, against)
+        reasons = [self._figure(row, bar, "bar_open") for row, bar in self.bars.open_yet()]
         reasons += self._unanswered(clearly=False)
         if (rarer := self.bars.rarer["estimate"]) < self.rule.min_rarer:
             reasons.append(too_few_rarer(rarer, self.rule.min_rarer, self.noun))
         more = self._more(self.bars)
-        reasons.append(
-            f"no realistic number of {self.noun}s would decide it if the estimates stay"
-            if more is None
-            else f"label about {more} more {self.noun}{'' if more == 1 else 's'} to decide"
-        )
-        return "cannot_tell", self._untold(reasons), more or 0
+        reasons += advice(self.bars.clusters, more, self.noun, undecided=True)
+        return self._untold(reasons, more or 0)
 
     def _at_threshold(self) -> bool:
         """Whether a tuned threshold is advised, and verdicts clear the bars at such."""
@@ -142,7 +151,7 @@ class _Case:
         passes = self.held_out is not None and self.held_out.passes(self.rule)
         return tuned and passes and not self._unanswered(clearly=False)
 
-    def _unanswered(self, *, clearly: bool) -> list[str]:
+    def _unanswered(self, *, clearly: bool) -> list[Reason]:
         """That it leaves too much without an answer; or, not clearly, that it may do so."""
         row = self.coverage
         if row is None or row["estimate"] == 1.0:
@@ -150,22 +159,21 @@ class _Case:
         bound = row["high"] if clearly else row["low"]
         if bound >= self.rule.min_coverage or math.isnan(bound):
             return []
-        said = "best" if clearly else "worst"
-        return [
-            f"no answer on {1 - row['estimate']:.0%} of units ({why_unscored(row)}at {said} it "
-            f"answers {bound:.1%}, and {self.rule.min_coverage:.0%} is needed)"
-        ]
+        missing, why, needed = 1 - row["estimate"], why_unscored(row), self.rule.min_coverage
+        short = written("short.no_answer", missing=missing)
+        if clearly:
+            sample = sample_of(row, self.noun)
+            fields = {"missing": missing, "sample": sample, "most": bound}
+            return [Reason(written("because.no_answer", why=why, needed=needed, **fields), short)]
+        fields = {"share": row["estimate"], "least": bound}
+        return [Reason(written("because.may_leave_out", why=why, needed=needed, **fields), short)]
 
     def _more(self, bars: Bars) -> int | None:
         asked, needed = [], self.rule.min_clusters
         if rarer := bars.rarer["estimate"]:
             needed = max(needed, math.ceil(bars.clusters * self.rule.min_rarer / rarer))
         for row, bar in bars.open_yet():
-            alpha, following = next(
-                (float(str(each.detail[0])), float(str(each.detail[3])))
-                for each in row["remarks"]
-                if each.code == "decided_at"
-            )
+            alpha, following = _decided_at(row)
             varies = not says(row["remarks"], "nothing_varies")
             ends = (row["low"], row["estimate"], row["high"])
             asked.append(Bound(*ends, bar, alpha, following, varies))
@@ -174,34 +182,58 @@ class _Case:
             asked.append(Bound(low, estimate, high, self.rule.min_coverage))
         return clusters_to_decide(bars.clusters, asked, needed)
 
-    def _agrees(self, bars: Bars, at: str) -> str:
-        figures = "; ".join(self._figure(row, bar) for row, bar in bars.rows)
-        return (
-            f"{self.grader} agrees with {self._whom()}{at}: {figures}. How far people agree with "
-            "each other is not known from one reference, so this does not say that it may stand in "
-            "for people; and it may not hold in every part of the sample."
-        )
+    def _agrees(self, bars: Bars, threshold: ResultRow | None = None) -> Decision:
+        at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
+        head = written("verdict.agrees", **self._fields, at=at)
+        figures = [self._figure(row, bar, "bars_cleared") for row, bar in bars.rows]
+        reasons = [
+            *figures,
+            Reason(written("because.reference_only")),
+            Reason(written("limits.parts")),
+        ]
+        return Decision("agrees_with_reference", head, reasons)
 
-    def _untold(self, reasons: list[str]) -> str:
-        said = "; ".join(reasons)
-        return f"Whether {self.grader} agrees with {self._whom()} cannot be told: {said}."
+    def _untold(self, reasons: list[Reason], more: int = 0) -> Decision:
+        head = written("verdict.cannot_tell_reference", **self._fields)
+        return Decision("cannot_tell", head, reasons, more)
 
-    def _whom(self) -> str:
+    @property
+    def _fields(self) -> dict[str, object]:
+        """What the verdict's sentence speaks of."""
         place = f" on {self.rubric}" if self.rubric else ""
-        return f"{self.rule.reference} well enough{place}"
+        return {"grader": self.grader, "reference": self.rule.reference, "place": place}
 
-    def _figure(self, row: ResultRow, bar: float) -> str:
+    def _figure(
+        self, row: ResultRow, bar: float, short: Literal["bars_cleared", "bar_missed", "bar_open"]
+    ) -> Reason:
         name = _NAMES[row["statistic"]]
         if math.isnan(row["estimate"]):
-            return f"{name} is undefined ({reason_in_words(row['remarks'])})"
-        apart = row["n_clusters"] != row["n_units"]
-        sample = f"{row['n_units']} units" + (
-            f" in {row['n_clusters']} {self.noun}s" if apart else ""
+            why = reason_in_words(row["remarks"])
+            text = written("figures.bar_undefined", name=name, why=why)
+            return Reason(_sentence(text), written("short.undefined"))
+        ends = {key: row[key] for key in _FIGURES}
+        text = written(
+            "figures.bar",
+            name=name,
+            level=level_of(_decided_at(row)[0]),
+            sample=sample_of(row, self.noun if row["n_clusters"] != row["n_units"] else "unit"),
+            bar=bar,
+            **ends,
         )
-        return (
-            f"{name} {row['estimate']:z.2f} (at worst {row['low']:z.2f}, at best "
-            f"{row['high']:z.2f}; {sample}; more than {bar:g} is needed)"
-        )
+        return Reason(_sentence(text), written(f"short.{short}", name=name, bar=bar, **ends))
+
+
+_FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
+
+
+def _sentence(text: str) -> str:
+    return written("because.reference_figures", figures=text[0].upper() + text[1:])
+
+
+def _decided_at(row: ResultRow) -> tuple[float, float]:
+    """The one-sided level of a bound, at this look and at the next."""
+    found = next(each.detail for each in row["remarks"] if each.code == "decided_at")
+    return float(str(found[0])), float(str(found[3]))
 
 
 def _case(

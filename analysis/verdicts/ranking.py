@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import TableRow, key_of
+from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.usage import PRICE
-from evenhand.analysis.verdicts.case import deciding_keys
+from evenhand.analysis.verdicts.case import RECOMMENDED, deciding_keys
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verdicts.words import JUDGEMENTS
+from evenhand.analysis.verdicts.words import JUDGEMENTS, PASSES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 class Candidate:
     """One grader in a ranking: its verdict and the rows that it is ranked by.
 
+    `threshold` is the one that it passes at, if it is another than the default.
     `best_buy`: no other grader of the rubric is as cheap and agrees as well (the Pareto front of
     the ceiling difference against price).
     """
@@ -33,6 +35,7 @@ class Candidate:
     coverage: TableRow | None
     worst_bias: TableRow | None
     price: TableRow | None
+    threshold: TableRow | None = None
     best_buy: bool = False
 
     @property
@@ -50,8 +53,9 @@ class Candidate:
 def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str, list[Candidate]]:
     """The graders of every rubric, the best choice first; `results` may be read from results.csv.
 
-    Verdicts come first, in the order of `JUDGEMENTS`. Among graders that may stand in the cheapest
-    leads, since all meet the rule; among the others the one that agrees with people best.
+    Verdicts come first, in the order of `JUDGEMENTS`; those that hold for labels only come after
+    those that hold for binary verdicts too. Among graders that pass the cheapest leads, since all
+    meet the rule; among the others the one that agrees with people best.
     """
     rows = _Rows(results)
     found: dict[str, list[Candidate]] = {}
@@ -65,11 +69,11 @@ def _ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(marked, key=_place)
 
 
-def _place(candidate: Candidate) -> tuple[int, float, float, str]:
-    judgement = candidate.verdict["verdict"]
-    passes = judgement in ("may_stand_in", "may_stand_in_at_threshold", "agrees_with_reference")
-    price = candidate.usd if passes else 0.0
-    return JUDGEMENTS.index(judgement), price, -candidate.agreement, candidate.verdict["grader"]
+def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:
+    verdict = candidate.verdict
+    place = JUDGEMENTS.index(verdict["verdict"])
+    price = candidate.usd if verdict["verdict"] in PASSES else 0.0
+    return place, verdict["labels_only"], price, -candidate.agreement, verdict["grader"]
 
 
 def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
@@ -108,4 +112,12 @@ class _Rows:
             coverage=self._by_key.get((rubric, COVERAGE, "", grader, "all", "")),
             worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
             price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
+            threshold=self._threshold(verdict),
         )
+
+    def _threshold(self, verdict: Verdict) -> TableRow | None:
+        """What it passes at: the tuned threshold in force, or the one advised."""
+        if verdict["verdict"] != "may_stand_in_at_threshold":
+            return None
+        keys = {key[1]: tuple(key) for key in verdict["evidence"]}
+        return self._by_key.get(keys.get(IN_FORCE) or keys.get(RECOMMENDED, ()))

@@ -72,7 +72,7 @@ def _agreement(study: Study, half_width: float) -> None:
         "note": "Note",
     }
     spec = dict.fromkeys(("estimate", "low", "high"), ".2f")
-    show_table(main, f"Main figures with 95% intervals; {written('verdict.bounds')}", titles, spec)
+    show_table(main, f"Main figures with 95% CIs. {written('verdict.bounds')}", titles, spec)
     for note in figures.report["study"]["notes"]:
         st.text(note)
 

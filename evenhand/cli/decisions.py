@@ -66,6 +66,8 @@ def _gate_options(gate: Parser) -> None:
 
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
+    from evenhand.analysis.verdicts.judge import limits_of
+    from evenhand.analysis.verdicts.recommendation import recommendations
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -75,17 +77,18 @@ def _select(arguments: argparse.Namespace) -> None:
         return
     for rubric, candidates in ranking.items():
         print_table([*COLUMNS, "front"], [_row(each) for each in candidates], title=rubric)
+    for found in recommendations(ranking):
+        say(found.sentence)
     for each in (each for candidates in ranking.values() for each in candidates):
         say(each.verdict["sentence"])
         if each.verdict["more_clusters"] and arguments.source.is_dir():
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
-    say(f"Brackets hold 95% intervals; {written('verdict.bounds')}.")
+    for limit in limits_of(analysis.verdicts):
+        say(limit)
+    say(written("select.brackets"))
     say(f"Rule: {analysis.rule}.")
-    say(
-        "Order: by verdict; among graders that may stand in the cheapest first, else the one that "
-        "agrees with people best. Front (*): no other is as cheap and agrees as well."
-    )
+    say(written("select.order"))
 
 
 def _row(candidate: Candidate) -> tuple[str, ...]:

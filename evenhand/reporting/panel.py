@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from evenhand.texts import written
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -27,14 +29,21 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 
 def verdict_lines(analysis: Analysis) -> list[str]:
-    """The notes and verdicts, a line for each, and which labels to trust."""
+    """The notes, what to do about each rubric, the verdicts with their limits, a line for each, and
+    which labels to trust.
+    """
+    from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
+    from evenhand.analysis.verdicts.judge import limits_of
+    from evenhand.analysis.verdicts.recommendation import recommendations
 
+    ranking = rank_graders(analysis.results, analysis.verdicts)
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
-    nobody = "No verdict: there are no model graders here to judge."
     return [
         *(f"Note: {note}" for note in analysis.notes),
-        *(verdicts or [nobody]),
+        *(each.sentence for each in recommendations(ranking)),
+        *(verdicts or [written("first.no_verdict")]),
+        *limits_of(analysis.verdicts),
         *render_routing_text(analysis),
     ]
 

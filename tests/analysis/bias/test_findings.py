@@ -54,7 +54,7 @@ def test_what_was_found(statistic: str, subset: str, at: str, sentence: str) -> 
     assert found.sentence.startswith("g, ")
     assert sentence in found.sentence
     assert found.sentence.endswith(
-        "by 0.20 (95% interval +0.15 to +0.25; corrected p 0.002; 400 units in 100 clusters)."
+        "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 units in 100 clusters)."
     )
 
 

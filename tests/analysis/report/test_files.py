@@ -24,7 +24,7 @@ from tests.analysis.report.small_study import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 HEADINGS = (
-    "Verdicts",
+    "The answer",
     "Human ceiling",
     "Per-sample agreement",
     "Overall agreement",
@@ -51,13 +51,16 @@ def unguarded(text: str) -> str:
 
 @dataclass
 class Page(HTMLParser):
-    """Text of each estimate with its cell, by results row; tags and attributes of everything."""
+    """Text of each estimate, with what else its cell holds where it is the only one there, by
+    results row; tags and attributes of everything.
+    """
 
     tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
     cells: list[tuple[int, list[str], str]] = field(default_factory=list)
     bare_cells: list[str] = field(default_factory=list)
     _open: list[str] | None = None
-    _origin: tuple[int, list[str]] | None = None
+    _origins: list[tuple[int, list[str], str]] = field(default_factory=list)
+    _figure: bool = False
     _hidden: bool = False
 
     def __post_init__(self) -> None:
@@ -67,22 +70,30 @@ class Page(HTMLParser):
         given = dict(attrs)
         self.tags.append((tag, given))
         if tag in ("td", "dd"):
-            self._open, self._origin = [], None
-        if "data-row" in given:
-            self._origin = int(given["data-row"] or 0), json.loads(given["data-key"] or "")
+            self._open, self._origins = [], []
+        self._figure = "data-row" in given
+        if self._figure:
+            key = json.loads(given["data-key"] or "")
+            self._origins.append((int(given["data-row"] or 0), key, ""))
         self._hidden = tag == "sup"
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "dd") and self._open is not None:
             text = " ".join(self._open)
-            if self._origin:
-                self.cells.append((*self._origin, text))
+            if len(self._origins) == 1:
+                self.cells.append((*self._origins[0][:2], text))
+            elif self._origins:
+                self.cells += self._origins
             elif tag == "td":
                 self.bare_cells.append(text)
             self._open = None
-        self._hidden = False
+        elif self._figure and self._open is None:
+            self.cells.append(self._origins.pop())
+        self._hidden = self._figure = False
 
     def handle_data(self, data: str) -> None:
+        if self._figure:
+            self._origins[-1] = (*self._origins[-1][:2], data.strip())
         if self._open is not None and not self._hidden and data.strip():
             self._open.append(data.strip())
 
@@ -164,7 +175,8 @@ def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, writt
         cells = re.split(r"(?<!\\)\|", line)[1:-1] if line.startswith("|") else []
         sources = lines_of(cells[-1]) if cells else []
         for cell in cells[1:-1] if sources else []:
-            shown = re.sub(r"\([a-z ]+\)", "", cell)
+            # What was decided, and not found, has no row: how many pairs to label, the margin.
+            shown = re.sub(r"\([a-z ]+\)|label about \d+|margin of [\d.]+", "", cell)
             for number in NUMBER.findall(shown):
                 seen += 1
                 assert any(is_rounded_from(number, rows[at - 2]) for at in sources), line
@@ -265,7 +277,7 @@ def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic:
     page = (out / "report.html").read_text("utf-8")
     text = (out / "report.md").read_text("utf-8")
     content = json.loads((out / "report.json").read_text("utf-8"))
-    captions = re.findall(r"<caption[^>]*>([^<]*)", page)
+    captions = re.findall(r'<caption id="(?!overview)[^>]*>([^<]*)', page)
 
     assert content["study"]["synthetic"] is synthetic
     assert ("<strong>Synthetic.</strong>" in page) is synthetic
@@ -332,6 +344,9 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
         "synthetic": False,
         "facts": {"seed": 7, "margin": 0.1},
         "notes": ["12 labels set aside", *analysis.notes],
+        "recommendations": {
+            "R": "No grader yet for R: label about 192 more pairs to decide on provider:hard."
+        },
         "rubric_titles": {"R": "The rubric"},
         "thresholds": {"R": {"provider:sure": 0.5}},
         "threshold_origins": {"R": {"provider:sure": "default"}},
@@ -389,7 +404,8 @@ def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
     found = analyse(ratings, units, [SCALE], resamples=100)
     assert {each["grader"]: each["verdict"] for each in found.verdicts}["sure"] == "may_stand_in"
     page = (written(found) / "report.html").read_text("utf-8")
-    assert page.count("labels only, not binary verdicts") == 1
+    assert page.count("labels only: its binary verdicts fall short") == 1
+    assert "Use sure for R, for its labels only" in page
 
 
 def test_headings_leave_out_no_level(analysis: Analysis, written: Callable[..., Path]) -> None:

@@ -75,4 +75,4 @@ def test_ensembles_in_sentences(analysis: Analysis, written: Callable[..., Path]
         better = "agrees with people's majority better than the best single grader"
         assert (sentence.group(1) == better) is bool(row["low"] > 0)
     assert "| Ensemble: majority |" in part_of(text, "Human ceiling")
-    assert "Ensemble" not in part_of(text, "Verdicts")
+    assert "Ensemble" not in part_of(text, "The answer")

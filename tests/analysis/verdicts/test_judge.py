@@ -36,7 +36,9 @@ def test_as_good_as_people(verdict_on: Callable) -> None:
     verdict = verdict_on(0.92)
     assert verdict["verdict"] == "may_stand_in"
     assert verdict["grader"] == "g"
-    assert "95% interval" in verdict["sentence"]
+    assert verdict["sentence"].startswith("g can replace a human rater on tone. It agrees")
+    assert "% CI +" in verdict["sentence"]
+    assert verdict["reason"] == "within the margin of 0.10"
     assert "400 units" in verdict["sentence"]
     assert "3 people" in verdict["sentence"]
 
@@ -68,8 +70,9 @@ def test_a_random_grader_never_passes(verdict_on: Callable) -> None:
 def test_too_few_labels_say_how_many_more(verdict_on: Callable) -> None:
     verdict = verdict_on(0.85, n=150, margin=0.1)
     assert verdict["verdict"] == "cannot_tell"
-    assert "label about" in verdict["sentence"]
+    assert "Label about" in verdict["sentence"]
     assert "more units" in verdict["sentence"]
+    assert verdict["reason"] == f"label about {verdict['more_clusters']} more units"
 
 
 def test_perfect_agreement_on_few_clusters_is_not_enough(make_ratings: Callable) -> None:
@@ -80,19 +83,20 @@ def test_perfect_agreement_on_few_clusters_is_not_enough(make_ratings: Callable)
     verdict = analyse(ratings, units, [TWO], resamples=200).verdicts[0]
     assert verdict["verdict"] == "cannot_tell"
     # A third of the clusters may disagree unseen: kappa may lie 0.65 lower.
-    assert "label about 55 more clusters to decide" in verdict["sentence"]
+    assert "Label about 55 more clusters to decide" in verdict["sentence"]
 
 
 def test_one_person_is_no_ceiling(verdict_on: Callable) -> None:
     verdict = verdict_on(0.9, humans=1)
     assert verdict["verdict"] == "cannot_tell"
-    assert "only one person labelled" in verdict["sentence"]
+    assert "Only one person labelled" in verdict["sentence"]
+    assert verdict["reason"] == "only one person labelled"
 
 
 def test_a_grader_without_people(make_ratings: Callable) -> None:
     verdict = analyse(make_ratings({"g": "12" * 40}, ["g"]), None, [TWO], resamples=100).verdicts[0]
     assert verdict["verdict"] == "cannot_tell"
-    assert "no person has labelled" in verdict["sentence"]
+    assert "No person has labelled" in verdict["sentence"]
 
 
 @pytest.mark.parametrize("absent", [False, True])
@@ -141,7 +145,9 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(
     scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
     verdict = analyse(ratings, None, [scale], resamples=400).verdicts[0]
     assert verdict["verdict"] == "may_stand_in"
-    assert "Its binary verdicts may not: its kappa with people is" in verdict["sentence"]
+    assert "This does not hold for its binary verdicts (difference -" in verdict["sentence"]
+    assert verdict["labels_only"]
+    assert verdict["reason"] == "labels only: its binary verdicts fall short"
 
 
 def test_where_nothing_can_be_said_nothing_is_said_to_hold(make_ratings: Callable) -> None:
@@ -161,7 +167,7 @@ def test_a_difference_of_nothing_has_no_side(make_ratings: Callable) -> None:
 
     labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
     found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=200)
-    assert "is 0.00 from theirs with each other" in found.verdicts[0]["sentence"]
+    assert "difference +0.00" in found.verdicts[0]["sentence"]
 
 
 def test_people_who_may_hardly_agree_are_asked_for_more_labels(
@@ -185,4 +191,4 @@ def test_nobody_is_told_off_beside_people_who_hardly_agree(
         0
     ]
     assert found["verdict"] == "cannot_tell"
-    assert "people hardly agree" in found["sentence"]
+    assert "People hardly agree" in found["sentence"]

@@ -34,13 +34,14 @@ def test_a_failing_part_fails(judged: Callable) -> None:
     verdict = judged(1000, 50, 50, ("slice",))
     assert verdict["verdict"] == "only_with_correction"
     assert "not for slice=rare" in verdict["sentence"]
-    assert "every part" not in verdict["sentence"]
+    assert "every part" not in verdict["limits"]
+    assert verdict["reason"] == "falls short for slice=rare"
 
 
 def test_nothing_is_known_of_parts_that_nobody_looked_at(judged: Callable) -> None:
     verdict = judged(1000, 50, 50, ())
     assert verdict["verdict"] == "may_stand_in"
-    assert "nor in every part of the sample" in verdict["sentence"]
+    assert "nor in every part of the sample" in verdict["limits"]
 
 
 def test_parts_that_are_looked_at_and_fine_are_named(judged: Callable) -> None:

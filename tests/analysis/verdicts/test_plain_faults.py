@@ -92,7 +92,7 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(
     found = analyse(make_ratings(labels | {"g": labels["h1"]}, ["g"]), None, [FIVE], resamples=100)
     verdict = found.verdicts[0]
     assert "Its labels are those of h1 on 100% of units" in verdict["sentence"]
-    assert "these two people" in verdict["sentence"]
+    assert ", two people)" in verdict["sentence"]
     rows = found.results.query("rater_a == 'humans' and rater_b == 'g' and subset == 'all'")
     kappas = rows.set_index("statistic")["estimate"]
     assert kappas["weighted_kappa_quadratic"] < 0.95
@@ -114,7 +114,7 @@ def test_two_graders_with_the_same_labels(make_ratings: Callable, people: dict) 
     found = {
         each["grader"]: each for each in analyse(ratings, None, [FIVE], resamples=100).verdicts
     }
-    assert "Its labels are those of g, every one" in found["k"]["sentence"]
+    assert "Every label is the same as that of g." in found["k"]["sentence"]
     assert found["g"]["verdict"] == found["k"]["verdict"]
 
 

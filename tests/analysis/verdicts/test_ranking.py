@@ -61,7 +61,7 @@ def test_the_front_of_agreement_against_price(ranked: Callable) -> None:
 def test_one_that_falls_short_but_knows_something_needs_correction(ranked: Callable) -> None:
     (found,) = ranked({"middling": 0.68}, {}, n=1200)
     assert found.verdict["verdict"] == "only_with_correction"
-    assert "single labels do not stand in" in found.verdict["sentence"]
+    assert "Do not use single labels in place of people" in found.verdict["sentence"]
 
 
 def test_a_threshold_that_wins_elsewhere_is_named(
@@ -107,7 +107,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     assert judged("default", -0.05)["verdict"] != "may_stand_in_at_threshold"
     undecided = judged("tuned", -0.15)
     assert undecided["verdict"] == "cannot_tell"
-    assert "with thresholds chosen on other units" in undecided["sentence"]
+    assert "With thresholds chosen on other units" in undecided["sentence"]
 
 
 @pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])

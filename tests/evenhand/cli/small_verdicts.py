@@ -68,12 +68,12 @@ def yes_no(unit: int) -> str:
 ONE = {"ann": truth}
 
 VERDICTS = (
-    file("good", "as good as people", labels(GOOD), "gpt may stand in for these 3 people"),
+    file("good", "as good as people", labels(GOOD), "gpt can replace a human rater"),
     file(
         "good, by slice",
         "as good as people; of the rare slice there is too little to tell",
         labels(GOOD, units=900),
-        "gpt may stand in",
+        "gpt can replace a human rater",
         "within the margin in slice=usual; too few labels to tell in 1 of 2",
         more="--slice slice",
     ),
@@ -81,7 +81,7 @@ VERDICTS = (
         "nobody looked at parts",
         "what holds on the whole need not hold in every part",
         labels(in_slice(reverse, GOOD), units=900),
-        "gpt may stand in",
+        "gpt can replace a human rater",
         "nor in every part of the sample",
     ),
     file(
@@ -125,7 +125,7 @@ VERDICTS = (
         "a row or two is missing",
         "hardly worth a word",
         labels(GOOD, missing={4, 9}),
-        "gpt may stand in",
+        "gpt can replace a human rater",
         "It gave no answer on 1% of units (absent 2)",
     ),
     file(
@@ -133,20 +133,20 @@ VERDICTS = (
         "ben's file under another name",
         labels(PEOPLE["ben"]),
         "Its labels are those of ben on 100% of units",
-        "ben is left out",
+        "ben is not counted",
     ),
     file(
         "a copy of one of two",
         "nobody is left to set it beside",
         labels(PEOPLE["ben"], {name: PEOPLE[name] for name in ("ann", "ben")}),
-        "cannot be told",
+        "We cannot tell yet",
         "only one other person labelled",
     ),
     file(
         "one expert",
         "one person shows nothing of how far people agree",
         labels(GOOD, ONE),
-        "only one person labelled",
+        "Only one person labelled",
         "--reference",
     ),
     file(
@@ -154,7 +154,7 @@ VERDICTS = (
         "agrees with ann, whatever people would say",
         labels(GOOD, ONE),
         "gpt agrees with ann well enough",
-        "this does not say that it may stand in for people",
+        "this does not say that it can replace people",
         more="--reference ann",
     ),
     file(
@@ -168,14 +168,14 @@ VERDICTS = (
         "people hardly agree",
         "nothing can be judged beside people who do not agree",
         labels(GOOD, {"ann": truth, "ben": yes_no, "cem": lambda unit: truth(unit * 3 + 1)}),
-        "people hardly agree with each other",
-        "make the rubric or its instructions clearer",
+        "People hardly agree with one another",
+        "Make the rubric or its instructions clearer",
     ),
     file(
         "few units",
         "too little to tell, however good",
         labels(GOOD, units=25),
-        "cannot be told",
+        "We cannot tell yet",
         "label 5 more units",
     ),
     file(
@@ -185,5 +185,5 @@ VERDICTS = (
         "needs three",
         more="--scope like_these",
     ),
-    file("no person", "nobody to set it beside", labels(GOOD, {}), "no person has labelled"),
+    file("no person", "nobody to set it beside", labels(GOOD, {}), "No person has labelled"),
 )

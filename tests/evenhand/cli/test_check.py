@@ -221,7 +221,7 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     tax = results[(results["subset"] == "topic=tax") & (results["statistic"] == "cohen_kappa")]
     assert set(tax["n_units"]) == {"40"}
     (verdict,) = json.loads((tmp_path / "out" / "report.json").read_text())["verdicts"]
-    assert "margin of 0.2" in verdict["sentence"] or "margin is 0.2" in verdict["sentence"]
+    assert "margin 0.20" in verdict["sentence"]
 
 
 def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:

@@ -92,7 +92,7 @@ def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:
     done = run("select", ratings)
     assert done.returncode == 0, done.stderr
     assert done.stdout.index("good") < done.stdout.index("guess")
-    assert "good may stand in for these" in done.stdout
+    assert "good can replace a human rater" in done.stdout
     assert "Do not use guess" in done.stdout
     assert "Rule: at most 0.1 kappa below people" in done.stdout
 

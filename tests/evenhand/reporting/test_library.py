@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 
 import evenhand as eh
 from evenhand.cli.main import main
@@ -315,7 +316,7 @@ def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> Non
     found = eh.check(labels, human=PEOPLE, model="gpt", **SCALE, affirmative=["top"])
     shown = found._repr_html_()
     (verdict,) = found.verdicts
-    places = [shown.index(part) for part in (verdict["sentence"], "<table>", "<svg")]
+    places = [shown.index(part) for part in (str(escape(verdict["sentence"])), "<table>", "<svg")]
     assert places == sorted(places)
     assert shown.count("<svg") == 1
     assert "People with each other" in shown

@@ -94,13 +94,13 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 @pytest.mark.slow
 def test_what_decides_is_one_figure(told: Told) -> None:
-    """In `select`, in the report's grid, in its rows and in the cockpit; at a threshold above all,
-    where labels and verdicts lie apart.
+    """In `select`, in the report's grid and evidence, in its rows and in the cockpit; above all at
+    a threshold, where labels and verdicts lie apart.
     """
     assert told.verdict(LATE)["verdict"] == "may_stand_in_at_threshold"
     labels = told.row("refusal", "human_ceiling_difference", "humans", LATE, "all", "")
     assert labels["estimate"] < 0, "another number that could be shown in its place"
-    grid = told.table("## Verdicts\n")
+    grid = told.table("## The answer\n")
     cockpit = main_rows(told.cockpit.results, told.cockpit.report["verdicts"])
     cockpit = cockpit.set_index(list(RESULTS_KEY))
     for verdict in told.report["verdicts"]:
@@ -108,8 +108,9 @@ def test_what_decides_is_one_figure(told: Told) -> None:
         assert key is not None
         assert kappa is not None
         difference = in_brackets(told.row(*key), key[1])
-        assert difference in grid[verdict["grader"]][0]
         assert difference in told.page
+        own, people = (told.row(*key)["estimate"] for key in map(tuple, verdict["kappas"]))
+        assert f"κ {own:.2f} vs {people:.2f}; {verdict['reason']}" in grid[verdict["grader"]][0]
         (line,) = re.findall(rf"^  {verdict['grader']} .*\[.*", told.select, re.MULTILINE)
         assert difference in line
         assert in_brackets(told.row(*kappa), kappa[1]) in line

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from evenhand.analysis.report.disagreements_page import KINDS as REPORTED
+from evenhand.analysis.report.disagreements_page import kind_title
 from evenhand.errors import InputError
 from evenhand.study import Study, open_study
-from evenhand.study.lead.disagreements import sort_disagreement, sorted_so_far
+from evenhand.study.lead.disagreements import KINDS, sort_disagreement, sorted_so_far
 from evenhand.study.store.schema import sorted_disagreements
 from harness.studies import with_edited_rubric
 
@@ -20,6 +22,11 @@ def say(study: Study, kind: str, note: str = "", grader: str = "g", **other: str
 
 def held(study: Study) -> list[tuple[str, str, str]]:
     return [(each.grader, each.kind, each.note) for each in sorted_so_far(study)]
+
+
+def test_the_report_knows_every_kind() -> None:
+    assert KINDS == REPORTED
+    assert len({kind_title(kind) for kind in KINDS}) == 3
 
 
 def test_the_latest_word_counts_and_can_be_taken_back(make_study) -> None:

@@ -1,0 +1,307 @@
+"""Why a verdict is what it is: each reason as a sentence and, shorter, for a table's cell.
+
+The sentences stand in `evenhand/texts.toml`; here they get the figures of a case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evenhand.analysis.bias import Finding
+from evenhand.analysis.notes import reason_in_words
+from evenhand.analysis.results import ResultRow
+from evenhand.analysis.verdicts.case import Bounds, Case, margin_of
+from evenhand.analysis.verdicts.parts import part_of
+from evenhand.texts import written
+
+MOST_PARTS = 3
+"""Parts of the sample that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A `sentence` with its figures, and the same in a few words."""
+
+    sentence: str
+    short: str = ""
+
+
+def better_or_not(case: Case, bounds: Bounds) -> Reason:
+    """How a grader that passes compares with people."""
+    row = case.deciding(bounds)
+    how = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
+    return Reason(
+        written(f"because.{how}", figures=compared(case, bounds)),
+        written("short.within_margin", margin=bounds.margin),
+    )
+
+
+def below(case: Case, bounds: Bounds) -> Reason:
+    """It is clearly below people."""
+    apart = -case.deciding(bounds)["estimate"]
+    return Reason(
+        written("because.below", figures=compared(case, bounds)),
+        written("short.below", apart=apart),
+    )
+
+
+def could_be_below(case: Case, bounds: Bounds) -> Reason:
+    """It may be further below people than the margin."""
+    apart = -case.deciding(bounds)["low"]
+    return Reason(
+        written("because.could_be_below", figures=compared(case, bounds)),
+        written("short.could_be_below", apart=apart),
+    )
+
+
+def falls_short_untuned(case: Case, held_out: Bounds) -> Reason:
+    """As it is it falls short, but another threshold may yet do."""
+    figures = _figures(case.deciding(held_out), case, held_out)
+    return Reason(
+        written("because.falls_short_untuned", noun=case.noun, figures=figures),
+        written("short.tuning_may_help"),
+    )
+
+
+def baseline(case: Case, row: ResultRow, *, clearly: bool) -> Reason:
+    """It is no better than a baseline, or not clearly so."""
+    name = "no_better_than_baseline" if clearly else "not_above_baseline"
+    return Reason(
+        written(f"because.{name}", to_beat=case.to_beat, figures=mean_kappa(row, case.noun)),
+        written(f"short.{name}"),
+    )
+
+
+def people_hardly_agree(people: ResultRow, least: float) -> Reason:
+    """No grader can be judged by people who hardly agree, or may do so."""
+    name = "people_may_not_agree" if people["estimate"] >= least else "people_hardly_agree"
+    fields = {"kappa": people["estimate"], "low": people["low"], "least": least}
+    return Reason(written(f"because.{name}", **fields), written(f"short.{name}"))
+
+
+def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
+    """Nearly all labels are of one category."""
+    return Reason(
+        written("because.too_few_rarer", rarer=rarer, least=least, noun=noun),
+        written("short.too_few_rarer"),
+    )
+
+
+def may_leave_out(case: Case) -> Reason:
+    """It is not clear that it answers often enough."""
+    share, least, _ = case.share_scored
+    why = why_unscored(case.coverage)
+    needed = case.rule.min_coverage
+    return Reason(
+        written("because.may_leave_out", share=share, why=why, least=least, needed=needed),
+        written("short.may_leave_out", missing=1 - share),
+    )
+
+
+def leaves_out(case: Case) -> list[Reason]:
+    """It clearly gives no answer too often, whatever its answers are worth."""
+    share, _, most = case.share_scored
+    text = written(
+        "because.no_answer",
+        missing=1 - share,
+        sample=sample_of(case.coverage, case.noun) if case.coverage else "no units",
+        why=why_unscored(case.coverage),
+        most=most,
+        needed=case.rule.min_coverage,
+    )
+    return [Reason(text, written("short.no_answer", missing=1 - share)), *with_unscored(case)]
+
+
+def with_unscored(case: Case) -> list[Reason]:
+    """What agreement is on the units that it answered, and on all; nothing where not known."""
+    if case.agreement is None:
+        return []
+    scored, everywhere = (row["estimate"] for row in case.agreement)
+    return [Reason(written("because.with_unscored", scored=scored, everywhere=everywhere))]
+
+
+def why_unscored(coverage: ResultRow | None) -> str:
+    """The reasons for units without an answer, counted, in brackets; nothing where all have."""
+    remarks = coverage["remarks"] if coverage else ()
+    said = next((str(each.detail[0]) for each in remarks if each.code == "unscored"), "")
+    return f" ({said.replace('_', ' ')})" if said else ""
+
+
+def faults(case: Case) -> list[Reason]:
+    """Parts in which it fails, biases, and a label that moves with the wording."""
+    found = [_in_part(case, row) for row in case.failing]
+    found += [bias(each) for each in case.biases]
+    if (row := case.moving) is not None:
+        fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
+        found.append(Reason(written("because.wording", **fields), written("short.wording")))
+    return found
+
+
+def bias(finding: Finding) -> Reason:
+    """It errs to one side."""
+    return Reason(
+        written("because.bias", fault=finding.fault), written("short.bias", fault=finding.short)
+    )
+
+
+def _in_part(case: Case, row: ResultRow) -> Reason:
+    part = part_of(row)
+    figures = _figures(row, case, case.bounds, at_once=len(case.parts))
+    return Reason(
+        written("because.below_in_part", part=part, figures=figures),
+        written("short.below_in_part", part=part),
+    )
+
+
+def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
+    """What a pass on the categories leaves open: a verdict at the threshold that falls short."""
+    row = case.binary
+    if row is None or row["low"] > -bounds.margin:
+        return []
+    name = "binary_falls_short" if row["high"] < -bounds.margin else "binary_not_shown"
+    figures = written(
+        "figures.difference",
+        difference=row["estimate"],
+        level="95%",
+        low=row["low"],
+        high=row["high"],
+        margin=bounds.margin,
+        sample=sample_of(row, case.noun),
+    )
+    return [Reason(written(f"because.{name}", figures=figures), written(f"short.{name}"))]
+
+
+def no_level(look: int) -> Reason:
+    """No verdict is given at this look."""
+    name = "looks_used_up" if look else "not_a_look"
+    return Reason(written(f"because.{name}"), written(f"short.{name}"))
+
+
+def one_person(case: Case) -> Reason:
+    """How well people agree is not known."""
+    if not case.copied:
+        return Reason(written("because.one_person"), written("short.one_person"))
+    left = "nobody else" if case.n_humans == 0 else "only one other person"
+    names = " and ".join(person for person, _ in case.copied)
+    return Reason(
+        written("because.copied_left", whose=_whose(case), left=left),
+        written("short.copied", names=names),
+    )
+
+
+def repeated(case: Case) -> list[Reason]:
+    """Its labels are somebody else's."""
+    found = []
+    if case.copied and case.n_humans >= 2:
+        names = " and ".join(person for person, _ in case.copied)
+        text = written("because.copied_not_counted", whose=_whose(case), names=names)
+        found.append(Reason(text, written("short.copied", names=names)))
+    if case.twins:
+        found.append(Reason(written("because.twins", names=" and ".join(case.twins))))
+    return found
+
+
+def _whose(case: Case) -> str:
+    each = [f"those of {person} on {share:.0%} of units" for person, share in case.copied]
+    return " and ".join(each)
+
+
+def undefined(row: ResultRow) -> Reason:
+    """The comparison gave no number."""
+    why = reason_in_words(row["remarks"])
+    return Reason(written("because.undefined", why=why), written("short.undefined"))
+
+
+def advice(
+    clusters: int, more: int | None, noun: str, *, undecided: bool, people: int | None = None
+) -> list[Reason]:
+    """How many more clusters would decide, if anything is undecided or they are too few; or else
+    how many more people.
+    """
+    if more is None and people:
+        whom = "one more person" if people == 1 else f"about {people} more people"
+        return [
+            Reason(
+                written("because.ask_more_people", noun=noun, people=whom),
+                written("short.ask_more_people", noun=noun, people=whom),
+            )
+        ]
+    if more is None:
+        return [
+            Reason(
+                written("because.nothing_decides", noun=noun),
+                written("short.nothing_decides", noun=noun),
+            )
+        ]
+    if more <= 0:
+        return []
+    nouns = noun if more == 1 else f"{noun}s"
+    name = "label_more" if undecided else "label_more_for_enough"
+    fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns}
+    return [
+        Reason(written(f"because.{name}", **fields), written("short.label_more", **fields)),
+    ]
+
+
+def compared(case: Case, bounds: Bounds) -> str:
+    """Both kappas, their difference with the interval that decides, the margin, and n."""
+    kappa = case.kappa_at_threshold if bounds is case.held_out else case.kappa
+    row = case.deciding(bounds)
+    if kappa is None:
+        return _figures(row, case, bounds)
+    return written(
+        "figures.compared",
+        kappa=kappa["estimate"],
+        people=bounds.people["estimate"],
+        **_interval(row, case, bounds),
+    )
+
+
+def _figures(row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1) -> str:
+    return written("figures.difference", **_interval(row, case, bounds, at_once))
+
+
+def _interval(
+    row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1
+) -> dict[str, object]:
+    alpha = bounds.alpha / at_once if bounds else 0.025
+    people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
+    return {
+        "difference": row["estimate"],
+        "level": level_of(alpha),
+        "low": row["low"],
+        "high": row["high"],
+        "margin": margin_of(row),
+        "sample": f"{sample_of(row, case.noun)}, {people}",
+    }
+
+
+def level_of(alpha: float) -> str:
+    """The confidence of an interval of two bounds at a one-sided level.
+
+    >>> level_of(0.025), level_of(0.0125), level_of(0.0048), level_of(0.0001)
+    ('95%', '97.5%', '99%', '99.98%')
+    """
+    level = 100 * (1 - 2 * alpha)
+    return f"{level:.4g}%" if level > 99.9 else f"{level:.1f}%".replace(".0%", "%")
+
+
+def mean_kappa(row: ResultRow, noun: str = "") -> str:
+    """The mean kappa with people."""
+    fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
+    if noun:
+        return written("figures.kappa_on", **fields, sample=sample_of(row, noun))
+    return written("figures.kappa", **fields)
+
+
+def listed(rows: Sequence[ResultRow]) -> str:
+    """The names of parts, or how many they are."""
+    names = [part_of(row) for row in rows]
+    return ", ".join(names) if len(names) <= MOST_PARTS else f"{len(names)} parts"
+
+
+def sample_of(row: ResultRow, noun: str) -> str:
+    """How many units, in how many clusters."""
+    units = f"{row['n_units']} units"
+    return units if noun == "unit" else f"{units} in {row['n_clusters']} {noun}s"

@@ -1,0 +1,156 @@
+"""A verdict, its sentence, its cell in the grid and the recommendation never contradict each other.
+
+Cases are made of rows as they may come: any bounds, faults, and gaps.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.analysis.bias import Finding
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.results import ResultRow
+from evenhand.analysis.verdicts.case import Bounds, Case
+from evenhand.analysis.verdicts.judge import Verdict, _judge
+from evenhand.analysis.verdicts.ranking import Candidate
+from evenhand.analysis.verdicts.recommendation import recommend
+from evenhand.analysis.verdicts.words import PASSES
+from evenhand.study.settings.analysis import DecisionSettings
+
+HEADS = {
+    "may_stand_in": "g can replace ",
+    "may_stand_in_at_threshold": "g can replace ",
+    "only_with_correction": "Use g on r only with correction",
+    "cannot_tell": "We cannot tell yet whether g can replace ",
+    "do_not_use": "Do not use g in place of people",
+}
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def row(statistic: str, low: float, estimate: float, high: float, **more: object) -> ResultRow:
+    filled = {
+        "rubric": "r",
+        "statistic": statistic,
+        "rater_a": "humans",
+        "rater_b": "g",
+        "subset": "all",
+        "at": "",
+        "n_units": 200,
+        "n_clusters": 100,
+        "estimate": estimate,
+        "low": low,
+        "high": high,
+        "note": "",
+        "remarks": (),
+    }
+    return filled | more  # type: ignore[return-value]
+
+
+@st.composite
+def rows(draw: st.DrawFn, statistic: str, at: float, spread: float = 0.3, **more: object):
+    """A row about some value, its ends at some distance."""
+    estimate = at + draw(st.floats(-spread, spread))
+    below, above = draw(st.floats(0.001, 0.2)), draw(st.floats(0.001, 0.2))
+    return row(statistic, estimate - below, estimate, estimate + above, **more)
+
+
+MARGIN = (Remark("margin", (0.1,)), Remark("decided_at", (0.02, 1, 2, 0.005)))
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> Bounds:
+    return Bounds(
+        draw(rows("non_inferiority", -0.05, remarks=MARGIN)),
+        draw(st.none() | rows("non_inferiority_people", -0.05, remarks=MARGIN)),
+        draw(rows("kappa_above_baseline", 0.3, remarks=MARGIN)),
+        draw(rows("people_kappa", 0.5, remarks=MARGIN)),
+        row("rarer_clusters", 0, draw(st.sampled_from([3.0, 12.0, 50.0])), 100),
+    )
+
+
+def bias(estimate: float) -> Finding:
+    return Finding(row("bias_order", estimate - 0.05, estimate, estimate + 0.05), None)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    parts = st.lists(rows("part", -0.1, subset="slice=rare", remarks=MARGIN), max_size=2)
+    share = draw(st.sampled_from([0.5, 0.88, 0.95, 1.0]))
+    usual = {each.name: None for each in fields(Case)}
+    given = {
+        "rubric": "r",
+        "grader": "g",
+        "n_humans": draw(st.integers(0, 4)),
+        "rule": DecisionSettings(scope=draw(st.sampled_from(["these", "like_these"]))),
+        "noun": draw(st.sampled_from(["pair", "unit"])),
+        "difference": draw(st.none() | rows("human_ceiling_difference", -0.05)),
+        "kappa": draw(st.none() | rows("cohen_kappa", 0.5)),
+        "binary": draw(st.none() | rows("human_ceiling_difference", -0.05, subset="all|binary")),
+        "baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),),
+        "coverage": row("coverage", share - 0.03, share, min(share + 0.03, 1.0), rater_a=""),
+        "bounds": draw(st.none() | bounds()),
+        "held_out": draw(st.none() | bounds()),
+        "at_threshold": (None, draw(st.none() | rows("kappa_held_out", 0.5))),
+        "advised": draw(
+            st.none()
+            | rows("threshold_recommended", 0.3, 0.1, remarks=(Remark("tuned"), Remark("text")))
+        ),
+        "is_tuned": False,
+        "biases": draw(st.lists(st.just(bias(0.3)), max_size=1).map(tuple)),
+        "biases_at_threshold": (),
+        "moving": draw(st.none() | rows("stability_fleiss_kappa", 0.3, 0.1)),
+        "parts": tuple(draw(parts)),
+        "parts_held_out": (),
+        "copied": draw(st.sampled_from([(), (("ben", 1.0),)])),
+        "copied_rows": (),
+        "twins": draw(st.sampled_from([(), ("k",)])),
+        "recoded": (),
+    }
+    if draw(st.booleans()):  # without any fault, so that some pass
+        given |= {"n_humans": 3, "biases": (), "moving": None, "parts": (), "copied": ()}
+        given |= {"kappa": row("cohen_kappa", 0.5, 0.6, 0.7), "difference": row("d", 0, 0.1, 0.2)}
+        given |= {"coverage": row("coverage", 1.0, 1.0, 1.0), "bounds": draw(bounds())}
+    return Case(**usual | given)  # type: ignore[arg-type]
+
+
+def test_sentence_cell_and_recommendation_say_one_thing() -> None:
+    seen: set[str] = set()
+
+    @settings(max_examples=200, deadline=None, derandomize=True)
+    @given(case=cases())
+    def judged(case: Case) -> None:
+        verdict = _judge(case)
+        seen.add(verdict["verdict"])
+        assert_one_thing(verdict)
+        more = re.findall(r"abel (?:about )?(\d+) more", verdict["sentence"])
+        assert [int(each) for each in more] == [verdict["more_clusters"]] * bool(more)
+        assert bool(verdict["more_clusters"]) <= bool(more)
+
+    judged()
+    assert seen == set(HEADS)
+
+
+def assert_one_thing(verdict: Verdict) -> None:
+    """What the grid shows is what the sentence says, and what is recommended follows."""
+    code, sentence, reason = verdict["verdict"], verdict["sentence"], verdict["reason"]
+    assert sentence.startswith(HEADS[code])
+    assert reason, "every cell of the grid says why"
+    assert (" at threshold " in sentence.split(".")[0]) == (code == "may_stand_in_at_threshold")
+    passes = code in PASSES
+    assert (reason.startswith(("within", "labels only", "binary verdict at"))) == passes
+    assert verdict["labels_only"] == reason.startswith("labels only")
+    # The words and numbers of the cell are those of the sentence, rounded to fewer places.
+    said = [float(each) for each in NUMBER.findall(sentence)]
+    for number in map(float, NUMBER.findall(reason)):
+        assert any(abs(number - each) <= 0.0051 for each in said), (reason, sentence)
+
+    found = recommend([Candidate(verdict, None, None, None, None, None)], "r")
+    assert found is not None
+    assert found.sentence.startswith("Use g for r") == passes
+    assert ("No grader" in found.sentence) == (not passes)
+    if not passes:
+        assert reason in found.sentence
