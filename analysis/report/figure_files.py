@@ -13,6 +13,7 @@ from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.names import METHODS
 from evenhand.analysis.report.table_files import csv_of, tex_of
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.private import new_folder
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -28,7 +29,7 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     Each is called as its anchor in report.html. A figure has the light colours, its caption and its
     note, and says so if it is synthetic.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    new_folder(out)
     count = 0
     for section in sections_of(analysis, context):
         for name, content in _files(section.blocks, synthetic=context.synthetic):

@@ -23,6 +23,7 @@ from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.analysis.verdicts.recommendation import recommendations
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.private import new_folder
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 from evenhand.texts import written
 
@@ -51,7 +52,7 @@ def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     sections = sections_of(analysis, context)
-    out.mkdir(parents=True, exist_ok=True)
+    new_folder(out)
     contents = {
         "results.csv": _csv(rows),
         "report.json": _json(analysis, context, rows),
