@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report import (
+from evenhand.analysis.report.blocks import ReportSection
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.names import named
+from evenhand.analysis.report.sections import (
     agreement,
     bias,
     clarity,
@@ -21,9 +24,6 @@ from evenhand.analysis.report import (
     thresholds,
     verdict_cards,
 )
-from evenhand.analysis.report.blocks import ReportSection
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.names import named
 from evenhand.analysis.report.source import Source
 
 if TYPE_CHECKING:

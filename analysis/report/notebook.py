@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report import verdict_cards
 from evenhand.analysis.report.blocks import Card, Cards, Chart
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.files import rendered
+from evenhand.analysis.report.sections import verdict_cards
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.terminal_panel import render_table_text
 

@@ -15,8 +15,9 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import encode
-from evenhand.analysis.report import ReportContext, distributions
+from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, ReportSection
+from evenhand.analysis.report.sections import distributions
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array

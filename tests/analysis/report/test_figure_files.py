@@ -15,7 +15,7 @@ from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
 from evenhand.analysis.report.charts.style import PAGE, ROLES
 from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.methods_text import references
+from evenhand.analysis.report.sections.methods_text import references
 from evenhand.analysis.report.table_files import csv_of, tex_of
 from evenhand.study.tables.spreadsheets import guarded
 

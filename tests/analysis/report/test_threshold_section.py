@@ -9,8 +9,8 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, Table
+from evenhand.analysis.report.sections.thresholds import section
 from evenhand.analysis.report.source import Source
-from evenhand.analysis.report.thresholds import section
 from evenhand.analysis.results import ResultRows
 
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}

@@ -7,7 +7,7 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, ReportSection, Table
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.published import with_published
+from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 

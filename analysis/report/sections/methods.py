@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, ReportSection
 from evenhand.analysis.report.glossary import GLOSSARY, entry_for
-from evenhand.analysis.report.methods_text import methods_text
+from evenhand.analysis.report.sections.methods_text import methods_text
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.usage import USAGE

@@ -8,9 +8,9 @@ from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
 from evenhand.analysis.report.charts.prices import price_front
 from evenhand.analysis.report.charts.slices import slice_plot
-from evenhand.analysis.report.ensembles import ensemble_blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.sections.ensembles import ensemble_blocks
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES

@@ -7,7 +7,7 @@ from evenhand.analysis.people.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.published import with_published
+from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 

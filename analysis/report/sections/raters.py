@@ -7,9 +7,9 @@ from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
-from evenhand.analysis.report.exclusions import exclusion_blocks
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.sections.exclusions import exclusion_blocks
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 

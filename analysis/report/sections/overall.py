@@ -6,7 +6,7 @@ from evenhand.analysis.report.blocks import Block, ReportSection, Table
 from evenhand.analysis.report.charts.scores import subject_scores
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.published import beside_published
+from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 
