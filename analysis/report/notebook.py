@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.report.blocks import Card, Cards, Chart
@@ -41,4 +42,5 @@ def _cards(source: Source) -> list[Card]:
 def _figure(source: Source) -> Chart | None:
     """The first rubric's forest plot, of the rubrics that have one."""
     drawn = (chart for rubric in source.figures.rubrics for chart in forest(source, rubric))
-    return next(drawn, None)
+    first = next(drawn, None)
+    return first and replace(first, caption=source.marked(first.caption))

@@ -15,6 +15,7 @@ from evenhand.texts import texts, written
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "graders", "rubrics", "study")
 MOST_WORDS = 25
+WRITERS = ("written", "in_pieces")
 NOT_SAID = (
     "cannot be told",
     "sat beside",
@@ -27,14 +28,14 @@ NOT_SAID = (
 
 
 def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
-    """(file, key, names of the fields given) of every `written`; None where fields are unpacked."""
+    """(file, key, names of the fields given) of every sentence; None: they are unpacked."""
     files = (file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
     for file in files:
         source = file.read_text("utf-8")
-        if "written(" not in source:
+        if not any(f"{name}(" in source for name in WRITERS):
             continue
         for node in ast.walk(ast.parse(source)):
-            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "written"
+            is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") in WRITERS
             if not is_call:
                 continue
             for key in _keys_of(node.args[0], file):

@@ -6,14 +6,15 @@ from itertools import groupby
 
 from evenhand.analysis.people.disagreements import MOST_LISTED, GraderDisagreement
 from evenhand.analysis.report.blocks import (
-    Block,
     Cell,
     ReportSection,
     UnitsToRead,
     UnitToRead,
 )
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.wording import listed
+from evenhand.analysis.report.source import Layers, Source
+from evenhand.texts import in_pieces
 
 _ABOUT = (
     f"At most {MOST_LISTED} units for each grader: those where its label lies furthest from "
@@ -26,17 +27,20 @@ _NO_TEXTS = " The texts are not in the file that was read; the unit ids say wher
 def section(source: Source) -> ReportSection | None:
     """At most a handful for each rubric and grader; the texts fold away."""
 
-    def units(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         own = [each for each in source.analysis.disagreements if each.rubric == rubric]
-        return [
+        units = [
             UnitsToRead(grader, tuple(_unit(source, each) for each in of_grader))
             for grader, of_grader in groupby(own, key=lambda each: each.grader)
         ]
+        graders = listed([[each.title] for each in units])
+        said = in_pieces("report.disagreements", graders=graders) if units else []
+        return Layers(answers=[said] if units else [], folded=units)
 
     return source.section(
         "disagreements",
         "Disagreements worth reading",
-        units,
+        layers_of,
         about=[_ABOUT if source.context.texts else _ABOUT + _NO_TEXTS],
         otherwise="None: no grader labelled a unit unlike people.",
     )

@@ -43,10 +43,8 @@ def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
     graders = dict.fromkeys(card.grader for card in cards)
     by_place = {(card.grader, card.rubric): card for card in cards}
     return Overview(
-        source.marked(
-            "Number: the grader's kappa with people minus people's kappa with each other, with its "
-            f"95% interval; below 0 the grader agrees less; {written('verdict.bounds')}"
-        ),
+        "Number: the grader's kappa with people minus people's kappa with each other, with its "
+        f"95% interval; below 0 the grader agrees less; {written('verdict.bounds')}",
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
     )
