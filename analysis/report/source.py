@@ -97,7 +97,8 @@ class Source:
     ) -> ReportSection | None:
         """What there is on every rubric, by depth; `about` says how to read it.
 
-        Where there is nothing, `otherwise` says why; a section without it is left out then.
+        The same answer on all rubrics is given once. Where there is nothing, `otherwise` says why;
+        a section without it is left out then.
         """
         answers: list[Answer] = []
         parts, appendix = [], []
@@ -113,6 +114,8 @@ class Source:
         if not (answers or parts):
             said = (Answer((otherwise,)),)
             return ReportSection(anchor, title, answers=said) if otherwise else None
+        if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
+            answers = [Answer(answers[0].pieces)]
         return ReportSection(
             anchor, title, (), tuple(answers), tuple(parts), tuple(about), tuple(appendix)
         )

@@ -25,6 +25,8 @@ from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
 
 _PEOPLE = "people"
+_WIDE = 300
+"""Pixels of an axis: two of these figures stand side by side."""
 
 
 def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
@@ -69,7 +71,7 @@ def _spec(values: list[Datum]) -> Spec:
         "color": {"condition": fill, "value": SERIES[0]},
         "stroke": {"value": SERIES[0]},
     }
-    label = {"x": {"value": 392}, "text": field("label", {"type": "nominal"})}
+    label = {"x": {"value": _WIDE + 12}, "text": field("label", {"type": "nominal"})}
     layers = [
         layer("rect", span("x", x), where=band, color=ROLES["band"]),
         layer("rule", estimate, where=band, color=SOFT, strokeDash=[4, 3]),
@@ -84,7 +86,7 @@ def _spec(values: list[Datum]) -> Spec:
                 {
                     "title": reading,
                     "transform": [{"filter": {"field": "reading", "equal": reading}}],
-                    "width": 380,
+                    "width": _WIDE,
                     "height": {"step": 24},
                     "layer": layers,
                 }

@@ -11,7 +11,7 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.sections.wording import listed
+from evenhand.analysis.report.sections.wording import listed, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import ResultRow, key_of
@@ -51,12 +51,24 @@ def section(source: Source) -> ReportSection | None:
 
 
 def _answer(source: Source, own: list[Finding]) -> list[object]:
-    """The biases that were found, those beyond the bound first; or how large any can be."""
-    found = sorted(
-        (each for each in own if each.status == "found"), key=lambda each: not each.beyond(BOUND)
-    )
-    if shifts := [_shift(source, each, each.row) for each in found]:
-        return in_pieces("report.bias", found=listed(shifts))
+    """The biases that were found, those beyond the bound first; or how large any may be."""
+    found = [each for each in own if each.status == "found"]
+    if found:
+        large, small = (
+            listed(
+                [
+                    _shift(source, each, each.row)
+                    for each in found
+                    if each.beyond(BOUND) == is_large
+                ],
+                "; ",
+            )
+            for is_large in (True, False)
+        )
+        return sentences(
+            in_pieces("report.bias", found=large) if large else [],
+            in_pieces("report.bias_small", found=small) if small else [],
+        )
     limits = [each for each in own if each.at_most and each.row["statistic"] in PLANNED]
     if not limits:
         return in_pieces("report.bias_unknown")
@@ -69,7 +81,7 @@ def _shift(source: Source, finding: Finding, row: ResultRow) -> list[object]:
     asked, number = (source.figures.by_key(key_of(each)) for each in (finding.row, row))
     if asked is None or number is None:
         return []
-    return [number, f" ({_heading(asked)}: {entry_for(asked.statistic).name.lower()})"]
+    return [f"{_heading(asked)}: {entry_for(asked.statistic).name.lower()} ", number]
 
 
 def _sentences(source: Source, own: list[Finding]) -> list[Block]:

@@ -21,14 +21,14 @@ def sentences(*said: Sequence[object]) -> list[object]:
     return _joined([each for each in said if each], " ")
 
 
-def listed(things: Sequence[Sequence[object]]) -> list[object]:
+def listed(things: Sequence[Sequence[object]], between: str = ", ") -> list[object]:
     """Things in pieces one after the other, the first few of them.
 
     >>> listed([["a"], ["b"], ["c"], ["d"]])
     ['a', ', ', 'b', ', ', 'c', ' and others']
     """
     more = [written("report.and_others")] if len(things) > MOST_NAMED else []
-    return [*_joined(things[:MOST_NAMED], ", "), *(f" {each}" for each in more)]
+    return [*_joined(things[:MOST_NAMED], between), *(f" {each}" for each in more)]
 
 
 def _joined(things: Sequence[Sequence[object]], between: str) -> list[object]:

@@ -1,12 +1,13 @@
 // Where the reader is, what is unfolded and of which rubric: without it, the page shows all in order.
 {
+  const HEAD = 150; // pixels from the top: a section whose heading is above has begun
   const nav = document.querySelector("nav");
   const links = [...nav.querySelectorAll("a")];
   const sections = links.map(link => document.getElementById(link.hash.slice(1)));
   const bar = nav.querySelector("ul");
 
   const mark = () => {
-    const passed = sections.filter(each => !each.hidden && each.getBoundingClientRect().top < innerHeight * 0.3);
+    const passed = sections.filter(each => !each.hidden && each.getBoundingClientRect().top < HEAD);
     const here = sections.indexOf(passed.at(-1) ?? sections[0]);
     links.forEach((link, at) => at === here ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current"));
     const left = links[here].offsetLeft - bar.offsetLeft;
@@ -14,6 +15,7 @@
   };
   let asked = 0;
   addEventListener("scroll", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(mark); }, { passive: true });
+  document.addEventListener("toggle", mark, true);
 
   const choices = nav.querySelectorAll("button[data-choice]");
   const choose = rubric => {
