@@ -137,8 +137,9 @@ def pairs_section(source: Source) -> ReportSection | None:
                 missing.append(Paragraph(_why_no_pairs(source, rubric, subset)))
             groups += of_groups
         matrix = heat_map(source, rubric, tuple(pairs)) or pairs
+        labelled = [*matrix, *groups]
         return Layers(
-            answers=_pairs_answer(source, rubric),
+            answers=_pairs_answer(source, rubric) if labelled else [],
             folded=[*confusions(source, rubric), *ensemble_blocks(source, rubric)],
             appendix=[
                 *matrix,
@@ -160,20 +161,21 @@ def pairs_section(source: Source) -> ReportSection | None:
 def _pairs_answer(source: Source, rubric: str) -> list[list[object]]:
     """The two people who agree least and most, and the parts of the sample where graders fail."""
     graders, kappa = source.graders(rubric, ALL), source.kappa(rubric, ALL)
-    pairs = source.pairs(rubric, kappa, ALL)
-    people = defined(
-        source.figures.get(rubric, kappa, *pair, ALL) for pair in pairs if not {*pair} & {*graders}
-    )
-    said: list[object] = []
-    if len(people) == 1:
+    own = [pair for pair in source.pairs(rubric, kappa, ALL) if not {*pair} & {*graders}]
+    found = [source.figures.get(rubric, kappa, *pair, ALL) for pair in own]
+    people = defined(found)
+    said = in_pieces("report.pair_none")
+    if found and not people:
+        reasons = [figure.reason.words for figure in found if figure and figure.reason]
+        said = in_pieces("report.ceiling_unknown", reason=reasons[0])
+    elif len(people) == 1:
         said = in_pieces("report.pair", kappa=people[0])
     elif people:
         high, low = people[0], people[-1]
         said = in_pieces(
             "report.pairs", low=low, first=_pair(low.raters), high=high, last=_pair(high.raters)
         )
-    whole = sentences(said, *_short_in_parts(source, rubric))
-    return [whole] if whole else []
+    return [sentences(said, *_short_in_parts(source, rubric))]
 
 
 def _short_in_parts(source: Source, rubric: str) -> Iterator[list[object]]:

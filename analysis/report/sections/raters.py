@@ -29,7 +29,7 @@ def section(source: Source) -> ReportSection | None:
     def layers_of(rubric: str) -> Layers:
         labels, sessions = tuple(_raters(source, rubric)), tuple(_sessions(source, rubric))
         return Layers(
-            answers=_answer(source, rubric),
+            answers=_answer(source, rubric, labelled=bool(labels)),
             folded=[
                 *(label_distribution(source, rubric, labels) or labels),
                 *_not_listed(source, rubric),
@@ -43,7 +43,7 @@ def section(source: Source) -> ReportSection | None:
     return source.section("raters", "Raters", layers_of, otherwise="Nobody has labelled anything.")
 
 
-def _answer(source: Source, rubric: str) -> list[list[object]]:
+def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]]:
     """How far single people agree with the others, and which grader left most units out."""
     said: list[list[object]] = []
     if people := defined(source.figures.select(rubric, _WORK[0])):
@@ -51,6 +51,8 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
         said.append(
             in_pieces("report.people", low=low, first=low.raters[0], high=high, last=high.raters[0])
         )
+    elif labelled:
+        said.append(in_pieces("report.pair_none"))
     graders = set(source.graders(rubric, ALL))
     found = source.figures.select(rubric, COVERAGE)
     if scored := defined(each for each in found if each.raters[1] in graders):

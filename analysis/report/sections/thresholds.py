@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAIN = "kappa"
 """The objective that the section's sentences are about."""
+_OTHERS = [each for each in OBJECTIVES if each != MAIN]
 _TITLES = {
     "kappa": "kappa",
     "agreement": "agreement",
@@ -70,7 +71,7 @@ def section(source: Source) -> ReportSection | None:
                 *_quality(source, rubric),
                 *reliability_diagrams(source, rubric),
             ],
-            appendix=_tuned(source, rubric, [each for each in OBJECTIVES if each != MAIN]),
+            appendix=_tuned(source, rubric, _OTHERS, "thresholds tuned to other objectives"),
         )
 
     return source.section(
@@ -122,8 +123,10 @@ def _advised(source: Source, rubric: str, objectives: Sequence[str]) -> list[Fig
     return [figure for figure in found if figure.at in objectives]
 
 
-def _tuned(source: Source, rubric: str, objectives: Sequence[str]) -> list[Table]:
-    draft = TableDraft(source.caption(rubric, "tuned thresholds"), "Tuned to", _COLUMNS)
+def _tuned(
+    source: Source, rubric: str, objectives: Sequence[str], what: str = "tuned thresholds"
+) -> list[Table]:
+    draft = TableDraft(source.caption(rubric, what), "Tuned to", _COLUMNS)
     tuned = source.figures.select(rubric, "threshold", ALL_BINARY)
     for reference, grader in dict.fromkeys(figure.raters for figure in tuned):
         draft.group(f"{grader}, to {rater_title(reference)}")

@@ -251,7 +251,7 @@ def test_the_order_of_graders_depends_on_the_measure() -> None:
     section = section_of(*tables)
     assert section is not None
     said = " ".join(
-        each for block in section.blocks if isinstance(block, Items) for each in block.items
+        each for block in section.every_block() if isinstance(block, Items) for each in block.items
     )
     assert (
         "sure agrees with most people's label more often than knows, but knows is closer to "
