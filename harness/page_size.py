@@ -17,12 +17,11 @@ _PAGE = re.compile(rb"/Type\s*/Page\b")
 
 @dataclass(frozen=True)
 class PageSize:
-    """Pixels high at 1440 and at 390 across, words in all and those seen, printed A4 pages."""
+    """Pixels high at 1440 and at 390 across, words that are seen, printed A4 pages."""
 
     height: int
     phone_height: int
     words: int
-    words_seen: int
     pages: int
 
 
@@ -33,7 +32,7 @@ def page_size(browser: Browser, path: Path) -> PageSize:
         page = browser.new_page(viewport=viewport)  # type: ignore[arg-type]
         page.goto(path.resolve().as_uri())
         heights.append(page.evaluate("document.documentElement.scrollHeight"))
-    words = len(page.locator("body").text_content().split())  # type: ignore[union-attr]
-    seen = len(page.locator("body").inner_text().split())
-    printed = page.pdf(prefer_css_page_size=True)
-    return PageSize(heights[1], heights[0], words, seen, len(_PAGE.findall(printed)))
+        words = len(page.locator("body").inner_text().split())
+        printed = page.pdf(prefer_css_page_size=True)
+        page.close()
+    return PageSize(heights[1], heights[0], words, len(_PAGE.findall(printed)))

@@ -86,6 +86,8 @@ def _check(arguments: argparse.Namespace) -> None:
     from evenhand.study.tables.atomic import check_folder
 
     out, figures = arguments.out, arguments.figures
+    if arguments.full and out is None:
+        raise InputError("--full unfolds the page that is written: name a folder for it with --out")
     for folder in filter(None, [out, figures]):
         check_folder(folder)
     if (arguments.file / "study.toml").is_file():
