@@ -180,8 +180,9 @@ def size_page(found: Mapping[str, PageSize]) -> str:
     heads = ["report", *(f"{title}, before | after" for title in columns.values())]
     lines = [heads, ["---", *["---: | ---:"] * len(columns)]]
     for title, size in found.items():
-        pairs = [(getattr(each, name) for each in (BEFORE[title], size)) for name in columns]
-        lines.append([title, *(f"{before:,} | {after:,}" for before, after in pairs)])
+        before = BEFORE[title]
+        both = [f"{getattr(before, name):,} | {getattr(size, name):,}" for name in columns]
+        lines.append([title, *both])
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     return f"""# How much there is to read
 

@@ -37,8 +37,8 @@ def in_pieces(key: str, /, **fields: object) -> list[object]:
     """The sentence of a key as `written` has it, in pieces: its text, and by turns its fields as
     they are. A field that is a list brings pieces of its own.
 
-    >>> in_pieces("report.threshold_kept", kept=[0.5, " for g"])[:3]
-    ['Keep ', 0.5, ' for g']
+    >>> in_pieces("report.threshold_kept", threshold=0.5, graders=["a", ", ", "b"])[:6]
+    ['Keep ', 0.5, ' for ', 'a', ', ', 'b']
     """
     out: list[object] = []
     for text, name, _, _ in string.Formatter().parse(texts()[key]):

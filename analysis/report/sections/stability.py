@@ -37,8 +37,10 @@ def section(source: Source) -> ReportSection | None:
 def _answer(source: Source, rubric: str) -> list[list[object]]:
     """Who moves most where the rubric is reworded, and whose answers do where the question is."""
     found = defined(source.figures.everywhere(rubric, STABILITY))
-    by_rubric = [each for each in found if each.at == REWORDED]
-    by_question = [each for each in found if each.at != REWORDED and each.subset != ALL]
+    known = [each for each in found if each.interval and not each.subset.endswith(BINARY)]
+    by_rubric = [each for each in known if each.at == REWORDED]
+    of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
+    by_question = [each for each in of_subjects if each.raters[0] == "humans"] or of_subjects
     said: list[list[object]] = []
     if by_rubric:
         least = by_rubric[-1]
@@ -46,7 +48,7 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
         said.append(in_pieces("report.reworded", rater=rater, kappa=least))
     if by_question:
         least = by_question[-1]
-        place = _place(least.subset.removesuffix(BINARY))
+        place = _place(least.subset)
         said.append(in_pieces("report.answers_vary", at=least.at, subject=place, kappa=least))
     return [sentences(*said)] if said else []
 

@@ -86,8 +86,8 @@ def section(source: Source) -> ReportSection | None:
 def _answer(source: Source, rubric: str, found: Sequence[Figure]) -> list[list[object]]:
     """Which threshold to use for each grader, to match people where they labelled."""
     by_people = [each for each in found if each.raters[0] == "humans"] or found
-    kept: list[list[object]] = []
     said: list[list[object]] = []
+    kept: dict[str, list[Figure]] = {}
     for advised in by_people:
         grader, (_, gain) = advised.raters[1], _evidence(source, rubric, advised)
         if advised.says("tuned") and gain:
@@ -95,9 +95,10 @@ def _answer(source: Source, rubric: str, found: Sequence[Figure]) -> list[list[o
                 in_pieces("report.threshold_tuned", grader=grader, threshold=advised, gain=gain)
             )
         else:
-            kept.append([bare(advised), f" for {grader}"])
-    if kept:
-        said.append(in_pieces("report.threshold_kept", kept=listed(kept)))
+            kept.setdefault(advised.estimate, []).append(advised)
+    for same in kept.values():
+        graders = listed([[each.raters[1]] for each in same])
+        said.append(in_pieces("report.threshold_kept", threshold=bare(same[0]), graders=graders))
     return [sentences(*said)] if said else []
 
 

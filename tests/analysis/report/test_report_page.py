@@ -110,6 +110,9 @@ def test_on_a_phone_the_page_does_not_scroll_sideways(
         page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    drawn = page.locator(".open figure.chart svg")
+    widths = drawn.evaluate_all("all => all.map(node => node.getBoundingClientRect().width)")
+    assert 0 < max(widths) <= PHONE["width"], "a figure that decides is seen whole"
     assert page.locator("figure.chart svg").count() > 5
 
 
