@@ -19,7 +19,7 @@ from evenhand.analysis.bias import BOUND
 from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.report.figures import shown
 from evenhand.analysis.report.glossary import GLOSSARY
-from evenhand.analysis.report.methods_text import references
+from evenhand.analysis.report.sections.methods_text import references
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published
 from tests.analysis.report.small_study import SCALE, tables

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.blocks import (
-    Block,
     Cell,
     Link,
     ReportSection,
@@ -23,9 +22,10 @@ from evenhand.analysis.report.disagreements_page import (
     widest_first,
 )
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.wording import listed
+from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import written
+from evenhand.texts import in_pieces, written
 
 _SHOWN = 3
 """Units of each rubric. The text says so too."""
@@ -34,24 +34,27 @@ _SHOWN = 3
 def section(source: Source) -> ReportSection | None:
     """A handful of units for each rubric, folded, and how many disagreements were sorted how."""
 
-    def blocks_of(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
+        own = [each for each in source.analysis.disagreements if each.rubric == rubric]
         units = tuple(_unit(source, each) for each in _widest(source, rubric))
         to_read = [UnitsToRead(written("disagreement.widest"), units)] if units else []
-        return [*to_read, *_sums(source, rubric)]
+        graders = listed([[each] for each in source.by_agreement(rubric, _graders(own))])
+        said = in_pieces("report.disagreements", graders=graders) if own else []
+        return Layers(answers=[said] if said else [], folded=[*to_read, *_sums(source, rubric)])
 
     told = has_page(source.analysis.disagreements, source.context)
     about = [] if told else [written("disagreement.no_texts")]
     found = source.section(
         "disagreements",
         written("disagreement.title"),
-        blocks_of,
+        layers_of,
         about=[written("disagreement.about"), *about],
         otherwise=written("disagreement.none"),
     )
     if found is None or not told:
         return found
     link = Link(written("disagreement.link"), PAGE)
-    return replace(found, blocks=(found.blocks[0], link, *found.blocks[1:]))
+    return replace(found, blocks=(link, *found.blocks))
 
 
 def _widest(source: Source, rubric: str) -> list[GraderDisagreement]:
