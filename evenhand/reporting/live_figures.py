@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +15,22 @@ if TYPE_CHECKING:
 
 QUALITY_FILE = "quality.csv"
 OVER_TIME_FILE = "over_time.csv"
+DISAGREEMENTS_FILE = "disagreements.json"
 
 
 def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
-    """Write a study's four report files, its table of raters (`QUALITY_FILE`) and people's
-    agreement over time (`OVER_TIME_FILE`) into `out`. `on_stage` is told what is being done.
+    """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), people's
+    agreement over time (`OVER_TIME_FILE`), and where graders and people differ, the widest first
+    (`DISAGREEMENTS_FILE`). `on_stage` is told what is being done.
 
     The figures are those of the report, counted by this process alone and not held against other
     libraries: whoever decides on a report lets `evenhand report` write it. Raises InputError where
     nothing is labelled yet.
     """
     from evenhand.analysis.report import write_report
+    from evenhand.analysis.report.disagreements_page import widest_first
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.quality import study_quality
     from evenhand.study import open_study
@@ -41,6 +46,8 @@ def study_figures(
         write_table(agreement_so_far(study), out / OVER_TIME_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
+    found = [asdict(each) for each in widest_first(analysis.disagreements)]
+    (out / DISAGREEMENTS_FILE).write_text(json.dumps(found), "utf-8")
 
 
 def count_look(folder: Path) -> None:

@@ -32,6 +32,7 @@ PAGES = {
     "Raters": "A page for one rater",
     "Flags": "Nobody has flagged a unit.",
     "Adjudication": "to adjudicate.",
+    "Disagreements": "no grader labelled a unit differently",
     "Sessions": "Make links",
     "Accounts": "Save the account",
     "Settings": "These are the settings in study.toml.",
@@ -77,7 +78,7 @@ def inside(page: Page) -> None:
 
 
 def turn_to(page: Page, title: str) -> None:
-    page.get_by_role("radio", name=title).click()
+    page.get_by_role("radio", name=title, exact=True).click()
 
 
 def shut_out(page: Page) -> None:
