@@ -33,6 +33,7 @@ from scipy.special import ndtr, ndtri
 from benchmarks.documents import library_versions, simulate_and_write
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = Path(__file__).parent.parent / "docs" / "decisions.md"
 SEED = 20231206
@@ -41,6 +42,7 @@ STRICTNESS, SHIFT = 0.25, -1.0
 """The standard deviation of people's cuts where people are drawn; how far probabilities are off."""
 MOST_LOOKS, MOST_PAIRS = 5, 1500
 """Of studies that are extended as advised."""
+FLOOR = DecisionSettings().min_people_kappa
 CAUGHT = (0.6 - 0.05) / 0.95
 """Kappa with people of a grader that says yes where they do in 6 of 10 units, at prevalence .05."""
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
@@ -309,8 +311,9 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             *(_line(cell, found, bound) for cell, below in found if below),
             "",
             "Where a row has kappas of its own, the first is people's and the second that of the "
-            "grader that must not pass. Where people hardly agree nobody should pass, not even a "
-            "grader as good as they are: power is then no aim. A grader with a kappa of "
+            "grader that must not pass. Where people agree no better than "
+            f"`decision.min_people_kappa`, {FLOOR:g}, no grader may pass, not even one as good as "
+            "they are: what stands under power is then an error too. A grader with a kappa of "
             f"{CAUGHT:.2f} at prevalence .05 says yes in 60% of the units in which a person does.",
             "",
             "With prevalence .05 or .1 and few pairs nobody passes, as fewer than ten pairs have "

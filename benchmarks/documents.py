@@ -58,8 +58,9 @@ def simulate_and_write(
     tasks = [(cell, part) for cell in cells if cell not in measured for part in parts]
     found: dict[Any, Any] = kept
     with ProcessPoolExecutor(asked.processes) as pool:
+        of_task = [cell for cell, _ in tasks], [part for _, part in tasks]
         settings = repeat(asked.resamples), repeat(asked.seed)
-        for tallies in pool.map(run_cell, *zip(*tasks, strict=True), *settings):
+        for tallies in pool.map(run_cell, *of_task, *settings):
             for key, tally in tallies.items():
                 found.setdefault(key, type(tally)()).add(tally)
     page = document(found, asked.runs, asked.resamples, asked.seed)

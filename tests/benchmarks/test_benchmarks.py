@@ -185,6 +185,9 @@ def test_the_decisions_benchmark_adds_the_cells_that_its_page_lacks(
     rows = [line for line in out.read_text("utf-8").splitlines() if line.startswith("| 0.")]
     assert rows[0] == "| 0.5 | 50 | 1 | 1 | 1 | labels | 0.500 * | 0.000 | 1.000 | 0.500 |"
     assert rows[1].startswith("| 0.5 | 20 | 1 | 1 | 1 | labels; kappas 0.2 and 0.05 | 0.000 |")
+    whole = out.read_text("utf-8")
+    decisions.main(["--runs", "2", *few])
+    assert out.read_text("utf-8") == whole
 
 
 def test_graders_of_the_decisions_benchmark_lie_below_people_by_the_margin() -> None:
