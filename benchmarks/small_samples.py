@@ -147,6 +147,7 @@ def _said(found: dict[Key, Tally]) -> Iterator[str]:
     yield (
         f"With the default, percentile intervals, {len(short)} of {len(default)} cells fall short."
     )
+    yield ""
     for coverage, key in short:
         tally = default[key]
         side = "below" if tally.below > tally.above else "above"
