@@ -4,7 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
-LANES ?= -n 2
+
+# For two cores; one lane more where one drives the browsers, which is mostly to wait for them.
+test: LANES ?= -n 3
+test-fast: LANES ?= -n 2
 
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
 test test-fast test-load: export PYTHONDONTWRITEBYTECODE =

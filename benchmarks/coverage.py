@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -48,8 +49,11 @@ HUMAN, GRADER = 0.85, 0.70
 SHARES = {
     0.5: (0.15, 0.20, 0.15, 0.30, 0.20),
     0.9: (0.02, 0.03, 0.05, 0.30, 0.60),
+    0.1: (0.50, 0.25, 0.15, 0.06, 0.04),
+    0.05: (0.55, 0.25, 0.15, 0.03, 0.02),
 }
 """How often the five categories are used, by prevalence: the last two are affirmative."""
+PREVALENCES = (0.5, 0.9)
 Q, AFFIRMATIVE_FROM = 5, 3
 
 METHODS = ("percentile", "bca")
@@ -119,6 +123,7 @@ class Tally:
         return low <= CLOSE_ENOUGH[1] and high >= CLOSE_ENOUGH[0]
 
 
+@cache
 def true_values(prevalence: float) -> dict[str, float]:
     """The population's coefficients, from exact joint distributions of two raters' labels."""
     humans, mixed = joint(prevalence, HUMAN, HUMAN), joint(prevalence, HUMAN, GRADER)
@@ -154,13 +159,15 @@ def verdict_table(table: np.ndarray) -> np.ndarray:
     return np.array([[table[row, column].sum() for column in (yes, no)] for row in (yes, no)])
 
 
-def simulate(prevalence: float, rng: np.random.Generator) -> np.ndarray:
+def simulate(
+    prevalence: float, rng: np.random.Generator, pairs: int = PAIRS, subjects: int = SUBJECTS
+) -> np.ndarray:
     """One study's labels (units, humans and then the grader), codes 0 to 4; pairs together."""
     raters = np.array([HUMAN] * HUMANS + [GRADER])
-    of_pair, of_unit = rng.normal(size=(PAIRS, 1)), rng.normal(size=(PAIRS, SUBJECTS))
+    of_pair, of_unit = rng.normal(size=(pairs, 1)), rng.normal(size=(pairs, subjects))
     unit = math.sqrt(SHARED_BY_PAIR) * of_pair + math.sqrt(1 - SHARED_BY_PAIR) * of_unit
-    shared = rng.normal(size=(PAIRS, 1, len(raters)))
-    alone = rng.normal(size=(PAIRS, SUBJECTS, len(raters)))
+    shared = rng.normal(size=(pairs, 1, len(raters)))
+    alone = rng.normal(size=(pairs, subjects, len(raters)))
     error = math.sqrt(ERROR_BY_PAIR) * shared + math.sqrt(1 - ERROR_BY_PAIR) * alone
     seen = np.sqrt(raters) * unit[..., None] + np.sqrt(1 - raters) * error
     inner = _cuts(prevalence)[1:-1]
@@ -238,7 +245,8 @@ def document(found: dict[Key, Tally], runs: int, resamples: int, seed: int) -> s
             "true values are exact integrals of that population, not simulated. In brackets stands "
             "the Monte Carlo interval of the coverage (Wilson, 95%); a cell passes where it meets "
             f"[{CLOSE_ENOUGH[0]:.2f}, {CLOSE_ENOUGH[1]:.2f}], and a cell that does not is marked "
-            "with *.",
+            "with *. Smaller and less balanced studies have [a page of their own]"
+            "(coverage-small.md).",
             "",
             _verdict_on(short, len(default), found),
             "",
@@ -257,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     simulate_and_write(
         arguments,
         __doc__,
-        SHARES,
+        PREVALENCES,
         run_cell,
         document,
         runs=4000,
@@ -313,7 +321,7 @@ def _table(found: dict[Key, Tally]) -> Iterator[str]:
     heads = " | ".join(f"{bootstrap}, {names[method]}" for bootstrap, method in columns)
     yield f"| prevalence | statistic | true value | {heads} |"
     yield "| --- | --- | --- |" + " --- |" * len(columns)
-    for prevalence in SHARES:
+    for prevalence in PREVALENCES:
         truth = true_values(prevalence)
         for statistic, title in STATISTICS.items():
             cells = []
@@ -329,7 +337,7 @@ def _table(found: dict[Key, Tally]) -> Iterator[str]:
 def _sides(found: dict[Key, Tally]) -> Iterator[str]:
     yield "| prevalence | statistic | method | true value above | true value below | mean width |"
     yield "| --- | --- | --- | --- | --- | --- |"
-    for prevalence in SHARES:
+    for prevalence in PREVALENCES:
         for statistic, title in STATISTICS.items():
             for method, name in (("percentile", "percentile"), ("bca", "BCa")):
                 tally = found[Key(prevalence, statistic, "cluster", method)]

@@ -9,7 +9,10 @@ The population (synthetic). What a unit is like is a normal variable of which ha
 its pair's; a rater sees it with an error, half of it shared by the rater's labels on one pair, and
 says yes above a cut that fixes the prevalence. People see alike; graders see worse or as they do.
 Where people are drawn, their cuts differ as well, and the truth is that of all such people; where a
-threshold has to be found, a grader at the margin is so at the best threshold that there is.
+threshold has to be found, a grader at the margin is so at the best threshold that there is. Some
+cells have people who hardly agree, or say how poor the grader is that must not pass.
+
+`--new` measures only the cells that the page lacks, and keeps the page's figures of the others.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from scipy.special import ndtr, ndtri
 from benchmarks.documents import library_versions, simulate_and_write
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.study.settings.analysis import DecisionSettings
 
 OUT = Path(__file__).parent.parent / "docs" / "decisions.md"
 SEED = 20231206
@@ -38,6 +42,9 @@ STRICTNESS, SHIFT = 0.25, -1.0
 """The standard deviation of people's cuts where people are drawn; how far probabilities are off."""
 MOST_LOOKS, MOST_PAIRS = 5, 1500
 """Of studies that are extended as advised."""
+FLOOR = DecisionSettings().min_people_kappa
+CAUGHT = (0.6 - 0.05) / 0.95
+"""Kappa with people of a grader that says yes where they do in 6 of 10 units, at prevalence .05."""
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 WHAT = {
     "": "labels",
@@ -62,7 +69,8 @@ class Cell:
     and the right threshold, "tuned" for one whose threshold has to be found; "drawn" where people
     are a sample of a population of people who differ in strictness, and the verdict is about such
     people; "advised" where the first look is at `pairs` and every further one, up to five, at as
-    many more as the verdict before advised.
+    many more as the verdict before advised. `people` is people's kappa, and `poor` that of the
+    grader that must not pass, which is below theirs by the margin where it is None.
     """
 
     prevalence: float
@@ -71,6 +79,13 @@ class Cell:
     graders: int = 1
     looks: int = 1
     kind: Kind = ""
+    people: float = KAPPA
+    poor: float | None = None
+
+    @property
+    def below(self) -> float:
+        """How far the grader that must not pass is below people."""
+        return MARGIN if self.poor is None else self.people - self.poor
 
 
 CELLS = (
@@ -92,7 +107,10 @@ CELLS = (
     Cell(0.5, 100, 1, kind="declared"),
     *(Cell(0.5, pairs, 1, kind="drawn") for pairs in (100, 250, 1000)),
     Cell(0.1, 250, 4, kind="drawn"),
+    *(Cell(0.5, 250, 4, people=people, poor=0.05) for people in (0.12, 0.22)),
+    *(Cell(0.05, pairs, 4, poor=CAUGHT) for pairs in (100, 250)),
 )
+"""New ones at the end: a cell's place is part of its seed."""
 
 
 @dataclass
@@ -146,8 +164,11 @@ def best_kappa(prevalence: float, first: float, second: float) -> float:
 
 
 @cache
-def qualities(prevalence: float, below: float, kind: Kind = "") -> tuple[float, float]:
-    """How much people see, and a grader whose kappa with them is `below` theirs."""
+def qualities(
+    prevalence: float, below: float, kind: Kind = "", agreed: float = KAPPA
+) -> tuple[float, float]:
+    """How much people with a kappa of `agreed` see, and a grader whose kappa with them is `below`
+    theirs."""
 
     def people(own: float) -> float:
         if kind == "drawn":
@@ -160,14 +181,14 @@ def qualities(prevalence: float, below: float, kind: Kind = "") -> tuple[float, 
         probabilities = kind in ("default", "declared", "tuned")
         return (best_kappa if probabilities else kappa)(prevalence, person, own)
 
-    person = brentq(lambda own: people(own) - KAPPA, 1e-4, 1 - 1e-6)
-    grader = brentq(lambda own: beside(person, own) - KAPPA + below, 1e-6, 1 - 1e-9)
+    person = brentq(lambda own: people(own) - agreed, 1e-4, 1 - 1e-6)
+    grader = brentq(lambda own: beside(person, own) - agreed + below, 1e-6, 1 - 1e-9)
     return float(person), float(grader)
 
 
 def study(cell: Cell, pairs: int, below: float, rng: np.random.Generator) -> pd.DataFrame:
     """The ratings of one study, with the number of its pair beside each."""
-    person, grader = qualities(cell.prevalence, below, cell.kind)
+    person, grader = qualities(cell.prevalence, below, cell.kind, cell.people)
     sees = np.array([person] * PEOPLE + [grader] * cell.graders)
     strict = np.zeros(len(sees))
     if cell.kind == "drawn":
@@ -247,9 +268,9 @@ def _by_percentile(cell: Cell, ratings: pd.DataFrame, found: Analysis, resamples
 
 
 def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[tuple[Cell, float], Tally]:
-    """Some runs of one cell: at the margin, and as good as a person."""
+    """Some runs of one cell: a grader that must not pass, and one as good as a person."""
     tallies = {}
-    for below in (MARGIN, 0.0):
+    for below in (cell.below, 0.0):
         tally = tallies[cell, below] = Tally()
         for run in runs:
             rng = np.random.default_rng([seed, round(1000 * below), run, CELLS.index(cell)])
@@ -289,6 +310,12 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
             *(_line(cell, found, bound) for cell, below in found if below),
             "",
+            "Where a row has kappas of its own, the first is people's and the second that of the "
+            "grader that must not pass. Where people agree no better than "
+            f"`decision.min_people_kappa`, {FLOOR:g}, no grader may pass, not even one as good as "
+            "they are: what stands under power is then an error too. A grader with a kappa of "
+            f"{CAUGHT:.2f} at prevalence .05 says yes in 60% of the units in which a person does.",
+            "",
             "With prevalence .05 or .1 and few pairs nobody passes, as fewer than ten pairs have "
             "a label of the rarer kind: the honest answer is that more must be labelled. Where "
             f"people are drawn, their cuts have a standard deviation of {STRICTNESS:g} and the "
@@ -307,7 +334,7 @@ def document(found: dict[tuple[Cell, float], Tally], runs: int, resamples: int, 
 
 
 def _line(cell: Cell, found: dict[tuple[Cell, float], Tally], bound: float) -> str:
-    wrong, right = found[cell, MARGIN], found[cell, 0.0]
+    wrong, right = found[cell, cell.below], found[cell, 0.0]
     mark = " *" if wrong.passed / wrong.runs > bound else ""
     shares = [
         f"{wrong.passed / wrong.runs:.3f}{mark}",
@@ -315,9 +342,32 @@ def _line(cell: Cell, found: dict[tuple[Cell, float], Tally], bound: float) -> s
         f"{right.passed / right.runs:.3f}",
         f"{right.by_percentile / right.runs:.3f}",
     ]
+    return f"{_head(cell)} {' | '.join(shares)} |"
+
+
+def _head(cell: Cell) -> str:
+    """A row as far as it says what was simulated."""
     looks = f"up to {MOST_LOOKS}" if cell.kind == "advised" else cell.looks
-    kind = (cell.prevalence, cell.pairs, cell.subjects, cell.graders, looks, WHAT[cell.kind])
-    return f"| {' | '.join([*map(str, kind), *shares])} |"
+    own = "" if cell.poor is None else f"; kappas {cell.people:g} and {cell.poor:.2f}"
+    kind = (cell.prevalence, cell.pairs, cell.subjects, cell.graders, looks, WHAT[cell.kind] + own)
+    return f"| {' | '.join(map(str, kind))} |"
+
+
+def tallies_of(page: str, runs: int) -> dict[tuple[Cell, float], Tally]:
+    """What a page of so many runs a cell says, for the cells that it has. Raises ValueError where
+    it was written with another number of runs.
+    """
+    if f" of {runs:,} simulated studies a cell" not in page:
+        raise ValueError(f"the page was not written with --runs {runs}")
+    found = {}
+    for cell in CELLS:
+        for line in page.splitlines():
+            if line.startswith(_head(cell)):
+                shares = line.removeprefix(_head(cell)).replace("*", "").strip(" |").split("|")
+                passed = [round(runs * float(share)) for share in shares]
+                found[cell, cell.below] = Tally(runs, *passed[:2])
+                found[cell, 0.0] = Tally(runs, *passed[2:])
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -332,6 +382,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         resamples=200,
         seed=SEED,
         out=OUT,
+        known=tallies_of,
     )
 
 

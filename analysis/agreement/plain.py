@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement import dawid_skene as lc
-from evenhand.analysis.agreement.counts import agreeing_shares, coincidences, majority_codes
+from evenhand.analysis.agreement.counts import agreeing_shares, coincidences
 from evenhand.analysis.agreement.resampled import (
     Agreement,
     Group,
@@ -34,12 +33,10 @@ from evenhand.analysis.agreement.standard_errors import (
     group_errors,
     kappa_errors,
 )
-from evenhand.analysis.bootstrap.patterns import count_labels
 from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.labels.plain import category_values, encode_labels
 from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.types import Array, Mask
-from evenhand.errors import InputError
+from evenhand.analysis.types import Array
 
 Categories = Sequence[Hashable]
 Clusters = Sequence[Hashable]
@@ -293,69 +290,6 @@ def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Arra
     q = len(categories)
     counts = np.bincount(table_cells((first, second), categories), minlength=(q + 1) ** 2)
     return counts.reshape(q + 1, q + 1)[1:, 1:].astype(float)
-
-
-@dataclass(frozen=True)
-class Majority:
-    """The majority's label for each unit (None where tied or without labels), and the ties."""
-
-    labels: tuple[Hashable | None, ...]
-    tied: Mask
-
-    @property
-    def ties(self) -> float:
-        """Share of the units with a label that are tied."""
-        known = sum(label is not None for label in self.labels) + int(self.tied.sum())
-        return float(self.tied.sum() / known) if known else np.nan
-
-
-def majority(labels: Any, *, categories: Categories) -> Majority:
-    """The most frequent label of every unit of labels (units, raters); ties are declared.
-
-    >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
-    >>> found.labels, found.tied.tolist()
-    (('a', None, 'b'), [False, True, False])
-    """
-    counts = count_labels(encode_labels(labels, categories), len(categories))
-    codes = majority_codes(counts)
-    return Majority(
-        tuple(categories[code] if code >= 0 else None for code in codes),
-        (codes < 0) & (counts.sum(axis=1) > 0),
-    )
-
-
-def dawid_skene(
-    labels: Any,
-    *,
-    categories: Categories,
-    raters: Sequence[Hashable] | None = None,
-    starts: int = 1,
-) -> lc.DawidSkene:
-    """Dawid & Skene's model (1979) of labels (units, raters) by EM; see `DawidSkene`.
-
-    `raters` names the columns; columns of the same name are one rater's repeats, who then has one
-    confusion matrix, in the order of first mention. From one start, the shares of labels, it is the
-    authors' estimate; with more `starts` the most likely solution that EM finds, as in the reports
-    (ten). Raises InputError below two categories.
-
-    Three raters who agree on the first nine units of ten, one of them alone on the last:
-
-    >>> labels = [["a"] * 3] * 5 + [["b"] * 3] * 4 + [["b", "b", "a"]]
-    >>> found = dawid_skene(labels, categories="ab")
-    >>> found.converged, found.prevalence.round(3).tolist(), found.codes[-1].item()
-    (True, [0.5, 0.5], 1)
-    """
-    if len(categories) < 2:
-        raise InputError("Dawid and Skene's model needs at least two categories; declare them all")
-    counts = lc.counts_of_codes(encode_labels(labels, categories), len(categories))
-    names = list(range(counts.shape[1])) if raters is None else list(raters)
-    if len(names) != counts.shape[1]:
-        raise InputError(
-            f"raters names {len(names)} columns, and the labels have {counts.shape[1]}"
-        )
-    columns = [[k for k, name in enumerate(names) if name == one] for one in dict.fromkeys(names)]
-    counts = np.stack([counts[:, own].sum(axis=1) for own in columns], axis=1)
-    return lc.fit(counts, starts=starts)
 
 
 @dataclass(frozen=True)

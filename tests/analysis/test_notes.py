@@ -51,6 +51,11 @@ def _studies() -> list[Analysis]:
     ]
 
 
+@pytest.fixture(scope="module")
+def plain() -> list[Analysis]:
+    return _studies()
+
+
 def _thresholds(rng: np.random.Generator) -> Analysis:
     """Graders whose probabilities are low, as they should be, or noise; one on few units."""
     truth = rng.random(300) < 0.4
@@ -93,9 +98,10 @@ def test_every_code_has_a_text() -> None:
 
 
 @pytest.mark.slow
-def test_reworded_notes_change_no_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reworded_notes_change_no_decision(
+    plain: list[Analysis], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every text in strange letters: read back as what they were, the files are the same."""
-    plain = _studies()
     held = {remark.code for each in plain for row in each.rows for remark in row["remarks"]}
     assert held >= DECIDING
     expected = _written(plain, tmp_path / "plain")
@@ -108,8 +114,10 @@ def test_reworded_notes_change_no_decision(tmp_path: Path, monkeypatch: pytest.M
     assert [each.translate(PLAIN) for each in reworded] == expected
 
 
-def test_graders_are_ranked_by_a_table_read_from_its_file(tmp_path: Path) -> None:
-    (found, *_) = _studies()
+def test_graders_are_ranked_by_a_table_read_from_its_file(
+    plain: list[Analysis], tmp_path: Path
+) -> None:
+    (found, *_) = plain
     write_report(found, ReportContext("study"), tmp_path)
     table = pd.read_csv(
         tmp_path / "results.csv",

@@ -20,6 +20,7 @@ from benchmarks import (
     grading,
     report,
     routing,
+    small_samples,
     uncertainty,
 )
 
@@ -35,13 +36,14 @@ STARTED = {
     grading,
     report,
     routing,
+    small_samples,
     uncertainty,
 }
 """Every one of them runs below, `annotation` in test_annotation.py."""
 
 
 def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> None:
-    names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"documents"}
+    names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"documents", "commands"}
     assert {f"benchmarks.{name}" for name in names} == {each.__name__ for each in STARTED}
     starts = (
         "import runpy, sys\n"
@@ -89,6 +91,37 @@ def test_the_coverage_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "in 2 simulated studies" in page
 
 
+def test_the_benchmark_of_small_samples_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "coverage-small.md"
+    small_samples.main(["--runs", "2", "--resamples", "40", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| 0.")]
+    assert len(rows) == 10 * len(small_samples.CELLS)
+    assert {tuple(row[:3]) for row in rows} == {
+        (f"{cell.prevalence}", f"{cell.pairs}", f"{cell.subjects}") for cell in small_samples.CELLS
+    }
+    for row in rows:  # what misses on neither side is covered
+        covered, below, above = (float(cell.split(" ")[0]) for cell in row[5:8])
+        assert covered + below + above == pytest.approx(1.0, abs=0.002)
+
+
+def test_intervals_that_miss_are_told_by_their_side() -> None:
+    cell = small_samples.Cell(0.1, 50, 1)
+    found = {
+        small_samples.Key(cell, statistic, method): coverage.Tally(runs=100)
+        for statistic in coverage.STATISTICS
+        for method in coverage.METHODS
+    }
+    found[small_samples.Key(cell, "kappa", "percentile")] = coverage.Tally(
+        runs=100, below=20, above=10, undefined=20
+    )
+    page = small_samples.document(found, 100, 40, 1)
+    assert "1 of 5 cells fall short" in page
+    assert "- 0.625: Cohen kappa, two people, verdict, prevalence 0.1, 50 pairs x 1" in page
+    assert "misses lie mostly below" in page
+    assert "| 0.625 [0.515, 0.723] * | 0.250 | 0.125 | 0.200 |" in page
+
+
 def test_the_bias_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "bias-audit.md"
     bias.main(["--runs", "3", "--resamples", "40", "--processes", "1", "--out", str(out)])
@@ -133,6 +166,28 @@ def test_the_decisions_benchmark_writes_its_page(
     page = out.read_text("utf-8")
     assert page.count("\n| 0.") == len(decisions.CELLS)
     assert "1 simulated studies a cell (synthetic)" in page
+
+
+def test_the_decisions_benchmark_adds_the_cells_that_its_page_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, new = decisions.CELLS[0], decisions.Cell(0.5, 20, 1, people=0.2, poor=0.05)
+    monkeypatch.setattr(decisions, "CELLS", (kept, new))
+    tallies = {(kept, kept.below): decisions.Tally(2, 1, 0), (kept, 0.0): decisions.Tally(2, 2, 1)}
+    out = tmp_path / "decisions.md"
+    page = decisions.document(tallies, 2, 20, 1)
+    out.write_text(page, "utf-8")
+    assert decisions.tallies_of(page, 2) == tallies
+    few = ["--resamples", "20", "--processes", "1", "--new", "--out", str(out)]
+    with pytest.raises(ValueError, match="not written with --runs 1"):
+        decisions.main(["--runs", "1", *few])
+    decisions.main(["--runs", "2", *few])
+    rows = [line for line in out.read_text("utf-8").splitlines() if line.startswith("| 0.")]
+    assert rows[0] == "| 0.5 | 50 | 1 | 1 | 1 | labels | 0.500 * | 0.000 | 1.000 | 0.500 |"
+    assert rows[1].startswith("| 0.5 | 20 | 1 | 1 | 1 | labels; kappas 0.2 and 0.05 | 0.000 |")
+    whole = out.read_text("utf-8")
+    decisions.main(["--runs", "2", *few])
+    assert out.read_text("utf-8") == whole
 
 
 def test_graders_of_the_decisions_benchmark_lie_below_people_by_the_margin() -> None:

@@ -134,7 +134,7 @@ def test_the_fit_is_that_of_plain_loops(noisy: Callable, rng: np.random.Generato
     rows = [row for row in rows if set(row) != {"-"}]
     labels = [[None if label == "-" else label for label in row] for row in rows]
     found = dawid_skene(labels, categories=THREE)
-    belief, prior, likelihood = _plain_em(rows, THREE, 3000)
+    belief, prior, likelihood = _plain_em(rows, THREE, 600)
     assert found.converged
     assert found.posterior == pytest.approx(belief, abs=1e-5)
     assert found.prevalence == pytest.approx(prior, abs=1e-5)

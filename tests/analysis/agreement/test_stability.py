@@ -54,6 +54,7 @@ def test_variants_are_raters_as_in_fleiss_1971() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_known_instability_of_a_simulated_grader_is_recovered() -> None:
     """Each label is kept with probability .7 and drawn evenly from all four otherwise, so two
     variants agree beyond chance with probability .49: Fleiss' kappa is .49.

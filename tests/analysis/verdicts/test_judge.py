@@ -181,6 +181,7 @@ def test_people_who_may_hardly_agree_are_asked_for_more_labels(
     assert found["more_clusters"] > 0
 
 
+@pytest.mark.slow
 def test_nobody_is_told_off_beside_people_who_hardly_agree(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:

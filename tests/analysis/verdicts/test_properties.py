@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.verdicts.words import JUDGEMENTS
+
+pytestmark = pytest.mark.slow
 
 PEOPLE, GRADERS = ("ann", "ben", "cem"), ("g", "k")
 CATEGORIES = ("1", "2", "3")

@@ -110,6 +110,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
     assert "With thresholds chosen on other units" in undecided["sentence"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])
 def test_constant_and_random_graders_are_never_recommended(shared_data: Path, file: str) -> None:
     """On every real data set at hand: each constant category, and random labels at two rates."""

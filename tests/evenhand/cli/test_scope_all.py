@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import Study
@@ -28,6 +29,7 @@ def rated(study: Study, rater: str, kind: str, scope: str, seed: int) -> pd.Data
     return validate_ratings(pd.DataFrame(rows))
 
 
+@pytest.mark.slow
 def test_everything_graded_reaches_the_report(
     make_study: Callable[..., Study], tmp_path: Path
 ) -> None:

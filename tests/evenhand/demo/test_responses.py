@@ -126,8 +126,10 @@ def test_lopsided_subjects_favour_their_own_side(
 
 def test_the_three_rubrics_fit_together(texts: pd.DataFrame, demo: DemoResponses) -> None:
     category = demo.truth.set_index("unit_id")["label"]
-    for (pair, subject), both in texts.groupby(["pair_id", "subject"]):
-        a, b = both.sort_values("side").itertuples()
+    sides = {side: own.itertuples() for side, own in texts.groupby("side")}
+    for a, b in zip(sides["a"], sides["b"], strict=True):
+        pair, subject = a.pair_id, a.subject
+        assert (b.pair_id, b.subject) == (pair, subject)
         declined = {row.side for row in (a, b) if row.refusal in "45"}
         label = category[unit_id(pair, subject)]
         if len(declined) == 1:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ from evenhand.cli.main import main
 from evenhand.demo.stance_raters import ANNOTATORS, REWORDED, WAVERING
 from evenhand.demo.stance_responses import LEVELS, demo_answers
 from evenhand.demo.stance_study import SEED
+from evenhand.demo.studies import maker_of
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
@@ -30,11 +34,25 @@ STEADY, ONE_SIDED, WAVERS = (
 )
 
 
+@dataclass(frozen=True)
+class Made:
+    folder: Path
+    said: str
+
+
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """As by `evenhand demo --study stance`, stopped before the report, and begun again."""
     folder = tmp_path_factory.mktemp("demo") / "study"
-    assert main(["demo", str(folder), "--study", "stance", "--no-app"]) == 0
-    return folder
+    maker_of("stance")(folder, lambda *progress: None)
+    with redirect_stdout(io.StringIO()) as said:
+        assert main(["demo", str(folder), "--no-app"]) == 0
+    return Made(folder, said.getvalue())
+
+
+@pytest.fixture(scope="module")
+def demo(made: Made) -> Path:
+    return made.folder
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +222,8 @@ def test_an_offline_grader_reads_another_wording_too(demo: Path, tmp_path: Path)
     assert not (table[table["rubric"] == REWORDED]["rater_kind"] == "human").any()
 
 
-def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", str(demo), "--no-app"]) == 0
-    assert "already holds the" in capsys.readouterr().out
+def test_a_second_demo_uses_the_first(made: Made) -> None:
+    assert "already holds the" in made.said
 
 
 @pytest.mark.browser

@@ -119,6 +119,7 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
         eh.check(bare, human=PEOPLE, model="gpt", units=labels[columns][:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "scale"),
     [

@@ -12,6 +12,8 @@ import evenhand as eh
 from evenhand.reporting.library import Check
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "real-data.md").read_text("utf-8")
 TITLES = {"may stand in": "may_stand_in", "cannot tell": "cannot_tell", "do not use": "do_not_use"}
 QUICK = 10

@@ -26,6 +26,8 @@ from evenhand.reporting.live_figures import study_figures
 from evenhand.study import open_study
 from tests.evenhand.reporting.judged_study import LATE, PARTLY, judged_study
 
+pytestmark = pytest.mark.slow
+
 ENSEMBLE = f"ensemble:majority(fine, {LATE}, {PARTLY})"
 
 
@@ -92,7 +94,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     )
 
 
-@pytest.mark.slow
 def test_what_decides_is_one_figure(told: Told) -> None:
     """In `select`, in the report's grid and evidence, in its rows and in the cockpit; above all at
     a threshold, where labels and verdicts lie apart.

@@ -26,6 +26,8 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import threshold_events
 from evenhand.study.tables.ratings import validate_ratings
 
+pytestmark = pytest.mark.slow
+
 RUBRIC, GRADER = "refusal", "prob"
 PAIRS, SAMPLED = 60, 40
 

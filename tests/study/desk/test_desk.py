@@ -110,6 +110,7 @@ def at_once(work: Callable[[str], object], raters: list[str]) -> list[object]:
         return list(pool.map(begin, raters))
 
 
+@pytest.mark.slow
 def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store: str) -> None:
     study = make_study(
         pairs=20, store=store, raters_per_unit=3, rubrics=[load_rubric("even-handedness")]
