@@ -47,6 +47,7 @@ Code = Literal[
     "as_clusters_allow",
     "as_sampled",
     "unequal_chances",
+    "few_rarer",
     "zero_variance",
     # Which threshold to use, and why.
     "tuned",
@@ -118,6 +119,7 @@ TEXTS: dict[Code, str] = {
     "as_clusters_allow": "no resample differs: the interval is what {} clusters allow",
     "as_sampled": "of the pairs as they were picked, unweighted",
     "unequal_chances": "pairs were not equally likely to be picked",
+    "few_rarer": "labels of a rarer category in only {} clusters: the interval may be too narrow",
     "zero_variance": "zero_variance ({} of {} annotators)",
     "tuned": "tuned",
     "default": "default",
