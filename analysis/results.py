@@ -110,8 +110,8 @@ class ResultRows:
             raise ValueError(f"two results rows share the key {key}")
         if not _is_constant(statistic, rater_b, join_notes(note)):
             interval = self._widened(statistic, interval, counts[1], subset, at)
-        if not says(join_notes(note), "decided_at"):  # a verdict's bounds look at it themselves
-            interval = self._doubted(statistic, interval, subset, at)
+            if not says(join_notes(note), "decided_at"):  # a verdict looks at it by itself
+                interval = self._doubted(statistic, interval, subset, at)
         remarks = join_notes(interval.remarks, note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
