@@ -15,6 +15,7 @@ from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.store import Store
 from evenhand.study.store.waves import inclusion_so_far
 from evenhand.study.tables.columns import INCLUSION
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,9 +124,7 @@ class Study:
         """A sentence for every rubric that was edited after ratings were given under it."""
         accepted = self.accepted_hashes()
         return [
-            f"rubric {name!r} was edited: {count} ratings under its older text {digest} are kept "
-            "but set aside; if the edit changed nothing that matters, list that text under "
-            "[same_text] in study.toml"
+            written("terminal.edited_rubric", rubric=name, count=count, version=digest)
             for (name, digest), count in sorted(self.store.text_versions().items())
             if digest not in accepted.get(name, (digest,))
         ]

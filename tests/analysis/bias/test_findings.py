@@ -89,10 +89,12 @@ def test_a_sample_too_small_to_find_a_bias_says_so() -> None:
 def test_what_cannot_be_told() -> None:
     nan = float("nan")
     found = _only(("bias_side", "all", "a>b", Interval(0.3, nan, nan, "too_few_clusters"), None))
-    assert found.sentence == "g, side of the pair: cannot tell (too few clusters)."
+    assert found.sentence == "g, side of the pair: cannot tell (too few clusters for an interval)."
     reason = Interval(nan, nan, nan, "people_agree_by_chance")
     undefined = _only(("bias_side", "all", "a>b", reason, None))
-    assert undefined.sentence.endswith("cannot tell (people agree by chance).")
+    assert undefined.sentence.endswith(
+        "cannot tell (people agree with each other no better than chance)."
+    )
 
 
 def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
@@ -115,6 +117,6 @@ def test_slices_without_a_finding_share_a_sentence() -> None:
         ("bias_slice", "topic=sea|binary", "", Interval(0.1, nan, nan, "too_few_clusters"), None),
     )
     assert screening_sentence(findings(rows.rows.values())) == (
-        "g, slices: no bias detected in 2 of 3 slices; any bias is at most 0.30, which topic=war "
-        "leaves possible; 1 of 3 slices too small to tell."
+        "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.30, the bound for "
+        "topic=war); 1 of 3 slices too small to tell."
     )

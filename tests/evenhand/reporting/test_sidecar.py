@@ -123,7 +123,7 @@ def test_check_says_in_one_line_that_it_read_it(
 ) -> None:
     assert main(["check", str(copied), "--rubric", "refusal-2", "--resamples", "10"]) == 0
     (said,) = [line for line in capsys.readouterr().out.splitlines() if "scales.toml" in line]
-    assert said.endswith("come from ratings.scales.toml; options win over it.")
+    assert said.endswith("come from ratings.scales.toml. Options given here take precedence.")
 
 
 def test_a_file_written_by_hand(tmp_path: Path) -> None:
