@@ -159,7 +159,7 @@ LABELS = [
     Case("another label", "maybe is no spelling of yes or no",
          csv(rows(gpt=every(5, lambda n: "maybe"))),
          ("row 4: the label 'maybe' of rater 'gpt' is not one of the declared categories (yes, no)",
-          "correct the label or declare it"), command="check r.csv --categories yes,no"),
+          "correct it or declare it"), command="check r.csv --categories yes,no"),
     Case("nested", "the label is wrapped in another object",
          jsonl([record({"value": "yes"}), record("no", unit_id="u2")]),
          ("""r.jsonl, row 1: the label '{"value": "yes"}' of rater 'ann' is nested JSON""",

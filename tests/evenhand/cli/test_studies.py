@@ -28,7 +28,7 @@ def test_the_published_set_becomes_a_study_in_proportion(
         assert main(["export", str(tmp_path / name), "--units", str(tmp_path / f"{name}.csv")]) == 0
     said = capsys.readouterr().out
     assert "Sampled 250 of 1350 pairs" in said
-    assert "kappa of two raters to within" in said
+    assert "kappa between two annotators is known to within" in said
     first, second = ((tmp_path / f"{name}.csv").read_bytes() for name in ("one", "two"))
     assert first == second
     units, pairs = read_table(tmp_path / "one.csv"), read_table(source)
@@ -179,7 +179,7 @@ def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*made, "--sample", "10", "--stratify", "region"]) == 0
     said = capsys.readouterr().out
     assert "Sampled 10 of 16 prompts" in said
-    assert "propositions (one answer each) can decide" in said
+    assert "propositions can decide" in said
     assert "pair" not in said
     assert sorted(path.name for path in Path(study, "rubrics").iterdir()) == ["stance.toml"]
 
@@ -219,5 +219,5 @@ def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
     assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
     assert main(by_uncertainty) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "the first 8 stay" in said
-    assert "those where graders differ or are unsure" in said
+    assert "The first 8 and their labels are unchanged." in said
+    assert "those on which graders differ or are unsure" in said

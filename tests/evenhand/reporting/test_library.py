@@ -206,7 +206,7 @@ def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.Da
         (lambda t: t, {"human": PEOPLE, "cluster": "tpic"}, "tpic"),
         (lambda t: t, {"human": PEOPLE, "margin": 5}, "margin"),
         (lambda t: pd.concat([t, t]), {"human": PEOPLE}, "unit 'u00' has two rows"),
-        (lambda t: t.assign(order="x"), {"human": PEOPLE}, "'order' means something else"),
+        (lambda t: t.assign(order="x"), {"human": PEOPLE}, "'order' has its own meaning"),
         (lambda t: t.rename(columns={"topic": "ann"}), {"human": PEOPLE}, "two columns are called"),
         (lambda t: t[:0], {"human": PEOPLE}, "has a header but no ratings"),
         (lambda t: t.rename(columns={"ann": "all"}), {"human": ["all"]}, "stands for a group"),

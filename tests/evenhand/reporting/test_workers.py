@@ -101,7 +101,7 @@ def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
             assert pool is not None
             pool.submit(os._exit, 1).result()
 
-    with pytest.raises(InputError, match="memory is short"):
+    with pytest.raises(InputError, match="memory runs out"):
         end_one()
 
 
@@ -141,7 +141,7 @@ def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
         apart(parse_spec, "nonsense")
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*ValueError: invalid literal"):
         apart(int, "nonsense")
-    with pytest.raises(InputError, match="memory is short"):
+    with pytest.raises(InputError, match="memory runs out"):
         apart(os._exit, 1)
 
 
