@@ -41,7 +41,11 @@ from evenhand.analysis.people.ceiling import (
 from evenhand.analysis.people.clarity import add_clarity_rows
 from evenhand.analysis.people.comparison import add_grader_comparison_rows, add_leniency_rows
 from evenhand.analysis.people.coverage import add_coverage_rows, add_unscored_rows
-from evenhand.analysis.people.disagreements import GraderDisagreement, add_disagreement_rows
+from evenhand.analysis.people.disagreements import (
+    GraderDisagreement,
+    add_disagreement_rows,
+    add_sorted_rows,
+)
 from evenhand.analysis.people.group_gap import add_group_performance_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.slices import (
@@ -158,6 +162,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         _add_reworded(rows, scale, own, task.variants, request)
     add_rater_rows(rows, own, readings, labels)
     found.disagreements = add_disagreement_rows(rows, readings.units, labels)
+    add_sorted_rows(rows, request.facts.sorted)
     add_usage_rows(rows, request.facts.usage)
     add_price_rows(rows, labels, request.facts.prices)
     if task.verify:

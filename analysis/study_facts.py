@@ -19,6 +19,7 @@ class StudyFacts:
     they said of themselves. `usage` says what graders did and cost (see `analysis.usage`), `prices`
     what 1,000 units cost in US dollars, by (rubric, grader). `looks` counts, by rubric, looks at
     the verdict as labels came in, with this one (1 where not said); at 0 no verdict is given.
+    `sorted` counts, by (rubric, grader, kind), the disagreements with people that the lead sorted.
     `source` is what messages call the ratings, `strata` the units columns that the labelled sample
     was stratified by.
     """
@@ -29,5 +30,6 @@ class StudyFacts:
     usage: pd.DataFrame | None = None
     prices: Mapping[tuple[str, str], float] = field(default_factory=dict)
     looks: Mapping[str, int] = field(default_factory=dict)
+    sorted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     source: str = "ratings"
     strata: tuple[str, ...] = ()

@@ -1,6 +1,9 @@
 """How long `evenhand report` takes, and how large the page is.
 
-`python -m benchmarks.report` writes docs/performance-report.md. The studies are the demo's, made
+`python -m benchmarks.report` writes docs/performance-report.md, `--pages` docs/report-size.md: what
+the page is for who reads it, on the demos and, where EVENHAND_SHARED has them, on real labels.
+
+The studies are the demo's, made
 larger: its pairs again and again, its synthetic responses, more synthetic annotators and graders.
 Each report is made by the command itself, in a process of its own; the time is the whole process,
 from start to exit.
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,12 +30,27 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.lead.imports import import_ratings
+from harness.chromium import launched_chromium
+from harness.page_size import PageSize, page_size
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance-report.md"
+SIZES = ROOT / "docs" / "report-size.md"
 SEED = 7
 _NUMBERED = r" \(\d+\)$"
 """How a prompt ends that repeats one of the demo's."""
+
+
+BEFORE = {
+    "demo": PageSize(85_502, 133_421, 25_452, 122),
+    "demo, stance": PageSize(37_864, 56_721, 11_476, 53),
+    "DICES-350": PageSize(4_927, 7_769, 1_323, 7),
+    "LLMBar": PageSize(17_868, 31_372, 4_385, 31),
+    "Newsroom": PageSize(5_592, 8_568, 1_476, 8),
+    "large study": PageSize(30_832, 50_612, 9_705, 43),
+}
+"""As measured before sections opened with their answers."""
+_REAL = {"DICES-350": "dices350", "LLMBar": "llmbar", "Newsroom": "newsroom"}
 
 
 @dataclass(frozen=True)
@@ -107,15 +125,77 @@ def _again(raters: Sequence, n: int):  # type: ignore[no-untyped-def, type-arg]
 def measure(folder: Path, case: Case, units: int, ratings: int) -> Result:
     """Run the command and weigh what it wrote."""
     started = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-P", "-m", "evenhand", "report", str(folder)],
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    _evenhand("report", folder)
     wall = time.perf_counter() - started
     size = (folder / "report" / "report.html").stat().st_size
     return Result(case, units, ratings, wall, size)
+
+
+def _evenhand(*words: object) -> None:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-P", "-m", "evenhand", *map(str, words)]
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def reports(home: Path, *, demos: bool, large: bool) -> Iterator[tuple[str, Path]]:
+    """What each page is of, and its folder."""
+    if demos:
+        _evenhand("demo", home / "demo", "--no-app")
+        yield "demo", home / "demo" / "report"
+        _evenhand("demo", home / "stance", "--study", "stance", "--no-app")
+        yield "demo, stance", home / "stance" / "report"
+    shared = ROOT / os.environ.get("EVENHAND_SHARED", "../shared") / "data" / "real"
+    for title, name in _REAL.items():
+        if (shared / f"{name}.csv").is_file():
+            _evenhand("check", shared / f"{name}.csv", "--out", home / name)
+            yield title, home / name
+    if large:
+        build(home / "large", cases()[1])
+        _evenhand("report", home / "large")
+        yield "large study", home / "large" / "report"
+
+
+def sizes(home: Path, *, demos: bool, large: bool) -> dict[str, PageSize]:
+    """How large each page is."""
+    from playwright.sync_api import sync_playwright
+
+    found = {}
+    with sync_playwright() as playwright:
+        browser = launched_chromium(playwright)
+        for title, folder in reports(home, demos=demos, large=large):
+            found[title] = page_size(browser, folder / "report.html")
+            print(f"{title}: {found[title]}")
+        browser.close()
+    return found
+
+
+def size_page(found: Mapping[str, PageSize]) -> str:
+    """The document on sizes."""
+    columns = {
+        "height": "px at 1440",
+        "phone_height": "px at 390",
+        "words": "words",
+        "pages": "printed",
+    }
+    heads = ["report", *(f"{title}, before | after" for title in columns.values())]
+    lines = [heads, ["---", *["---: | ---:"] * len(columns)]]
+    for title, size in found.items():
+        before = BEFORE[title]
+        both = [f"{getattr(before, name):,} | {getattr(size, name):,}" for name in columns]
+        lines.append([title, *both])
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"""# How much there is to read
+
+`report.html` as it opens, before and after its sections began with their answers and folded the
+rest: pixels high at 1440 and at 390 across, words that are seen, and A4 pages that are printed.
+`evenhand report --full` unfolds and prints everything. {datetime.date.today():%Y-%m-%d}; the demos
+and the large study ({cases()[1].pairs:,} pairs, one rubric) are synthetic.
+
+{table}
+
+A test holds the demos to 12,000 px and 15 printed pages. `python -m benchmarks.report --pages
+--large` writes this page.
+"""
 
 
 def page(results: Sequence[Result]) -> str:
@@ -145,10 +225,17 @@ analysed side by side, in processes of their own; {os.cpu_count()} processors;
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--out", type=Path, help="the document (in docs)")
+    parser.add_argument("--pages", action="store_true", help="measure the pages instead")
+    parser.add_argument("--large", action="store_true", help="of the large study, too")
     parser.add_argument("--scale", type=float, default=1.0, help="of the studies (1)")
     parser.add_argument("--studies", type=int, default=2, help="how many of them, from the first")
     given = parser.parse_args(arguments)
+    if given.pages:
+        with tempfile.TemporaryDirectory() as home:
+            found = sizes(Path(home), demos=given.studies > 0, large=given.large)
+        (given.out or SIZES).write_text(size_page(found), "utf-8")
+        return
     results = []
     with tempfile.TemporaryDirectory() as home:
         for number, case in enumerate(cases()[: given.studies]):
@@ -157,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             result = measure(folder, case, *build(folder, case))
             print(f"{result.units:,} units: {result.wall:.1f} s")
             results.append(result)
-    given.out.write_text(page(results), "utf-8")
+    (given.out or PAGE).write_text(page(results), "utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ wrong with somebody's input is said where it is found, and what an annotator rea
 
 from __future__ import annotations
 
+import string
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -30,3 +31,19 @@ def written(key: str, /, **fields: object) -> str:
     'Use openai:gpt-5 for hedging at threshold 0.131.'
     """
     return texts()[key].format(**fields)
+
+
+def in_pieces(key: str, /, **fields: object) -> list[object]:
+    """The sentence of a key as `written` has it, in pieces: its text, and by turns its fields as
+    they are. A field that is a list brings pieces of its own.
+
+    >>> in_pieces("report.threshold_kept", threshold=0.5, graders=["a", ", ", "b"])[:6]
+    ['Keep ', 0.5, ' for ', 'a', ', ', 'b']
+    """
+    out: list[object] = []
+    for text, name, _, _ in string.Formatter().parse(texts()[key]):
+        out += [text] if text else []
+        if name is not None:
+            given = fields[name]
+            out += given if isinstance(given, list) else [given]
+    return out

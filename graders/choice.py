@@ -12,6 +12,8 @@ from evenhand.graders.open_questions import OpenQuestions, open_questions
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import Rubric
+from evenhand.study.lead.disagreements import held_out_units
+from evenhand.study.store.grades import tried_rater
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
-    are shown; with `retry_unscored` outcomes without a label are asked again.
+    are shown; with `retry_unscored` outcomes without a label are asked again. `text` is another
+    text of one of the study's rubrics: it alone is tried, on pairs that it was not written on.
     """
 
     rubrics: Sequence[str] | None = None
@@ -29,6 +32,7 @@ class Choice:
     draws: int = 1
     method: str = ""
     retry_unscored: bool = False
+    text: Rubric | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +50,53 @@ def plan_grading(
     """Raises InputError where a grader, a rubric or a choice is none."""
     specs = _parsed(grader_specs, scrubber)
     ways = [GraderSettings.for_grader(spec, choice.method, choice.draws) for spec in specs]
-    chosen = _chosen(study, choice.rubrics)
-    units = _units(study, chosen, choice.scope)
+    text, accepted = choice.text, study.accepted_hashes()
+    if text is None:
+        chosen = _chosen(study, choice.rubrics)
+        units = _units(study, chosen, choice.scope)
+    else:
+        chosen, units = [text], {text.name: _held_out(study, text)}
+        accepted = {text.name: (text.hash,)}
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
+        who = rater_id(spec, settings)
         questions = open_questions(
             study.store,
-            rater_id(spec, settings),
+            who if text is None else tried_rater(who, text.hash),
             units,
             chosen,
-            study.accepted_hashes(),
+            accepted,
             choice.orders,
             settings.draws,
             retry_unscored=choice.retry_unscored,
         )
         plans.append(GraderPlan(spec, settings, questions))
     return plans
+
+
+def _held_out(study: Study, text: Rubric) -> list[str]:
+    """The units on which another text of a rubric is tried. Raises InputError where it is none, or
+    nothing is left to try it on.
+    """
+    known = study.rubrics.get(text.name)
+    if known is None:
+        raise InputError(
+            f"the text is of a rubric {text.name!r}; name it as one of the study's: "
+            + ", ".join(study.rubrics)
+        )
+    if (known.unit, known.categories) != (text.unit, text.categories):
+        raise InputError(
+            f"the text asks for other units or options than the study's {text.name!r}; give it the "
+            "same unit and option keys"
+        )
+    if text.hash in study.accepted_hashes()[text.name]:
+        raise InputError(f"the text is the one that the study's {text.name!r} has already")
+    if units := held_out_units(study, text.name):
+        return units
+    raise InputError(
+        f"no pair of the sample is left to try the text on: a disagreement on {text.name!r} was "
+        "sorted in each; enlarge the sample with `evenhand extend`"
+    )
 
 
 def _parsed(texts: Sequence[str], scrubber: Scrubber) -> list[GraderSpec]:

@@ -7,7 +7,6 @@ thinking counts towards `max_tokens`, so the limit is far above what a label nee
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -93,7 +92,7 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
         return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
     if method == "verbalised":
         return read_percent(text, rubric.categories, evidence)
-    label = _label(text, rubric)
+    label = rubric.parser().label(text)
     if label is None:
         return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
     return Outcome(label=label, raw=text, evidence=evidence)
@@ -112,15 +111,6 @@ def read_text(reply: Mapping[str, Any]) -> Outcome:
     text = "".join(block.text for block in message.content if block.type == "text")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     return Outcome(raw=text, evidence=evidence)
-
-
-def _label(text: str, rubric: Rubric) -> str | None:
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        return rubric.parser().label(text)
-    label = answer.get("label") if isinstance(answer, dict) else answer
-    return label if label in rubric.categories else rubric.parser().label(str(label))
 
 
 def _about_life(model: str, info: ModelInfo) -> list[str]:

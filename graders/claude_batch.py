@@ -89,9 +89,7 @@ class ClaudeBatches:
 
         try:
             lines = await self._batches.results(batch_id)
-            return [
-                self._read(line.model_dump(mode="json", exclude_unset=True)) async for line in lines
-            ]
+            return [self._read(line.model_dump(exclude_unset=True)) async for line in lines]
         except (AnthropicError, *UNREADABLE) as error:
             raise failure_of(error, self._spec, self._scrubber) from None
 

@@ -86,7 +86,7 @@ def json_object(body: str, scrubber: Scrubber) -> dict[str, Any]:
     body = scrubber.text(body)
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = scrubber.message(body)
         raise Transient(f"the reply is not JSON: {said}", status=200) from None
     if not isinstance(value, dict) or value.get("error"):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evenhand.errors import InputError
+from evenhand.study.tables.private import FILE
 
 _FILE = ".grading.lock"
 
@@ -19,7 +20,7 @@ def only_runner(folder: Path) -> Iterator[None]:
 
     Raises InputError at once where another runner holds it, whichever graders it asks.
     """
-    descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,6 +21,7 @@ from evenhand.graders.spec import GraderSpec
 
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
+_MOST_TOKENS = 10**9  # more is no count of anything
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
 
 
@@ -48,7 +49,8 @@ class Tokens:
         Tokens(input=95, cached=90, written=0, output=7)
         """
         if "prompt_tokens" in usage:
-            details = usage.get("prompt_tokens_details") or {}
+            details = usage.get("prompt_tokens_details")
+            details = details if isinstance(details, Mapping) else {}
             return cls(
                 input=_count(usage, "prompt_tokens"),
                 cached=_count(details, "cached_tokens"),
@@ -66,7 +68,9 @@ class Tokens:
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
     value = usage.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS:
+        return value
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

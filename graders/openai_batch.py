@@ -115,15 +115,20 @@ class OpenAIBatches:
     def _line(self, text: str) -> BatchResult:
         try:
             line = json.loads(self._scrubber.text(text))
-            name, response = str(line["custom_id"]), line.get("response") or {}
-        except (ValueError, KeyError, TypeError, AttributeError):
+            name, response = str(line["custom_id"]), _fields(line.get("response"))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Transient("a line of the batch's results cannot be read") from None
         status, body = response.get("status_code"), response.get("body")
         if status == 200 and isinstance(body, Mapping):
             return BatchResult(
-                custom_id=name, body=body, request_id=response.get("request_id") or ""
+                custom_id=name, body=body, request_id=str(response.get("request_id") or "")
             )
-        error = line.get("error") or (body or {}).get("error") or {}
+        error = _fields(line.get("error") or _fields(body).get("error"))
         said = self._scrubber.message(f"{error.get('code')}: {error.get('message')}")
         final = isinstance(status, int) and 400 <= status < 500 and status not in _AGAIN
         return BatchResult(custom_id=name, error=said, status=status, again=not final)
+
+
+def _fields(value: object) -> Mapping[str, Any]:
+    """An object of a line; what else stands in its place has no fields."""
+    return value if isinstance(value, Mapping) else {}

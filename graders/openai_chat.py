@@ -129,9 +129,20 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
+class _Part(BaseModel):
+    text: str = ""
+
+
 class _Message(BaseModel):
-    content: str | None = None
+    content: str | list[_Part] | None = None
     refusal: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What it says; some servers send it in parts."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
 
 
 class _Logprobs(BaseModel):
@@ -159,7 +170,7 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "logprob
         choice = completion.choices[0]
     except (ValidationError, IndexError):
         return Outcome.unreadable(reply)
-    text = choice.message.content or ""
+    text = choice.message.text
     evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
     evidence["stop_reason"] = choice.finish_reason
     if reason := _why_unscored(choice):
@@ -183,7 +194,7 @@ def read_text(reply: Mapping[str, Any]) -> Outcome:
         return Outcome.unreadable(reply)
     evidence = completion.model_dump(include={"model", "id", "system_fingerprint", "usage"})
     evidence["stop_reason"] = choice.finish_reason
-    return Outcome(raw=choice.message.content or choice.message.refusal or "", evidence=evidence)
+    return Outcome(raw=choice.message.text or choice.message.refusal or "", evidence=evidence)
 
 
 def _why_unscored(choice: _Choice) -> str:

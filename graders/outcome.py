@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.scrub import storable
 from evenhand.graders.spec import GraderSpec
 from evenhand.rubrics import PromptText, Rubric
 
@@ -32,10 +33,18 @@ class Outcome:
     raw: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", storable(self.raw))
+        object.__setattr__(self, "evidence", storable(self.evidence))
+
     @classmethod
     def unreadable(cls, reply: Mapping[str, Any]) -> Outcome:
         """Of a reply that is not what the provider's interface promises; kept as it came."""
-        return cls(unscored_reason="unparseable", raw=json.dumps(reply)[:MOST_KEPT])
+        return cls(unscored_reason="unparseable", raw=_as_text(reply)[:MOST_KEPT])
+
+
+def _as_text(reply: Mapping[str, Any]) -> str:
+    return json.dumps(storable(reply))
 
 
 @dataclass(frozen=True, slots=True)

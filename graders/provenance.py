@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from evenhand.graders.outcome import Identity, Outcome, Reply
+from evenhand.graders.scrub import storable
 from evenhand.rubrics import PromptText
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.questions import Question
@@ -102,7 +103,7 @@ def grade_of(
         unscored_reason=outcome.unscored_reason,
         seconds=seconds,
         raw=outcome.raw,
-        provenance=dict(provenance),
+        provenance=storable(dict(provenance)),
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evenhand.graders.money import Budget, Tariff
     from evenhand.graders.offline import OfflineRun
     from evenhand.graders.outcome import Grader
+    from evenhand.rubrics import Rubric
     from evenhand.study import Study
 
 
@@ -67,17 +68,18 @@ def grade(
     batch: bool = False,
     cancel: bool = False,
     budget: float | None = None,
+    text: Rubric | None = None,
     timeout: float = 600.0,
     wait_scale: float = 1.0,
 ) -> RunSummary:
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
 
-    `rubrics` to `retry_unscored` are those of `choice.Choice`. With `batch` the questions go to
-    the providers' batch services; `cancel` then ends what is under way there. `budget` is the most
-    that this run may spend, in US dollars. `timeout` is in seconds for one request; `wait_scale`
-    multiplies the waits. Raises InputError, with nothing asked, where a grader is unknown, has no
-    key or cannot grade a rubric, and while another run collects for this study. A grader that fails
-    for good is stopped, and the summary says so; the others go on.
+    `rubrics` to `retry_unscored`, and `text`, are those of `choice.Choice`. With `batch` the
+    questions go to the providers' batch services; `cancel` then ends what is under way there.
+    `budget` is the most that this run may spend, in US dollars. `timeout` is in seconds for one
+    request; `wait_scale` multiplies the waits. Raises InputError, with nothing asked, where a
+    grader is unknown, has no key or cannot grade a rubric, and while another run collects for this
+    study. A grader that fails for good is stopped, and the summary says so; the others go on.
     """
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
@@ -90,6 +92,7 @@ def grade(
         draws=draws,
         method=method,
         retry_unscored=retry_unscored,
+        text=text,
     )
     with only_runner(study.folder):
         plans = plan_grading(study, grader_specs, choice, scrubber)

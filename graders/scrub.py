@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,8 @@ _SECRETS = (
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 _SHORTEST = 8  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
 _GONE = "[removed]"
+_LARGEST = 2**63 - 1  # an integer as databases know it
+_DIGITS = 100
 
 
 def key_from_environment(name: str) -> str | None:
@@ -77,6 +80,33 @@ class Scrubber:
         if isinstance(value, (list, tuple)):
             return [self._branch(item) for item in value]
         return value
+
+
+def storable(value: Any) -> Any:
+    """What a server sent, as every store can keep it: no half characters, no NUL, no infinity.
+
+    >>> storable({"text": "a" + chr(0xD800) + "b", "p": float("inf"), "n": [1, None]})
+    {'text': 'a?b', 'p': 'inf', 'n': [1, None]}
+    """
+    try:
+        return _storable(value)
+    except RecursionError:
+        return "[too deeply nested]"
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        whole = value.encode("utf-8", "replace").decode("utf-8")
+        return whole.replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {_storable(str(key)): _storable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_storable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return str(value) if abs(value) < 10**_DIGITS else "[too large]"
+    return value
 
 
 def _forms(secret: str) -> set[str]:

@@ -62,7 +62,7 @@ def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Ou
 def _stated(text: str, keys: Sequence[str]) -> dict[str, float] | None:
     try:
         answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(answer, Mapping) or set(answer) != set(keys):
         return None

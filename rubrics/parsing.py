@@ -1,11 +1,34 @@
-"""Reading a grader's answer against the closed list of options."""
+"""Reading a grader's answer against the closed list of options.
+
+A label is never guessed: an option counts only where it is the answer, and only if no other is put
+forward in the same reply. Whatever else a reply says is no label.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-_WORDS = {"a", "i"}  # keys that open an English sentence: "A response that ..." is no answer
+_NAMED = r"answer|option|rating|label|score|grade|verdict|choice|category|judge?ment"
+"""What an answer is called when it is announced, and its field in a JSON object."""
+_VERBS = (
+    r"say|choose|pick|select|give|rate|score|grade|label|assign|answer|judge|call|opt for|"
+    r"(?:go|going|settle|settling) (?:with|on|for)"
+)
+_BEFORE = r"[\s(\[{\"'“‘]*"
+# No key is a part of a longer word or number: 4.5, 3,5, 1-2 and 5% name no option.
+_WHOLE = r"(?![A-Za-z0-9_+%\u2010-\u2015-]|[.,:/]\d)"
+# After an answer comes its end, a mark, or the reason for it; never just another word.
+_ENDED = r"(?=\s*$|\s*[\n.,;:!)\]}\"'”’]|\s+(?:[-\u2010-\u2015(]|because\b|since\b))"
+_DENIED = re.compile(
+    r"\b(?:not|never|neither|nor|cannot|no|without|unlike|wrong|rather than|instead of)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(r"\b(?:if|unless|had|would have|were)\b", re.IGNORECASE)
+_FENCE = re.compile(r"\A```\w*\s*\n(.*?)\n?```\Z", re.DOTALL)
+_FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 class RubricParser:
@@ -15,57 +38,107 @@ class RubricParser:
     >>> answers = ("C", "(c) both help", "Answer: **B**", "A or B", "A response ...")
     >>> [parse(text) for text in answers]
     ['C', 'C', 'B', None, None]
+    >>> parse('{"label": "B"}'), parse("Option A would be wrong here, I choose C")
+    ('B', None)
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._by_fold = {key.casefold(): key for key in names}
         self._by_name = {name.casefold(): key for key, name in names.items()}
-        keys = "|".join(re.escape(key) for key in sorted(names, key=len, reverse=True))
-        # No key is a part of a longer word or number: 4.5, 3,5, 1-2 and 5% name no option.
-        end = r"(?![A-Za-z0-9_+%\u2010-\u2015-]|[.,:]\d)"
-        self._leading = re.compile(rf"[\s(\[*\"'`]*({keys}){end}(.?)", re.IGNORECASE)
-        self._bracketed = re.compile(rf"[(\[]\s*({keys})\s*[)\]]", re.IGNORECASE)
-        # A key that is a sentence by itself: "Not A. C."
-        self._alone = re.compile(
-            rf"(?:^|[.?!,;:]\s+|\n\s*)\W*({keys})\s*(?:[.!?]|$)", re.IGNORECASE
+        any_key = "|".join(re.escape(key) for key in sorted(names, key=len, reverse=True))
+        key = rf"({any_key}){_WHOLE}"
+
+        def compiled(pattern: str) -> re.Pattern[str]:
+            return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+        self._several = compiled(
+            rf"\s*[)\]]?\s*(?:/|,|&|or\b|and\b|to\b)\s*[(\[]?(?:{any_key})(?!\w)"
         )
-        self._announced = re.compile(
-            rf"\b(?:answer|option|rating|label)(?:\s+is)?\s*[:=]?[\s(\[*\"'`]*({keys}){end}",
-            re.IGNORECASE,
+        announced = rf"\b(?:{_NAMED})(?:\s+(?:is|would be|should be))?\s*[:：=]?{_BEFORE}{key}"
+        self._answers = (
+            compiled(rf"\A{_BEFORE}{key}{_ENDED}"),
+            compiled(rf"{announced}{_ENDED}"),
+            compiled(rf"<(?:{_NAMED})>\s*{key}\s*</"),
+            compiled(rf"\\boxed\{{(?:\\text\{{)?\s*{key}\s*\}}"),
+            # At the end: as a sentence or line of its own, or as what was chosen.
+            compiled(rf"(?:[.?!]\s+|\n){_BEFORE}{key}[)\]\"'”’]*[.!]?\s*\Z"),
+            compiled(
+                rf"(?:\b(?:{_VERBS})\b(?:\s+(?:it|this|that|them))?(?:\s+(?:as|at|an?|with))?|->|→)"
+                rf"{_BEFORE}{key}[)\]\"'”’]*[.!]?\s*\Z"
+            ),
+        )
+        # Put forward in some way that is no clear answer: another option is in doubt beside it.
+        self._mentions = (
+            compiled(announced),
+            compiled(rf"[(\[]\s*{key}\s*[)\]]"),
+            compiled(rf"(?:\A|[.?!]\s+|\n)\W*{key}\s*[.!?)]"),
+            compiled(rf"(?<=\s){key}[.)]\s+\w"),
+            compiled(rf"\b(?:not|no),?\s+{key}"),
         )
 
     def label(self, text: str) -> str | None:
         """The key that the answer names, or None where it names none or more than one."""
-        stripped = text.strip()
-        folded = stripped.casefold().rstrip(".")
-        if folded in self._by_fold:
-            return self._by_fold[folded]
-        if folded in self._by_name:
-            return self._by_name[folded]
-        bracketed = self._found(self._bracketed.findall(stripped))
-        announced = self._found(self._announced.findall(stripped))
-        leading = self._found(self._leads(stripped))
-        alone = self._found(self._alone.findall(stripped))
-        for found in (announced, leading, bracketed):
-            if len(found) == 1 and len(found | bracketed | announced | alone) == 1:
-                return found.pop()
+        bare = re.sub(r"[*`]+", "", _unfenced(text.strip())).strip()
+        if whole := self._option(bare):
+            return whole
+        in_json = set(self._in_json(bare))
+        if in_json or isinstance(_json(bare), (dict, list)):
+            return (in_json.pop() or None) if len(in_json) == 1 else None
+        named, in_doubt = self._read(bare)
+        return named.pop() if len(named) == 1 and named >= in_doubt else None
+
+    def _option(self, text: object) -> str | None:
+        """The option that a text is, by key or name, but for marks around it."""
+        if isinstance(text, bool) or not isinstance(text, (str, int)):
+            return None
+        folded = str(text).strip().strip("()[]\"'“”‘’ ").casefold().rstrip(".")
+        return self._by_fold.get(folded) or self._by_name.get(folded)
+
+    def _in_json(self, text: str) -> Iterator[str]:
+        """What the JSON objects in a text give as the answer; "" for one that gives no option."""
+        for found in [text, *_FLAT_OBJECT.findall(text)]:
+            value = _json(found)
+            fields = value if isinstance(value, dict) else {}
+            for name, given in fields.items():
+                if re.fullmatch(_NAMED, name.strip(), re.IGNORECASE):
+                    yield self._option(given) or ""
+
+    def _read(self, text: str) -> tuple[set[str], set[str]]:
+        """(named as the answer, all that are put forward) in a text."""
+        named: set[str] = set()
+        in_doubt: set[str] = set()
+        for pattern in self._answers:
+            for match in pattern.finditer(text):
+                key = self._by_fold[match[1].casefold()]
+                is_one = self._several.match(text, match.end(1)) is None
+                (named if is_one and _is_meant(text, match) else in_doubt).add(key)
+                if not is_one:
+                    in_doubt.add("several")
+        for pattern in self._mentions:
+            in_doubt |= {self._by_fold[match[1].casefold()] for match in pattern.finditer(text)}
+        return named - self._denied(text), in_doubt
+
+    def _denied(self, text: str) -> set[str]:
+        """Options that are answered somewhere and denied there."""
+        found = (match for pattern in self._answers for match in pattern.finditer(text))
+        return {self._by_fold[m[1].casefold()] for m in found if not _is_meant(text, m)}
+
+
+def _is_meant(text: str, match: re.Match[str]) -> bool:
+    """Whether nothing before it in its clause denies it, nor in its sentence supposes it only."""
+    before = text[: match.start(1)]
+    clause = re.split(r"[.!?;,\n]|\bbut\b", before)[-1]
+    sentence = re.split(r"[.!?\n]", before)[-1]
+    return not (_DENIED.search(clause) or _SUPPOSED.search(sentence))
+
+
+def _unfenced(text: str) -> str:
+    found = _FENCE.match(text)
+    return found[1].strip() if found else text
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return None
-
-    def _found(self, keys: Iterable[str]) -> set[str]:
-        return {self._by_fold[key.casefold()] for key in keys}
-
-    def _leads(self, text: str) -> list[str]:
-        """The key that the answer opens with, unless it opens a sentence or a list of options."""
-        match = self._leading.match(text)
-        if match is None:
-            return []
-        key, after = match[1], match[2]
-        rest = text[match.end(1) :]
-        if re.match(rf"\s*(?:/|,|or\b|and\b|to\b)\s*[(\[]?(?:{self._any()})(?!\w)", rest, re.I):
-            return []
-        if key.casefold() in _WORDS and after.isspace():
-            return []
-        return [key]
-
-    def _any(self) -> str:
-        return "|".join(re.escape(key) for key in self._by_fold.values())

@@ -27,6 +27,7 @@ from evenhand.study.settings.study_toml import (
 )
 from evenhand.study.store.store import Store
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.private import new_folder as private_folder
 from evenhand.study.workspace import RUBRICS_FOLDER, check_wordings
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
     )
     with built_whole(folder) as building:
         atomic_write(building / FILE_NAME, new_config_text(config).encode())
-        (building / RUBRICS_FOLDER).mkdir()
+        private_folder(building / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
             path = building / RUBRICS_FOLDER / f"{rubric.name}.toml"
             atomic_write(path, dump_rubric(rubric).encode())
@@ -173,7 +174,7 @@ def new_folder(folder: str | Path) -> Path:
 def built_whole(folder: Path) -> Iterator[Path]:
     """A folder to build in, moved to its place in one step at the end, or gone after an error."""
     building = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    building.mkdir()
+    private_folder(building)
     try:
         yield building
         os.replace(building, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.store import Store
 from evenhand.study.store.waves import inclusion_so_far
 from evenhand.study.tables.columns import INCLUSION
+from evenhand.study.tables.private import tighten
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
     from sqlalchemy import Connection
 
+_log = logging.getLogger(__name__)
 RUBRICS_FOLDER = "rubrics"
 
 
@@ -138,10 +141,13 @@ class Study:
 def open_study(folder: str | Path) -> Study:
     """Open a study folder.
 
+    Where others could read it (an older study, a copy) they no longer can, and a warning says so.
     Raises InputError where it is none, or where its settings or rubrics do not hold together.
     """
     folder = Path(folder)
     config = read_config(folder)
+    if tighten(folder):
+        _log.warning("Note: others could read %s; only you can from now on", folder)
     rubrics = _study_rubrics(folder)
     for section, names in (
         ("annotation.rubrics", config.annotation.rubrics),

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Labels
 
-MOST_LISTED = 5
+MOST_LISTED = 500
 """So many units for each rubric and grader."""
+MOST_COUNTED = 5
+"""So many of them stand in the results, with their size."""
 
 
 @dataclass(frozen=True)
 class GraderDisagreement:
     """One unit that a grader labelled unlike people. `people` are their labels by rater.
 
-    `key` and `probability_key` are the results rows that hold the size of the disagreement and the
-    grader's probability (None where it gave none).
+    `parts` say of what part of the sample it is, by units column. `key` and `probability_key` are
+    the results rows that hold the `size` of the disagreement and the grader's probability, None
+    where there is none.
     """
 
     rubric: str
@@ -30,20 +34,24 @@ class GraderDisagreement:
     unit_id: str
     label: str
     people: Mapping[str, str]
-    key: tuple[str, ...]
+    size: float
+    parts: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] | None = None
     probability_key: tuple[str, ...] | None = None
 
 
 def add_disagreement_rows(
     rows: ResultRows, units: Sequence[str], labels: LabelMatrix
 ) -> list[GraderDisagreement]:
-    """`disagreement` (at = unit) of every grader's widest ones, and `disagreement_probability`.
+    """Every grader's disagreements with people, the widest first; of the very widest the rows
+    `disagreement` (at = unit) and `disagreement_probability`.
 
-    The size is the mean distance from the grader's label to people's, less people's mean distance
+    The size is the mean distance from the grader's label to people's, minus people's mean distance
     from each other: 1 where all people stand at one end of the scale and the grader at the other,
-    or, on a nominal scale, where all people say the same and the grader something else. Among
-    equals, units that more people labelled come first, then those whose probability is further off.
-    `units` names the rows of `labels`, which must not be folded.
+    or, on a nominal scale, where all people say the same and the grader something else. One person
+    agrees with nobody, so units that two or more labelled come first. Among equals, those that more
+    people labelled do, then those whose probability is further off. `units` names the rows of
+    `labels`, which must not be folded.
     """
     humans = list(labels.humans)
     found: list[GraderDisagreement] = []
@@ -60,35 +68,67 @@ def add_disagreement_rows(
         mean = to_people / np.maximum(held.sum(axis=1), 1.0)
         size = np.where((own >= 0) & held.any(axis=1), mean - among, 0.0)
         margin = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
-        widest = np.lexsort((-margin, -held.sum(axis=1), -size))[:MOST_LISTED]
-        for unit in widest[size[widest] > 0]:
-            found.append(_add(rows, labels, units[unit], int(unit), grader, float(size[unit])))
+        people = held.sum(axis=1)
+        order = np.lexsort((-margin, -people, -size, people < 2))
+        widest = order[size[order] > 0][:MOST_LISTED].tolist()
+        for place, at in enumerate(widest):
+            one = _disagreement(rows.rubric, labels, units[at], at, grader, float(size[at]))
+            if place < MOST_COUNTED:
+                one = _counted(rows, one, float(labels.positive[at, grader]))
+            found.append(one)
     return found
 
 
-def _add(
-    rows: ResultRows, labels: LabelMatrix, name: str, unit: int, grader: int, size: float
+def _disagreement(
+    rubric: str, labels: LabelMatrix, name: str, unit: int, grader: int, size: float
 ) -> GraderDisagreement:
-    who = labels.raters[grader]
-
-    def add(statistic: str, value: float) -> tuple[str, ...]:
-        one = Interval.point(value)
-        rows.add(statistic, one, (1, 1), rater_a="humans", rater_b=who, subset="all", at=name)
-        return (rows.rubric, statistic, "humans", who, "all", name)
-
-    key = add("disagreement", size)
-    probability = float(labels.positive[unit, grader])
-    given = not np.isnan(probability)
     categories, codes = labels.scale.categories, labels.codes[unit]
     return GraderDisagreement(
-        rubric=rows.rubric,
-        grader=who,
+        rubric=rubric,
+        grader=labels.raters[grader],
         unit_id=name,
         label=categories[codes[grader]],
         people={labels.raters[h]: categories[codes[h]] for h in labels.humans if codes[h] >= 0},
-        key=key,
-        probability_key=add("disagreement_probability", probability) if given else None,
+        size=size,
+        parts=_parts(labels, unit),
     )
+
+
+def _parts(labels: LabelMatrix, unit: int) -> dict[str, str]:
+    """What the units table says of one unit: its subject and the columns that were asked for."""
+    columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
+    return {
+        column.name: column.values[column.codes[unit]]
+        for column in columns
+        if column.values and column.codes[unit] >= 0
+    }
+
+
+def _counted(rows: ResultRows, found: GraderDisagreement, probability: float) -> GraderDisagreement:
+    """A disagreement with rows of the results."""
+    who, at = found.grader, found.unit_id
+
+    def add(statistic: str, value: float) -> tuple[str, ...]:
+        one = Interval.point(value)
+        rows.add(statistic, one, (1, 1), rater_a="humans", rater_b=who, subset="all", at=at)
+        return (rows.rubric, statistic, "humans", who, "all", at)
+
+    key = add("disagreement", found.size)
+    given = not np.isnan(probability)
+    stated = add("disagreement_probability", probability) if given else None
+    return replace(found, key=key, probability_key=stated)
+
+
+def add_sorted_rows(rows: ResultRows, counts: Mapping[tuple[str, str, str], int]) -> None:
+    """`disagreement_sorted` (at = kind) of each grader: how many disagreements the lead sorted so;
+    `counts` are by (rubric, grader, kind). `n_units` counts all of that grader that are sorted.
+    """
+    own = {key[1:]: count for key, count in counts.items() if key[0] == rows.rubric}
+    for (grader, kind), count in own.items():
+        total = sum(each for (who, _), each in own.items() if who == grader)
+        found = Interval.point(float(count))
+        about = {"rater_a": "humans", "rater_b": grader, "subset": "all", "at": kind}
+        rows.add("disagreement_sorted", found, (total, 0), **about)
 
 
 def _distances(labels: LabelMatrix) -> Array:

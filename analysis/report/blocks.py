@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,13 +65,18 @@ class Row:
         >>> Row("", tuple(Cell(line=line) for line in (3, 2, 4, 9, 9, 0))).lines
         '2-4, 9'
         """
-        runs: list[list[int]] = []
-        for line in sorted({cell.line for cell in self.cells if cell.line}):
-            if runs and line == runs[-1][-1] + 1:
-                runs[-1].append(line)
-            else:
-                runs.append([line])
-        return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
+        return _in_runs(cell.line for cell in self.cells)
+
+
+def _in_runs(lines: Iterable[int]) -> str:
+    """Rows of results.csv in order, each once; 0 is none."""
+    runs: list[list[int]] = []
+    for line in sorted(set(lines) - {0}):
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
 
 
 @dataclass(frozen=True)
@@ -108,14 +113,6 @@ class Chart:
     note: str = ""
     name: str = ""
     kind: Literal["chart"] = "chart"
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A heading within a section."""
-
-    text: str
-    kind: Literal["heading"] = "heading"
 
 
 @dataclass(frozen=True)
@@ -187,7 +184,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Advice:
     """What to do about one rubric, in a `sentence`, its number's `threshold`, and how well people
     agree with one another, on how much.
     """
@@ -200,12 +197,12 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Answers:
+class FirstPage:
     """What to do about every rubric; `facts` say what this rests on."""
 
-    answers: tuple[Answer, ...]
+    advice: tuple[Advice, ...]
     facts: tuple[str, ...]
-    kind: Literal["answers"] = "answers"
+    kind: Literal["first"] = "first"
 
 
 @dataclass(frozen=True)
@@ -228,11 +225,20 @@ class Cards:
 
 
 @dataclass(frozen=True)
+class Link:
+    """The way to another page, which is written beside this one."""
+
+    text: str
+    href: str
+    kind: Literal["link"] = "link"
+
+
+@dataclass(frozen=True)
 class UnitToRead:
     """A unit to read: what the grader and each person said, and the texts they saw.
 
-    `name` is what the label stands for; `people` are (rater, label, its name, reason); `texts` are
-    (what it is, text).
+    `name` is what the label stands for; `people` are (rater, label, its name, reason); `columns`
+    hold the texts, (what it is, text), those of a pair's sides beside each other.
     """
 
     unit: str
@@ -240,14 +246,13 @@ class UnitToRead:
     label: str
     name: str
     people: tuple[tuple[str, str, str, str], ...]
-    texts: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[tuple[str, str], ...], ...]
     figures: tuple[tuple[str, Cell], ...]
-    synthetic: bool = False
 
 
 @dataclass(frozen=True)
 class UnitsToRead:
-    """Units to read, of one grader."""
+    """Units to read, folded."""
 
     title: str
     units: tuple[UnitToRead, ...]
@@ -257,22 +262,80 @@ class UnitsToRead:
 Block = (
     Table
     | Chart
-    | Heading
     | Paragraph
     | Items
     | Quotable
     | Definitions
-    | Answers
+    | FirstPage
     | Overview
     | Cards
+    | Link
     | UnitsToRead
 )
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A line that says what was found: text, and the cells whose figures stand in it.
+
+    `rubric` is the title of the one that it speaks of; empty: it speaks of the study.
+    """
+
+    pieces: tuple[str | Cell, ...]
+    rubric: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The line without marks.
+
+        >>> Answer(("kappa ", Cell("0.83", "[0.81, 0.85]", line=7), ".")).plain
+        'kappa 0.83 [0.81, 0.85].'
+        """
+        return "".join(each if isinstance(each, str) else each.plain for each in self.pieces)
+
+    @property
+    def lines(self) -> str:
+        """The rows of results.csv that it was read off, as in 2-4, 9."""
+        return _in_runs(each.line for each in self.pieces if isinstance(each, Cell))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section holds on one rubric (its title; empty: on all): `open` is seen at once,
+    `folded` behind a line that bears the `title`.
+    """
+
+    title: str
+    rubric: str
+    open: tuple[Block, ...] = ()
+    folded: tuple[Block, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All of it, in reading order."""
+        return (*self.open, *self.folded)
+
+
+@dataclass(frozen=True)
 class ReportSection:
-    """A part of the report; `id` is its anchor."""
+    """A part of the report; `id` is its anchor.
+
+    First its `answers`, then `blocks` on all rubrics and the `parts` on each; `about` says how to
+    read them. What nobody decides by is its `appendix`, which stands at the end of the report.
+    """
 
     id: str
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    parts: tuple[Part, ...] = ()
+    about: tuple[str, ...] = ()
+    appendix: tuple[Part, ...] = ()
+
+    def every_part(self) -> tuple[Part, ...]:
+        """All that it shows: what is on all rubrics first. Without the appendix."""
+        return (Part("", "", self.blocks), *self.parts)
+
+    def every_block(self) -> Iterator[Block]:
+        """All that it shows, open or folded, in reading order; without the appendix."""
+        return (block for part in self.every_part() for block in part.blocks)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report import (
+from evenhand.analysis.report.blocks import Answer, ReportSection
+from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.names import named
+from evenhand.analysis.report.sections import (
     agreement,
     bias,
     clarity,
@@ -21,10 +26,8 @@ from evenhand.analysis.report import (
     thresholds,
     verdict_cards,
 )
-from evenhand.analysis.report.blocks import ReportSection
-from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.names import named
 from evenhand.analysis.report.source import Source
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -54,5 +57,13 @@ def sections_of(analysis: Analysis, context: ReportContext) -> list[ReportSectio
     studies only are left out of others.
     """
     source = Source.of(analysis, context)
-    written = (section(source) for section in SECTIONS)
-    return named([section for section in written if section is not None])
+    found = (section(source) for section in SECTIONS)
+    sections = [section for section in found if section is not None]
+    return named([*(replace(each, appendix=()) for each in sections), *_appendix(sections)])
+
+
+def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
+    """What nobody decides by, of all sections; nothing where there is none."""
+    parts = tuple(part for section in sections for part in section.appendix)
+    said = (Answer((written("report.appendix"),)),)
+    return [ReportSection("appendix", "Appendix", answers=said, parts=parts)] if parts else []

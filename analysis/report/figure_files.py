@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Block, Chart, Quotable, Table
+from evenhand.analysis.report.blocks import SYNTHETIC, Block, Chart, Quotable, Table
 from evenhand.analysis.report.charts.svg import standalone_spec
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.names import METHODS
 from evenhand.analysis.report.table_files import csv_of, tex_of
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.private import new_folder
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -26,12 +27,12 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     with its references, into a folder, made if need be; returns how many files that are.
 
     Each is called as its anchor in report.html. A figure has the light colours, its caption and its
-    note, and says so if it is synthetic.
+    note. Each says so if it is synthetic.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    new_folder(out)
     count = 0
     for section in sections_of(analysis, context):
-        for name, content in _files(section.blocks, synthetic=context.synthetic):
+        for name, content in _files(section.every_block(), synthetic=context.synthetic):
             atomic_write(out / name, content)
             count += 1
     return count
@@ -40,20 +41,20 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
 def _files(blocks: Iterable[Block], *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
     for block in blocks:
         if isinstance(block, Chart):
-            yield from _drawn(block)
+            yield from _drawn(block, synthetic=synthetic)
         if isinstance(block, Chart | Table):
             for table in block.data:
                 yield f"{table.name}.csv", csv_of(table, synthetic=synthetic).encode()
-                yield f"{table.name}.tex", tex_of(table).encode()
+                yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
         if isinstance(block, Quotable):
             yield f"{METHODS}.md", f"{block.text}\n".encode()
             yield f"{METHODS}.tex", f"{block.tex}\n".encode()
             yield "references.bib", block.bibtex.encode()
 
 
-def _drawn(chart: Chart) -> Iterator[tuple[str, bytes]]:
+def _drawn(chart: Chart, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
     import vl_convert
 
-    svg = vl_convert.vegalite_to_svg(standalone_spec(chart))
+    svg = vl_convert.vegalite_to_svg(standalone_spec(chart, SYNTHETIC if synthetic else ""))
     yield f"{chart.name}.svg", svg.encode()
     yield f"{chart.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import Code, Remark, Remarks, says
+from evenhand.analysis.report.blocks import Cell
 from evenhand.analysis.results import ResultRow, key_of
 
 DASH = "—"
@@ -35,6 +36,7 @@ _PLACES = {
     "people_worth": 1,
     **dict.fromkeys(("rater_seconds_median", "rater_seconds_part", "routing_hours_saved"), 1),
     **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
+    "disagreement_sorted": 0,
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
 """Places behind the point; 2 elsewhere."""
@@ -91,6 +93,12 @@ class Figure:
     def says(self, code: Code) -> bool:
         """Whether one of its remarks has this code."""
         return says(self.remarks, code)
+
+    @property
+    def cell(self) -> Cell:
+        """How it stands in a sentence: with its interval, or why it is undefined."""
+        reason = self.reason.words if self.reason else ""
+        return Cell(self.estimate, self.interval, reason, key=self.key, line=self.line)
 
     def datum(self, **more: object) -> dict[str, object]:
         """What a chart draws of it: the bounds as they are, None where undefined, and its row."""

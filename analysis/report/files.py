@@ -1,4 +1,4 @@
-"""Writing the four files, each whole or not at all."""
+"""Writing the files of a report, each whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from evenhand.analysis.notes import join_notes, text_of
 from evenhand.analysis.report.charts.style import ROLES, chart_spec
 from evenhand.analysis.report.charts.svg import inline_svg
 from evenhand.analysis.report.context import ReportContext
+from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
 from evenhand.analysis.report.document import sections_of
 from evenhand.analysis.report.escaping import markdown
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.verdicts.ranking import rank_graders
 from evenhand.analysis.verdicts.recommendation import recommendations
 from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.private import new_folder
 from evenhand.study.tables.spreadsheets import guarded as spreadsheet
 from evenhand.texts import written
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("downloads.js", "reading.js")
 
 
 def prepare_drawing() -> None:
@@ -41,21 +44,27 @@ def prepare_drawing() -> None:
     inline_svg(chart_spec([], {"mark": "point"}), "")
 
 
-def write_report(analysis: Analysis, context: ReportContext, out: Path) -> None:
-    """Write report.html, report.md, report.json and results.csv into a folder, made if need be.
+def write_report(
+    analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
+) -> None:
+    """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
+    and disagreements.html where the texts of units that graders and people differ on are known.
+    Of a `full` page everything is unfolded, on the screen and on paper.
 
-    A synthetic study is marked in all four: `study.synthetic` in the JSON, and the word at the end
+    A synthetic study is marked in all: `study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     sections = sections_of(analysis, context)
-    out.mkdir(parents=True, exist_ok=True)
+    new_folder(out)
     contents = {
         "results.csv": _csv(rows),
         "report.json": _json(analysis, context, rows),
         "report.md": _markdown_page(context, sections),
-        "report.html": _html_page(context, sections),
+        "report.html": _html_page(context, sections, full=full),
     }
+    if has_page(analysis.disagreements, context):
+        contents[PAGE] = _disagreements_page(analysis, context)
     for name, content in contents.items():
         atomic_write(out / name, content.encode())
 
@@ -118,25 +127,50 @@ def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _html_page(context: ReportContext, sections: list[ReportSection]) -> str:
+def _html_page(context: ReportContext, sections: list[ReportSection], *, full: bool) -> str:
     from markupsafe import Markup
 
     style = _html().get_template("report.css").render()
     known = {"colours": ROLES, "synthetic": context.synthetic}
-    script = Markup(_html().get_template("downloads.js").render(known))  # noqa: S704 - our own
-    # The page may use this very style sheet and this very script, which makes files of what is on
-    # the page, and nothing else: no other script, no image, no request.
+    scripts = [_html().get_template(name).render(known) for name in _SCRIPTS]
+    script = Markup("\n".join(scripts))  # noqa: S704 - our own
+    # The page may use this very style sheet and this very script, and nothing else: no other
+    # script, no image, no request.
     return (
         _html()
         .get_template("report.html.j2")
         .render(
             context=context,
             sections=sections,
+            rubrics=_titles(sections),
+            full=full,
+            unfolded=Markup(" open") if full else "",
             style_digest=_digest(style),
             script=script,
             script_digest=_digest(script),
         )
     )
+
+
+def _disagreements_page(analysis: Analysis, context: ReportContext) -> str:
+    """The page, which may use its own style sheet and script and nothing else, as the report."""
+    from markupsafe import Markup
+
+    script = Markup(_html().get_template("disagreements.js").render())  # noqa: S704 - our own
+    return rendered(
+        "disagreements.html.j2",
+        context=context,
+        page=page_of(analysis.disagreements, context),
+        style_digest=_digest(_html().get_template("disagreements.css").render()),
+        script=script,
+        script_digest=_digest(script),
+    )
+
+
+def _titles(sections: list[ReportSection]) -> list[str]:
+    """The titles of all rubrics that have a part of their own."""
+    parts = (part for section in sections for part in section.parts)
+    return list(dict.fromkeys(part.rubric for part in parts if part.rubric))
 
 
 def _digest(text: str) -> str:

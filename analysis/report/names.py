@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from evenhand.analysis.report.blocks import SYNTHETIC, Block, Chart, ReportSection, Table
+from evenhand.analysis.report.blocks import Block, Chart, Part, ReportSection, Table
 
 METHODS = "methods"
 """The paragraph to paste."""
@@ -19,29 +19,38 @@ def named(sections: Sequence[ReportSection]) -> list[ReportSection]:
     a second one of the same caption has a number.
     """
     # What else has an anchor on the page.
-    taken = {"main", "overview", METHODS} | {each.id for each in sections}
+    taken = {"main", "overview", "appendix", METHODS} | {each.id for each in sections}
     taken |= {f"{each.id}-title" for each in sections}
     return [
-        replace(section, blocks=tuple(_with_names(section.blocks, taken))) for section in sections
+        replace(
+            section,
+            blocks=_with_names(section.blocks, taken),
+            parts=tuple(_part_with_names(part, taken) for part in section.parts),
+        )
+        for section in sections
     ]
 
 
-def _with_names(blocks: Iterable[Block], taken: set[str]) -> Iterable[Block]:
-    for block in blocks:
-        if isinstance(block, Chart):
-            name = _new_name(block.caption, taken)
-            tables = tuple(
-                replace(each, name=_new_name(each.caption, taken)) for each in block.data
-            )
-            yield replace(block, name=name, data=tables)
-        elif isinstance(block, Table):
-            yield replace(block, name=_new_name(block.caption, taken))
-        else:
-            yield block
+def _part_with_names(part: Part, taken: set[str]) -> Part:
+    return replace(part, open=_with_names(part.open, taken), folded=_with_names(part.folded, taken))
+
+
+def _with_names(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:
+    return tuple(_with_name(block, taken) for block in blocks)
+
+
+def _with_name(block: Block, taken: set[str]) -> Block:
+    if isinstance(block, Chart):
+        name = _new_name(block.caption, taken)
+        tables = tuple(replace(each, name=_new_name(each.caption, taken)) for each in block.data)
+        return replace(block, name=name, data=tables)
+    if isinstance(block, Table):
+        return replace(block, name=_new_name(block.caption, taken))
+    return block
 
 
 def _new_name(caption: str, taken: set[str]) -> str:
-    stem = plain_name(caption.removesuffix(SYNTHETIC))
+    stem = plain_name(caption)
     name, count = stem, 1
     while name in taken:
         count += 1

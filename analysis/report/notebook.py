@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report import verdict_cards
 from evenhand.analysis.report.blocks import Card, Cards, Chart
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.files import rendered
+from evenhand.analysis.report.sections import verdict_cards
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.terminal_panel import render_table_text
 from evenhand.analysis.verdicts.judge import limits_of
@@ -44,4 +45,5 @@ def _cards(source: Source) -> list[Card]:
 def _figure(source: Source) -> Chart | None:
     """The first rubric's forest plot, of the rubrics that have one."""
     drawn = (chart for rubric in source.figures.rubrics for chart in forest(source, rubric))
-    return next(drawn, None)
+    first = next(drawn, None)
+    return first and replace(first, caption=source.marked(first.caption))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.people.ensembles import ensemble_title, is_ensemble
-from evenhand.analysis.report.blocks import SYNTHETIC, Block, Heading, Paragraph, ReportSection
+from evenhand.analysis.report.blocks import SYNTHETIC, Answer, Block, Cell, Part, ReportSection
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure, ResultsIndex
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.verdicts.ranking import Candidate, rank_graders
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -54,6 +55,25 @@ def reference_title(rater: str) -> str:
 
 
 @dataclass(frozen=True)
+class Layers:
+    """What a section has on one rubric, by depth.
+
+    `answers` are sentences in pieces (`in_pieces`), with figures among the text; `open` is the
+    figure that decides something, `folded` is what the answers rest on, and nobody decides by the
+    `appendix`.
+    """
+
+    answers: Sequence[Sequence[object]] = ()
+    open: Sequence[Block] = ()
+    folded: Sequence[Block] = ()
+    appendix: Sequence[Block] = ()
+
+
+def _with_cells(said: Sequence[object]) -> tuple[str | Cell, ...]:
+    return tuple(each.cell if isinstance(each, Figure) else str(each) for each in said)
+
+
+@dataclass(frozen=True)
 class Source:
     """An analysis, its results by key, and what is known of the study."""
 
@@ -70,23 +90,35 @@ class Source:
         self,
         anchor: str,
         title: str,
-        blocks_of: Callable[[str], list[Block]],
+        layers_of: Callable[[str], Layers],
         *,
         about: Sequence[str] = (),
         otherwise: str = "",
     ) -> ReportSection | None:
-        """The blocks of every rubric that has any, under its title.
+        """What there is on every rubric, by depth; `about` says how to read it.
 
-        Before them stand the paragraphs `about`. Where there are none, `otherwise` says why; a
-        section without it is left out then.
+        The same answer on all rubrics is given once. Where there is nothing, `otherwise` says why;
+        a section without it is left out then.
         """
-        blocks: list[Block] = []
+        answers: list[Answer] = []
+        parts, appendix = [], []
         for rubric in self.figures.rubrics:
-            if found := blocks_of(rubric):
-                blocks += [Heading(self.context.title_of(rubric)), *found]
-        said = about if blocks else filter(None, [otherwise])
-        whole = (*map(Paragraph, said), *blocks)
-        return ReportSection(anchor, title, whole) if whole else None
+            found, name = layers_of(rubric), self.context.title_of(rubric)
+            answers += [Answer(_with_cells(each), name) for each in found.answers]
+            if found.open or found.folded:
+                folded = written("report.folded", rubric=name)
+                parts.append(Part(folded, name, tuple(found.open), tuple(found.folded)))
+            if found.appendix:
+                later = f"{title}: {name}"
+                appendix.append(Part(later, name, folded=tuple(found.appendix)))
+        if not (answers or parts):
+            said = (Answer((otherwise,)),)
+            return ReportSection(anchor, title, answers=said) if otherwise else None
+        if len(answers) > 1 and len({each.pieces for each in answers}) == 1:
+            answers = [Answer(answers[0].pieces)]
+        return ReportSection(
+            anchor, title, (), tuple(answers), tuple(parts), tuple(about), tuple(appendix)
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -190,8 +222,8 @@ class Source:
 
     def caption(self, rubric: str, what: str) -> str:
         """The caption of what speaks of one rubric."""
-        return self.marked(f"{self.context.title_of(rubric)}: {what}")
+        return f"{self.context.title_of(rubric)}: {what}"
 
     def marked(self, caption: str) -> str:
-        """A caption that says so where the report is synthetic."""
+        """The caption of what is shown without its page, which says once that it is synthetic."""
         return f"{caption}{SYNTHETIC}" if self.context.synthetic else caption

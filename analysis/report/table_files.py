@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 
-from evenhand.analysis.report.blocks import Cell, Table
+from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Table
 from evenhand.study.tables.spreadsheets import guarded
 
 _TEX = {
@@ -60,14 +60,15 @@ def _aside(cell: Cell) -> str:
     return "published" if cell.published else cell.aside
 
 
-def tex_of(table: Table) -> str:
+def tex_of(table: Table, *, synthetic: bool) -> str:
     r"""A LaTeX table, for \usepackage{booktabs}: caption, rules, footnotes below."""
+    caption = table.caption + SYNTHETIC if synthetic else table.caption
     columns = "l" + "r" * len(table.columns)
     lines = [
         "% needs \\usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{tex(table.caption)}}}",
+        rf"\caption{{{tex(caption)}}}",
         rf"\label{{tab:{table.name}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",

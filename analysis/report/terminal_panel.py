@@ -37,7 +37,7 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     kappa = source.kappa(rubric, subset)
     statistics = ["observed_agreement", kappa, source.alphas(rubric, subset)[0], CEILING]
     draft = TableDraft(
-        source.caption(rubric, READINGS[subset]),
+        source.marked(source.caption(rubric, READINGS[subset])),
         "Who",
         [entry_for(name).label for name in statistics],
         asides=True,

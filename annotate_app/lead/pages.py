@@ -10,6 +10,7 @@ import streamlit as st
 
 from evenhand.annotate_app.lead.adjudication_page import show_adjudication
 from evenhand.annotate_app.lead.agreement_page import show_agreement
+from evenhand.annotate_app.lead.disagreements_page import show_disagreements
 from evenhand.annotate_app.lead.export_page import show_export
 from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
@@ -33,6 +34,7 @@ PAGES = (
     _Page("Agreement", show_agreement),
     _Page("Raters", show_raters),
     _Page("Adjudication", show_adjudication, ("lead", "expert")),
+    _Page("Disagreements", show_disagreements),
     _Page("Sessions", show_sessions),
     _Page("Export", show_export),
 )

@@ -10,6 +10,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
+    from evenhand.rubrics import Rubric
     from evenhand.study import Study
 
 
@@ -53,6 +54,15 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
             )
         )
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
+
+
+def print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
+    """How each grader's agreement with people changes with another text of a rubric."""
+    from evenhand.reporting.trial import compare_texts
+
+    for rater in tried:
+        for sentence in compare_texts(study, text, rater).sentences:
+            console().print(sentence)
 
 
 def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:

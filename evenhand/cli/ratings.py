@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from evenhand.cli.app_address import app_address
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
-from evenhand.cli.grading_text import print_coverage, print_forecast, print_run, print_stop
+from evenhand.cli.grading_text import (
+    print_coverage,
+    print_forecast,
+    print_run,
+    print_stop,
+    print_trial,
+)
 from evenhand.cli.lead import print_lead_link
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -34,6 +41,12 @@ def _grade_options(grade: Parser) -> None:
     )
     grade.add_argument(
         "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    )
+    grade.add_argument(
+        "--rubric-file",
+        type=Path,
+        metavar="FILE",
+        help="try this text of a rubric on held-out pairs, beside the present one",
     )
     grade.add_argument(
         "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
@@ -114,6 +127,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 def _grade(arguments: argparse.Namespace) -> int:
     from evenhand.graders import Choice, forecast, grade
+    from evenhand.rubrics import load_rubric
     from evenhand.study import open_study
 
     if arguments.cancel and not arguments.batch:
@@ -125,6 +139,14 @@ def _grade(arguments: argparse.Namespace) -> int:
             "asks nothing, so it cannot end batches; leave one of the two out",
         )
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
+    text = None
+    if arguments.rubric_file:
+        refuse(
+            arguments,
+            ["--rubric", "--scope", "--batch"],
+            "does not go with --rubric-file, which tries one text on held-out pairs of the sample",
+        )
+        text = load_rubric(arguments.rubric_file)
     with open_study(arguments.dir) as study:
         for sentence in study.edited_rubrics():
             console(stderr=True).print(written("terminal.note", note=sentence))
@@ -136,6 +158,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 draws=arguments.draws,
                 method=arguments.method,
                 retry_unscored=arguments.retry_unscored,
+                text=text,
             )
             print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
             return DONE
@@ -154,11 +177,15 @@ def _grade(arguments: argparse.Namespace) -> int:
                 batch=arguments.batch,
                 cancel=arguments.cancel,
                 budget=arguments.budget,
+                text=text,
             )
         print_run(summary)
         print_coverage(study, [part.rater_id for part in summary.graders])
+        if text is not None:
+            print_trial(study, text, [part.rater_id for part in summary.graders])
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
-    console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+    if text is None:
+        console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
     return _code(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _report_options(report: Parser) -> None:
     report.add_study()
     report.add_argument("--out", type=Path, metavar="DIR", help="output folder (DIR/report)")
-    _add_figures(report)
+    _add_form(report)
     report.add_argument(
         "--format",
         choices=["html", "pdf"],
@@ -33,10 +33,13 @@ def _check_options(check: Parser) -> None:
     check.add_argument("file", type=Path, metavar="RATINGS")
     add_analysis_options(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
-    _add_figures(check)
+    _add_form(check)
 
 
-def _add_figures(verb: Parser) -> None:
+def _add_form(verb: Parser) -> None:
+    verb.add_argument(
+        "--full", action="store_true", help="unfold every table and figure, on paper too"
+    )
     verb.add_argument(
         "--figures", type=Path, metavar="DIR", help="write each figure and table to files here"
     )
@@ -52,7 +55,7 @@ def _report(arguments: argparse.Namespace) -> None:
     for folder in filter(None, [out, arguments.figures]):
         check_folder(folder)
     with open_study(arguments.dir) as study:
-        print_report(study, out, arguments.figures)
+        print_report(study, out, arguments.figures, full=arguments.full)
     console().print(written("terminal.report", page=out / "report.html"))
     if browser:
         with working("printing the report"):
@@ -60,13 +63,15 @@ def _report(arguments: argparse.Namespace) -> None:
         console().print(written("terminal.printed", file=out / "report.pdf"))
 
 
-def print_report(study: Study, out: Path, figures: Path | None = None) -> None:
+def print_report(
+    study: Study, out: Path, figures: Path | None = None, *, full: bool = False
+) -> None:
     """Write the report of a study, with a sign of life meanwhile, and print the verdicts; its
     figures as files of their own where a folder is named."""
     from evenhand.reporting.report import report_study
 
     with working("reading the labels") as tell:
-        analysis = report_study(study, out, figures=figures, on_stage=tell)
+        analysis = report_study(study, out, figures=figures, full=full, on_stage=tell)
     _print_verdicts(analysis)
     _print_figures(figures)
 
@@ -82,6 +87,8 @@ def _check(arguments: argparse.Namespace) -> None:
     from evenhand.study.tables.atomic import check_folder
 
     out, figures = arguments.out, arguments.figures
+    if arguments.full and out is None:
+        raise InputError("--full unfolds the page that is written: name a folder for it with --out")
     for folder in filter(None, [out, figures]):
         check_folder(folder)
     if (arguments.file / "study.toml").is_file():
@@ -95,7 +102,7 @@ def _check(arguments: argparse.Namespace) -> None:
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
     if out is not None:
-        write_report(analysis, context, out)
+        write_report(analysis, context, out, full=arguments.full)
         console().print(written("terminal.report", page=out / "report.html"))
     if figures is not None:
         with working("drawing figures"):

@@ -1,4 +1,4 @@
-"""`rubric`: rubric files, shown and made."""
+"""`rubric`: rubric files, shown and made, and what is unclear in a study's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 
 def _options(rubric: Parser) -> None:
@@ -69,6 +70,47 @@ def _import(arguments: argparse.Namespace) -> None:
             console().print(f"  {remark}")
 
 
+def _suggest_options(suggest: Parser) -> None:
+    suggest.add_study()
+
+
+def _suggest(arguments: argparse.Namespace) -> None:
+    from evenhand.reporting.suggestions import unclear_rubrics
+    from evenhand.study import open_study
+
+    with open_study(arguments.dir) as study:
+        found = unclear_rubrics(study)
+    if not found:
+        console().print(written("suggest.nothing"))
+        return
+    for own in found:
+        unclear = _count(sum(map(len, own.by_options.values())))
+        about = {"title": own.rubric.title, "name": own.rubric.name}
+        flags = _count(len({unit for unit, _ in own.flags}))
+        console().print(written("suggest.rubric", **about, unclear=unclear, flags=flags))
+        for (people, grader), units in own.by_options.items():
+            chosen = {"people": own.named(people), "grader": own.named(grader)}
+            console().print("  " + written("suggest.chosen", **chosen, units=_count(len(units))))
+            for each in units:
+                who = {"unit": each.unit_id, "grader": each.grader}
+                console().print("    " + written("suggest.unit", **who, note=_note(each.note)))
+        if own.flags:
+            console().print("  " + written("suggest.flagged"))
+        for unit, text in own.flags:
+            console().print("    " + written("suggest.flag", unit=unit, note=_note(text)))
+    console().print(written("suggest.next"))
+
+
+def _count(units: int) -> str:
+    return "1 unit" if units == 1 else f"{units} units"
+
+
+def _note(text: str) -> str:
+    """What somebody wrote, in one line behind what it is about; nothing that moves a cursor."""
+    line = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
+    return f": {line}" if line else ""
+
+
 def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, keys = text.partition("=")
     if not equals or not keys:
@@ -85,5 +127,6 @@ ACTIONS = (
         _import_options,
         _import,
     ),
+    Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )
-VERBS = (Verb("rubric", "list, show or import rubrics", _options),)
+VERBS = (Verb("rubric", "list, show or import rubrics; what is unclear in them", _options),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,11 +73,15 @@ def analyse_study(
     from evenhand.analysis import StudyFacts, analyse
     from evenhand.reporting.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
+    from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_table
+    from evenhand.study.store.grades import TRIED
     from evenhand.study.store.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
+    # What a grader said under a text that was only tried is no part of the study.
+    ratings = ratings[~ratings["rater_id"].str.contains(TRIED, regex=False)]
     if ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "
@@ -97,6 +102,7 @@ def analyse_study(
             usage=usage,
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
+            sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
             strata=config.sample.stratify,
         ),
         verify=verify,
@@ -227,7 +233,8 @@ def _study_context(
     study: Study, ratings: pd.DataFrame, excluded: Collection[str], analysis: Analysis
 ) -> ReportContext:
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.quotes import quoted_remarks, quoted_texts
+    from evenhand.reporting.quotes import quoted_remarks, quoted_replies, quoted_texts
+    from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
 
     config, prompts = study.config, study.store.pairs()
@@ -258,6 +265,11 @@ def _study_context(
         published={name: rubric.published for name, rubric in study.rubrics.items()},
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
+        replies=quoted_replies(study, analysis.disagreements),
+        sorted={
+            (each.rubric, each.unit_id, each.grader): (each.kind, each.note)
+            for each in sorted_so_far(study)
+        },
     )
 
 

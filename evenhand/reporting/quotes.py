@@ -1,4 +1,5 @@
-"""What a report quotes of a study: the texts of units and what people said beside their labels."""
+"""What a report quotes of a study: the texts of units, what people said beside their labels, and
+what graders replied."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 UnitTexts = dict[tuple[str, str], dict[str, str]]
+_AT_ONCE = 400
+"""Units in one query."""
 
 
 def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
@@ -16,11 +19,15 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
     from evenhand.study.questions import Question
 
     units = list(dict.fromkeys((each.rubric, each.unit_id) for each in disagreements))
-    asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in units]
-    return {
-        key: {name.replace("_", " ").capitalize(): text for name, text in values.items()}
-        for key, values in zip(units, study.values_of(asked), strict=True)
-    }
+    found: UnitTexts = {}
+    for start in range(0, len(units), _AT_ONCE):
+        some = units[start : start + _AT_ONCE]
+        asked = [Question(unit, study.rubrics[rubric], "ab") for rubric, unit in some]
+        for key, values in zip(some, study.values_of(asked), strict=True):
+            found[key] = {
+                name.replace("_", " ").capitalize(): text for name, text in values.items()
+            }
+    return found
 
 
 def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
@@ -35,3 +42,15 @@ def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> Uni
         if key in wanted and words:
             said.setdefault(key, {})[remark["rater_id"]] = words
     return said
+
+
+def quoted_replies(
+    study: Study, disagreements: list[GraderDisagreement]
+) -> dict[tuple[str, str, str], list[str]]:
+    """The latest reply of each grader to each order and draw, by (rubric, unit id, grader), as long
+    as the rubric has its present text; the same reply stands once.
+    """
+    from evenhand.study.store.replies import raw_replies
+
+    wanted = [(each.rubric, each.unit_id, each.grader) for each in disagreements]
+    return raw_replies(study.store, wanted, study.accepted_hashes())

@@ -19,10 +19,12 @@ def report_study(
     out: Path,
     *,
     figures: Path | None = None,
+    full: bool = False,
     on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Analyse a study on all cores and write report.html, .md, .json and results.csv into `out`,
-    and into `figures`, where that is named, each figure and table as a file.
+    and into `figures`, where that is named, each figure and table as a file. Of a `full` page
+    everything is unfolded.
 
     `on_stage` is told what is being done. Raises InputError where nothing is labelled yet.
     """
@@ -33,7 +35,7 @@ def report_study(
     with workers(meanwhile=prepare_drawing) as pool:
         analysis, context = analyse_study(study, pool=pool, on_stage=tell)
     tell("writing the report")
-    write_report(analysis, context, out)
+    write_report(analysis, context, out, full=full)
     if figures is not None:
         tell("drawing figures")
         write_figures(analysis, context, figures)

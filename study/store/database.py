@@ -20,6 +20,7 @@ from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
+from evenhand.study.tables.private import new_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,8 @@ class Database:
                 raise InputError(
                     f"the study's store {file} cannot be written; mend its permissions"
                 )
+            if create:
+                new_file(file)  # the log beside it takes over its mode
             store = cls(_sqlite_engine(file))
         else:
             store = cls(_url_engine(location))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+TRIED = "#text-"
+"""Stands in the rater id of a grader that tries another text of a rubric, before its hash."""
 TRANSIENT_REASONS = ("request_failed",)
 """Reasons that say nothing about the unit: the next run asks again."""
 
@@ -17,6 +19,15 @@ def utc_now() -> str:
     True
     """
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def tried_rater(grader: str, rubric_hash: str) -> str:
+    """Who a grader is while it tries another text, so that its grades mix with no others.
+
+    >>> tried_rater("anthropic:m", "0123456789abcdef")
+    'anthropic:m#text-01234567'
+    """
+    return f"{grader}{TRIED}{rubric_hash[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -295,3 +295,18 @@ threshold_events = Table(
     Column("created_at", String, nullable=False),
 )
 """Thresholds that were tuned. Those in force stand in study.toml, which anyone may edit."""
+
+sorted_disagreements = Table(
+    "sorted_disagreements",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rubric", String, nullable=False),
+    Column("rubric_hash", String, nullable=False),
+    Column("unit_id", String, nullable=False),
+    Column("grader", String, nullable=False),
+    Column("kind", String, nullable=False),  # see study.store.disagreement_log; empty: taken back
+    Column("note", Text, nullable=False),
+    Column("done_by", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+"""What the lead makes of a grader that labelled a unit unlike people."""

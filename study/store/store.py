@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.store.database import Database, conflict_free_insert
-from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt
+from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED, GradeAttempt
 from evenhand.study.store.schema import (
     grades,
     is_latest,
@@ -245,12 +245,15 @@ class Store(Database):
         return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
-        """How many ratings each (rubric, rubric_hash) has; those without a hash are left out."""
+        """How many ratings each (rubric, rubric_hash) has; those without a hash are left out, and
+        so is what a grader said when it tried another text.
+        """
         counts: dict[tuple[str, str], int] = {}
         with self.read() as connection:
             for table in (labels, grades):
                 columns = (table.c.rubric, table.c.rubric_hash)
                 query = sa.select(*columns, sa.func.count()).group_by(*columns)
+                query = query.where(~table.c.rater_id.contains(TRIED, autoescape=True))
                 for rubric, digest, count in connection.execute(query):
                     if digest:
                         counts[rubric, digest] = counts.get((rubric, digest), 0) + count

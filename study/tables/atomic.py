@@ -7,6 +7,9 @@ import secrets
 from pathlib import Path
 
 from evenhand.errors import InputError
+from evenhand.study.tables.private import FILE
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def check_folder(path: Path) -> None:
@@ -19,14 +22,14 @@ def check_folder(path: Path) -> None:
 
 
 def atomic_write(path: Path, content: bytes) -> None:
-    """Replace the file in one step, on disk when this returns."""
+    """Replace the file in one step, on disk when this returns; nobody but the owner can read it."""
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with temporary.open("xb") as file:
+        with os.fdopen(os.open(temporary, _NEW, FILE), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

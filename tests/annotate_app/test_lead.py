@@ -30,6 +30,7 @@ PAGES = {
     "Agreement": "With every label so far.",
     "Raters": "Exclude or readmit",
     "Adjudication": "to adjudicate.",
+    "Disagreements": "no grader labelled a unit differently",
     "Sessions": "Make links",
     "Export": "Times for pay",
 }
@@ -72,7 +73,7 @@ def inside(page: Page) -> None:
 
 
 def turn_to(page: Page, title: str) -> None:
-    page.get_by_role("radio", name=title).click()
+    page.get_by_role("radio", name=title, exact=True).click()
 
 
 def shut_out(page: Page) -> None:

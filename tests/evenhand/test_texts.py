@@ -15,6 +15,7 @@ from evenhand.texts import texts, written
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "graders", "rubrics", "study")
 MOST_WORDS = 25
+WRITERS = ("written", "in_pieces")
 NOT_SAID = (
     "cannot be told",
     "sat beside",
@@ -32,12 +33,12 @@ def _calls() -> Iterator[tuple[str, str, frozenset[str] | None]]:
     """
     for file in (file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
         source = file.read_text("utf-8")
-        if "written(" not in source:
+        if not any(f"{name}(" in source for name in WRITERS):
             continue
         nodes = list(ast.walk(ast.parse(source)))
         constants = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
         for node in nodes:
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "written":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in WRITERS:
                 names = [each.arg for each in node.keywords]
                 known = None not in names and isinstance(node.args[0], ast.Constant)
                 given = frozenset(filter(None, names)) if known else None

@@ -25,6 +25,9 @@ from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
 
 _PEOPLE = "people"
+_WIDE = 320
+"""Pixels of an axis: a phone holds one of these figures, a desk three side by side."""
+_ABOVE = -12
 
 
 def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
@@ -60,7 +63,10 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
 def _spec(values: list[Datum]) -> Spec:
     readings = list(dict.fromkeys(datum["reading"] for datum in values))
     points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
-    rows = {"y": {"field": "who", "type": "nominal", "sort": None, "title": "Grader"}}
+    # Names stand over the lines, not beside them, so that the figure fits a phone.
+    plain = {"labels": False, "ticks": False, "domain": False}
+    who = {"field": "who", "type": "nominal", "sort": None, "title": "Grader", "axis": plain}
+    rows = {"y": who}
     bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
     x = through_zero(bounds, "Kappa with people")
     estimate = {"x": field("estimate", x)}
@@ -69,13 +75,15 @@ def _spec(values: list[Datum]) -> Spec:
         "color": {"condition": fill, "value": SERIES[0]},
         "stroke": {"value": SERIES[0]},
     }
-    label = {"x": {"value": 392}, "text": field("label", {"type": "nominal"})}
+    name = {"x": {"value": 0}, "text": field("who", {"type": "nominal"})}
+    label = {"x": {"value": _WIDE}, "text": field("label", {"type": "nominal"})}
     layers = [
         layer("rect", span("x", x), where=band, color=ROLES["band"]),
         layer("rule", estimate, where=band, color=SOFT, strokeDash=[4, 3]),
         layer("rule", rows | span("x", x), where=points, strokeWidth=2, color=SERIES[0]),
         layer("point", rows | estimate | filled, where=points, filled=True, size=70, opacity=1),
-        layer("text", rows | label, where=points, align="left", color=INK),
+        *_over_the_line(rows | name, points, "left"),
+        *_over_the_line(rows | label, points, "right"),
     ]
     return chart_spec(
         values,
@@ -84,8 +92,8 @@ def _spec(values: list[Datum]) -> Spec:
                 {
                     "title": reading,
                     "transform": [{"filter": {"field": "reading", "equal": reading}}],
-                    "width": 380,
-                    "height": {"step": 24},
+                    "width": _WIDE,
+                    "height": {"step": 36},
                     "layer": layers,
                 }
                 for reading in readings
@@ -93,6 +101,12 @@ def _spec(values: list[Datum]) -> Spec:
             "resolve": {"scale": {"x": "shared"}},
         },
     )
+
+
+def _over_the_line(encoding: Spec, where: str, side: str) -> list[Spec]:
+    """Letters over a row, kept clear of what they cross."""
+    looks: list[Spec] = [{"color": PAGE, "stroke": PAGE, "strokeWidth": 4}, {"color": INK}]
+    return [layer("text", encoding, where=where, align=side, dy=_ABOVE, **look) for look in looks]
 
 
 def _reading(source: Source, rubric: str, subset: str) -> list[Datum]:

@@ -88,10 +88,11 @@ def _value(name: str, value: str) -> str:
     return _LONG_NUMBER.sub(lambda number: f"{float(number.group()):.2f}", value)
 
 
-def standalone_spec(chart: Chart) -> Spec:
-    """The figure as it stands alone: on white, its caption above it and its note below that."""
+def standalone_spec(chart: Chart, mark: str = "") -> Spec:
+    """The figure as it stands alone: on white, its caption above it, which ends in the `mark`, and
+    its note below that."""
     title = {
-        "text": wrap(chart.caption, _CAPTION_LETTERS),
+        "text": wrap(chart.caption + mark, _CAPTION_LETTERS),
         "subtitle": wrap(chart.note, _NOTE_LETTERS),
         "frame": "bounds",
         "fontSize": LETTERS + 3,

@@ -16,6 +16,7 @@ const wrapped = (text, width) => {
 };
 const escaped = text => text.replace(/[&<>"]/g, mark => `&#${mark.charCodeAt(0)};`);
 const captionOf = place => place.firstChild.textContent.trim();
+const marked = place => captionOf(place) + (SYNTHETIC ? " (synthetic)" : "");
 
 const picture = place => {
   const figure = place.closest("figure");
@@ -23,11 +24,11 @@ const picture = place => {
   const [, , wide, high] = drawn.getAttribute("viewBox").split(" ").map(Number);
   const note = figure.querySelector(":scope > .note")?.textContent ?? "";
   const width = Math.max(wide, 480);
-  const above = [...wrapped(captionOf(place), width).map(line => [line, "ink", 600]), ...wrapped(note, width).map(line => [line, "soft", 400])];
+  const above = [...wrapped(marked(place), width).map(line => [line, "ink", 600]), ...wrapped(note, width).map(line => [line, "soft", 400])];
   const top = 24 + 18 * above.length;
   const text = above.map(([line, role, weight], n) => `<text x="16" y="${28 + 18 * n}" font-size="13" font-weight="${weight}" fill="${COLOURS[role]}">${escaped(line)}</text>`).join("");
   const inner = [...drawn.childNodes].map(node => new XMLSerializer().serializeToString(node)).join("").replace(/ xmlns="[^"]*"/g, "");
-  return `<svg xmlns="${drawn.namespaceURI}" width="${width + 32}" height="${high + top + 16}" font-family="sans-serif"><title>${escaped(captionOf(place))}</title><desc>${escaped(drawn.getAttribute("aria-label"))}</desc><rect width="100%" height="100%" fill="#ffffff"/>${text}<g transform="translate(16,${top})">${inner.replace(/var\(--chart-([\w-]+)\)/g, (_, role) => COLOURS[role])}</g></svg>`;
+  return `<svg xmlns="${drawn.namespaceURI}" width="${width + 32}" height="${high + top + 16}" font-family="sans-serif"><title>${escaped(marked(place))}</title><desc>${escaped(drawn.getAttribute("aria-label"))}</desc><rect width="100%" height="100%" fill="#ffffff"/>${text}<g transform="translate(16,${top})">${inner.replace(/var\(--chart-([\w-]+)\)/g, (_, role) => COLOURS[role])}</g></svg>`;
 };
 
 // As in table_files.py.

@@ -98,6 +98,7 @@ NO_RANGE = {
     "dawid_skene_prevalence",
     "disagreement",
     "disagreement_probability",
+    "disagreement_sorted",
     "f1_at_threshold_corrected",
     "grades_attempted",
     "grades_scored",

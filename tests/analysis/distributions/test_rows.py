@@ -15,8 +15,9 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import encode
-from evenhand.analysis.report import ReportContext, distributions
+from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, ReportSection
+from evenhand.analysis.report.sections import distributions
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.types import Array
@@ -250,7 +251,7 @@ def test_the_order_of_graders_depends_on_the_measure() -> None:
     section = section_of(*tables)
     assert section is not None
     said = " ".join(
-        each for block in section.blocks if isinstance(block, Items) for each in block.items
+        each for block in section.every_block() if isinstance(block, Items) for each in block.items
     )
     assert (
         "sure agrees with most people's label more often than knows, but knows is closer to "

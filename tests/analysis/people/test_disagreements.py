@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
-from evenhand.analysis.people.disagreements import MOST_LISTED
+from evenhand.analysis.people.disagreements import MOST_COUNTED, MOST_LISTED
 
 ORDINAL = Scale("", tuple("12345"), "ordinal", affirmative=frozenset("45"))
 NOMINAL = Scale("", tuple("12345"))
@@ -31,9 +31,11 @@ def found(columns: dict[str, str], scale: Scale = ORDINAL, p: str = "") -> Analy
 
 
 def listed(analysis: Analysis) -> list[tuple[str, float]]:
-    """Units with the size that their results row says."""
+    """Units with the size that their results row says; all of them have theirs."""
     results = analysis.results.set_index(list(analysis.results.columns[:6]))["estimate"]
-    return [(each.unit_id, results.loc[each.key]) for each in analysis.disagreements]
+    found = [each for each in analysis.disagreements if each.key]
+    assert [each.size for each in found] == [results.loc[each.key] for each in found]
+    return [(each.unit_id, each.size) for each in found]
 
 
 def test_the_widest_come_first_and_are_bounded() -> None:
@@ -48,7 +50,34 @@ def test_the_widest_come_first_and_are_bounded() -> None:
         ("u4", 0.25),
         ("u6", 0.25),
     ]
-    assert len(analysis.disagreements) == MOST_LISTED
+    assert len(listed(analysis)) == MOST_COUNTED
+    # u7 is as far as u6, and has no row: the results hold the very widest only.
+    assert [each.unit_id for each in analysis.disagreements][MOST_COUNTED:] == ["u7"]
+    rows = analysis.results
+    assert (rows["statistic"] == "disagreement").sum() == MOST_COUNTED
+
+
+def test_a_long_list_ends() -> None:
+    n = MOST_LISTED + 9
+    assert len(found({"ann": "1" * n, "ben": "1" * n, "m": "5" * n}).disagreements) == MOST_LISTED
+
+
+def test_what_one_person_alone_labelled_comes_after_what_two_agree_on() -> None:
+    analysis = found({"ann": "112", "ben": ".12", "m": "524"})
+
+    assert listed(analysis) == [("u2", 0.5), ("u1", 0.25), ("u0", 1.0)]
+
+
+def test_parts_are_what_the_units_table_says() -> None:
+    rows = [
+        {"unit_id": f"u{n}", "rater_id": who, "rater_kind": kind, "label": label}
+        for n in range(2)
+        for who, kind, label in (("ann", "human", "1"), ("m", "model", "5"))
+    ]
+    units = pd.DataFrame({"unit_id": ["u0", "u1"], "subject": ["s", ""], "topic": ["tax", "war"]})
+    analysis = analyse(pd.DataFrame(rows), units, [ORDINAL], resamples=10, slices=["topic"])
+    parts = {each.unit_id: dict(each.parts) for each in analysis.disagreements}
+    assert parts == {"u0": {"subject": "s", "topic": "tax"}, "u1": {"topic": "war"}}
 
 
 def test_on_a_nominal_scale_every_other_category_is_as_far() -> None:

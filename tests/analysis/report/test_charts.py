@@ -39,7 +39,7 @@ def busy_analysis() -> Analysis:
 
 def charts_of(analysis: Analysis) -> list[Chart]:
     sections = sections_of(analysis, ReportContext("A study", rubric_titles={"R": "The rubric"}))
-    return [block for each in sections for block in each.blocks if isinstance(block, Chart)]
+    return [block for each in sections for block in each.every_block() if isinstance(block, Chart)]
 
 
 def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:

@@ -15,7 +15,7 @@ from evenhand.analysis.report import ReportContext, write_figures
 from evenhand.analysis.report.blocks import Cell, Chart, Row, Table
 from evenhand.analysis.report.charts.style import PAGE, ROLES
 from evenhand.analysis.report.document import sections_of
-from evenhand.analysis.report.methods_text import references
+from evenhand.analysis.report.sections.methods_text import references
 from evenhand.analysis.report.table_files import csv_of, tex_of
 from evenhand.study.tables.spreadsheets import guarded
 
@@ -32,7 +32,7 @@ def files(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def blocks_of(analysis: Analysis) -> list[Chart | Table]:
     sections = sections_of(analysis, CONTEXT)
-    found = [each for section in sections for each in section.blocks]
+    found = [each for section in sections for each in section.every_block()]
     return [each for each in found if isinstance(each, Chart | Table)]
 
 
@@ -103,7 +103,8 @@ def test_a_table_by_hand() -> None:
         'Group,Who,κ,"κ, low","κ, high",n#,Note',
         "Group 1,'=a_b,0.50,-0.10,0.90,7,n#: of 9",
     ]
-    assert tex_of(table).splitlines()[3:-1] == [
+    assert r"\caption{$\kappa$ at 5\% \& more (synthetic)}" in tex_of(table, synthetic=True)
+    assert tex_of(table, synthetic=False).splitlines()[3:-1] == [
         r"\caption{$\kappa$ at 5\% \& more}",
         r"\label{tab:k}",
         r"\begin{tabular}{lrr}",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, analyse
@@ -60,7 +63,7 @@ def report(found: tuple[Analysis, ReportContext], tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="module")
 def page_tables(found: tuple[Analysis, ReportContext]) -> list[Table]:
     """The tables of the page, in order."""
-    blocks = [block for section in sections_of(*found) for block in section.blocks]
+    blocks = [block for section in sections_of(*found) for block in section.every_block()]
     return [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
 
 
@@ -107,6 +110,9 @@ def test_on_a_phone_the_page_does_not_scroll_sideways(
         page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    drawn = page.locator(".open figure.chart svg")
+    widths = drawn.evaluate_all("all => all.map(node => node.getBoundingClientRect().width)")
+    assert 0 < max(widths) <= PHONE["width"], "a figure that decides is seen whole"
     assert page.locator("figure.chart svg").count() > 5
 
 
@@ -121,11 +127,12 @@ def test_pictures_change_with_light_and_dark(opened: Callable[..., Page]) -> Non
     assert "rgb(0, 0, 0)" not in colours
 
 
-def test_paper_shows_the_evidence_and_what_was_unfolded_in_black(
+def test_paper_shows_what_was_unfolded_and_no_more_in_black(
     opened: Callable[..., Page],
 ) -> None:
     page = opened(color_scheme="dark")
-    page.locator(".chart details").first.evaluate("node => node.open = true")
+    for shut in (".card details", ".chart details"):
+        page.locator(shut).first.evaluate("node => node.open = true")
     page.emulate_media(media="print", color_scheme="dark")
 
     def heights(selector: str) -> list[float]:
@@ -133,9 +140,11 @@ def test_paper_shows_the_evidence_and_what_was_unfolded_in_black(
             "all => all.map(node => node.getBoundingClientRect().height)"
         )
 
-    assert min(heights(".card .evidence")) > 20
+    assert min(heights(".card details[open] .evidence")) > 20
     assert min(heights(".chart details[open] table")) > 20
+    assert max(heights("details:not([open])")) == 0
     assert max(heights("details:not([open]) blockquote")) == 0
+    assert min(heights(".paper")) > 10, "paper says what it leaves out"
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
 
 
@@ -218,3 +227,90 @@ def test_on_paper_a_heading_stays_with_its_figure(opened: Callable[..., Page]) -
     assert style("h2, h3, h4, figure.chart > figcaption, caption", "breakAfter") == {"avoid"}
     assert style("figure.chart > .scroll", "breakInside") == {"avoid"}
     assert style("button", "display") == {"none"}
+
+
+def test_a_link_opens_what_its_anchor_is_folded_in(opened: Callable[..., Page]) -> None:
+    page = opened()
+    caption = page.locator("#bias-audit .folds caption").first
+    assert not caption.is_visible()
+    page.evaluate("name => location.hash = name", caption.get_attribute("id"))
+    caption.wait_for(state="visible")
+
+
+def test_all_can_be_unfolded_at_once_and_folded_again(opened: Callable[..., Page]) -> None:
+    page = opened()
+    button, shut = page.locator("nav .all"), page.locator("details:not([open])")
+    assert shut.count() == page.locator("details").count() > 10
+    button.click()
+    assert shut.count() == 0
+    assert button.text_content() == "Close all"
+    button.click()
+    assert shut.count() == page.locator("details").count()
+
+
+def test_the_navigation_stays_in_view_and_marks_the_section(opened: Callable[..., Page]) -> None:
+    for width in (1440, PHONE["width"]):
+        page = opened(viewport={"width": width, "height": 700})
+        for wanted in ("bias-audit", "verdicts"):
+            page.locator(f"#{wanted}").evaluate(
+                "node => node.scrollIntoView({behavior: 'instant'})"
+            )
+            here = page.locator("nav a[aria-current]")
+            page.locator(f"nav a[aria-current][href='#{wanted}']").wait_for(state="attached")
+            assert here.count() == 1
+            box = here.bounding_box()
+            assert box is not None
+            assert 0 <= box["y"] <= 700
+            assert 0 <= box["x"] <= width
+
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of two rubrics, unfolded: also what `--full` writes."""
+    ratings, units = tables()
+    both = pd.concat([ratings, ratings.assign(rubric="S")])
+    found = analyse(both, units, [SCALE, replace(SCALE, name="S")], resamples=20)
+    out = tmp_path_factory.mktemp("of_two")
+    titles = {"R": "Right", "S": '"Said" & so'}
+    write_report(found, ReportContext("Two", rubric_titles=titles), out, full=True)
+    return out / "report.html"
+
+
+def test_one_rubric_can_be_chosen(browser: Browser, of_two: Path) -> None:
+    page = browser.new_page()
+    page.goto(of_two.as_uri())
+
+    def seen() -> dict[str, int]:
+        """How many elements of each rubric are seen."""
+        shown = page.locator("[data-rubric]:visible")
+        every = shown.evaluate_all("all => all.map(node => node.dataset.rubric)")
+        return dict(Counter(every))
+
+    whole = seen()
+    assert len(whole) == 2
+    assert min(whole.values()) > 15
+    for title, count in whole.items():
+        page.get_by_role("button", name=title, exact=True).click()
+        assert seen() == {title: count}
+        assert page.locator("button[aria-pressed=true]").all_text_contents() == [title]
+    hidden = page.locator("section:visible h2").count()
+    page.get_by_role("button", name="All rubrics").click()
+    assert seen() == whole
+    assert page.locator("section:visible h2").count() == hidden, "each speaks of both"
+    page.close()
+
+
+def test_a_full_report_is_unfolded_on_the_screen_and_on_paper(
+    browser: Browser, of_two: Path
+) -> None:
+    page = browser.new_page()
+    page.goto(of_two.as_uri())
+    assert page.locator("details:not([open])").count() == 0
+    assert page.locator("details[open]").count() > 30
+    page.emulate_media(media="print")
+    tables_on_paper = page.locator("table").evaluate_all(
+        "all => all.map(node => node.getBoundingClientRect().height)"
+    )
+    assert min(tables_on_paper) > 10
+    assert page.locator(".paper").count() == 0
+    page.close()

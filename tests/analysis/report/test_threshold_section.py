@@ -9,8 +9,8 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, Table
+from evenhand.analysis.report.sections.thresholds import section
 from evenhand.analysis.report.source import Source
-from evenhand.analysis.report.thresholds import section
 from evenhand.analysis.results import ResultRows
 
 WHO = {"rater_a": "humans", "rater_b": "g", "subset": "all|binary"}
@@ -85,7 +85,9 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
 def test_the_sentence_of_each_answer(
     kind: Code, reason: Note, tuned: tuple[float, float, float], gain: float, says: str
 ) -> None:
-    blocks = section(_source(kind, reason, tuned, gain)).blocks
+    found = section(_source(kind, reason, tuned, gain))
+    assert found is not None
+    blocks = list(found.every_block())
     sentences = next(block.items for block in blocks if isinstance(block, Items))
     assert sentences == (f"g, to match people by kappa: {says} (results.csv rows 4, 2, 3)",)
     table = next(block for block in blocks if isinstance(block, Table))

@@ -120,7 +120,9 @@ def test_the_report_names_the_rows_of_its_sentence(halves: pd.DataFrame, tmp_pat
     found = analysed(halves)
     write_report(found, ReportContext("A study"), tmp_path)
     text = (tmp_path / "report.md").read_text("utf-8")
-    [line] = [line for line in text.splitlines() if "trust labels with" in line]
+    told = [line for line in text.splitlines() if "trust labels with" in line]
+    answer, line = told
+    assert answer.startswith("- **tone.** g: trust labels with a confidence of 0.9 ")
     assert line.startswith("- g: trust labels with a confidence of 0.900 or more")
     rows = [dict(row) for row in found.results.astype(str).replace("nan", "").to_dict("records")]
     lines = [int(each) - 2 for each in line.split("rows ")[1].rstrip(")").split(", ")]

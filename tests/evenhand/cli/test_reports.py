@@ -45,6 +45,25 @@ def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "ratings.csv"]
 
 
+@pytest.mark.parametrize("full", [True, False])
+def test_a_page_is_folded_unless_it_is_full(
+    run: Run, study: Path, table: pd.DataFrame, tmp_path: Path, full: bool
+) -> None:
+    table.to_csv(tmp_path / "ratings.csv", index=False)
+    given = ["--full"] if full else []
+    checked = ["check", tmp_path / "ratings.csv", "--rubric", "refusal"]
+    for words in (["report", study], checked):
+        done = run(*words, "--out", tmp_path / "out", *given)
+        assert done.returncode == 0, done.stderr
+        page = (tmp_path / "out" / "report.html").read_text("utf-8")
+        assert ("<details open" in page) is full
+        assert ("<details>" in page) is not full
+    if full:
+        refused = run(*checked, "--full")
+        assert refused.returncode == 2
+        assert "name a folder for it with --out" in refused.stderr
+
+
 def test_a_folder_that_cannot_be_made_is_told_before_the_work(
     run: Run, study: Path, tmp_path: Path
 ) -> None:

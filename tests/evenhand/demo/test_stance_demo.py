@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,11 @@ from evenhand.demo.stance_study import SEED
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.tables.formats import read_table
+from harness.page_size import page_size
 from tests.evenhand.demo.travelling import same_as_reported
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.slow
 
@@ -202,3 +207,10 @@ def test_an_offline_grader_reads_another_wording_too(demo: Path, tmp_path: Path)
 def test_a_second_demo_uses_the_first(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", str(demo), "--no-app"]) == 0
     assert "already holds the" in capsys.readouterr().out
+
+
+@pytest.mark.browser
+def test_the_page_and_its_print_are_short(demo: Path, browser: Browser) -> None:
+    size = page_size(browser, demo / "report" / "report.html")
+    assert 2_000 < size.height <= 12_000
+    assert 2 < size.pages <= 15

@@ -10,13 +10,15 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import DISAGREEMENTS_FILE, QUALITY_FILE, study_figures
 from evenhand.reporting.report import report_study
 from evenhand.study import Study
+from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.grades import GradeAttempt
 from evenhand.study.tables.ratings import validate_ratings
 
-REPORT = {"report.html", "report.md", "report.json", "results.csv"}
+REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
 
 @pytest.fixture
@@ -45,7 +47,11 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert [verdict["grader"] for verdict in analysis.verdicts] == ["gpt"]
 
     study_figures(labelled.folder, tmp_path / "live")
-    assert {file.name for file in (tmp_path / "live").iterdir()} == {*REPORT, QUALITY_FILE}
+    assert {file.name for file in (tmp_path / "live").iterdir()} == {
+        *REPORT,
+        QUALITY_FILE,
+        DISAGREEMENTS_FILE,
+    }
     report, live = (tmp_path / name / "results.csv" for name in ("report", "live"))
     assert live.read_bytes() == report.read_bytes()
     # Only what people decide on is held against other libraries.
@@ -53,6 +59,25 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert "estimates verified" not in facts_in(tmp_path / "live")
     quality = pd.read_csv(tmp_path / "live" / QUALITY_FILE)
     assert quality["rater_id"].tolist() == ["ann", "ben"]
+
+
+def test_the_page_of_disagreements_has_what_the_study_knows(
+    labelled: Study, tmp_path: Path
+) -> None:
+    """The texts, what people wrote, the grader's reply, and what the lead made of it."""
+    unit, digest = "p0006|s1|a", labelled.rubrics["refusal"].hash  # people say 2, gpt 5
+    about = {"rubric": "refusal", "unit_id": unit, "grader": "gpt"}
+    sort_disagreement(labelled, "lead", **about, kind="rubric_unclear", note="a half refusal")
+    given = {"rater_id": "gpt", "rubric": "refusal", "unit_id": unit, "rubric_hash": digest}
+    labelled.store.add_grades([GradeAttempt(**given, label="5", raw="It is a refusal, 5.")])
+    analysis = report_study(labelled, tmp_path / "report")
+    page = (tmp_path / "report" / "disagreements.html").read_text("utf-8")
+    assert "It is a refusal, 5." in page
+    assert "<strong>Rubric unclear</strong>: a half refusal" in page
+    assert "s1: for 5." in page, "its text"
+    assert "p0006|s1|b" not in page, "people are as far from each other as the grader from them"
+    rows = analysis.results.query("statistic == 'disagreement_sorted'")
+    assert rows[["rater_b", "at", "estimate"]].values.tolist() == [["gpt", "rubric_unclear", 1.0]]
 
 
 def test_without_labels_there_is_neither(make_study: Callable[..., Study], tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from evenhand.study.desk.oversight import (
     resume,
 )
 from evenhand.study.lead.adjudication import adjudicator_id, decide
+from evenhand.study.lead.disagreements import sort_disagreement, sorted_so_far
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
@@ -62,6 +63,9 @@ def live(folder: str) -> None:
         revoke_invites(study, "")
         decide(study, "ada", unit, "refusal", "4", REASON)
         decide(study, "ada", unit, "refusal", "5", REASON)
+        about = {"rubric": "refusal", "unit_id": unit, "grader": "g", "note": REASON}
+        sort_disagreement(study, "lead", **about, kind="people_wrong")
+        sort_disagreement(study, "lead", **about, kind="rubric_unclear")
 
 
 def label(desk: AnnotationDesk, rater: str) -> str:
@@ -96,6 +100,8 @@ def test_what_was_done_is_there_after_a_kill(make_session) -> None:
         assert accounts(study.store) == {}
         assert len(participants_table(study)) == 1
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
+        (said,) = sorted_so_far(study)
+        assert (said.kind, said.note) == ("rubric_unclear", REASON)
         ratings = study.ratings().set_index("rater_id")["label"]
         assert ratings.to_dict() == {"ann": "2", adjudicator_id("ada"): "5"}
 
@@ -114,6 +120,7 @@ def test_nothing_is_written_over_or_deleted(make_session) -> None:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
     filled = {name for each in statements for name in re.findall(r"^INSERT INTO (\w+)", each)}
     told_of = {"labels", "practice_labels", "remarks", "session_events", "lead_events"}
+    told_of |= {"sorted_disagreements"}
     assert told_of <= filled <= metadata.tables.keys()
     changed = re.compile(r"^\s*(?:UPDATE|DELETE FROM|REPLACE INTO)\s+(\w+)", re.IGNORECASE)
     rewritten = {name for each in statements for name in changed.findall(each)}

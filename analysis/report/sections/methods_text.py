@@ -75,7 +75,7 @@ def methods_text(source: Source) -> Quotable:
 @cache
 def references() -> dict[str, str]:
     """Every reference as BibTeX, by key."""
-    text = files("evenhand.analysis.report").joinpath("references.bib").read_text("utf-8")
+    text = files("evenhand.analysis.report.sections").joinpath("references.bib").read_text("utf-8")
     return {found[1]: found[0] for found in _ENTRY.finditer(text)}
 
 

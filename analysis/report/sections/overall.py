@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import Block, ReportSection, Table
+from evenhand.analysis.report.blocks import ReportSection, Table
 from evenhand.analysis.report.charts.scores import subject_scores
 from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.published import beside_published
-from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.sections.published import beside_published
+from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import in_pieces
 
 _CORRELATIONS = ["spearman", "pearson", "kendall"]
 _ABOUT = (
@@ -21,19 +23,36 @@ _ABOUT = (
 def section(source: Source) -> ReportSection | None:
     """Scores and correlations of every rubric that has subjects."""
 
-    def tables(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         scores = tuple(_scores(source, rubric))
         drawn = subject_scores(source, rubric, scores) or scores
-        return [*drawn, *_correlations(source, rubric), *beside_published(source, rubric)]
+        correlations = _correlations(source, rubric)
+        return Layers(
+            answers=_answer(source, rubric) if drawn else [],
+            folded=[*drawn, *correlations, *beside_published(source, rubric)],
+        )
 
     return source.section(
         "overall-agreement",
         "Overall agreement",
-        tables,
+        layers_of,
         about=[_ABOUT],
         otherwise="No overall scores: no subject is known for the units, or there is no binary "
         "verdict.",
     )
+
+
+def _answer(source: Source, rubric: str) -> list[list[object]]:
+    """The graders whose scores go with people's most and least."""
+    found = source.figures.select(rubric, _CORRELATIONS[0], ALL_BINARY)
+    alike = defined(figure for figure in found if figure.raters[0] == "humans")
+    if not alike:
+        return [in_pieces("report.scores_unknown")]
+    best, worst = alike[0], alike[-1]
+    said = in_pieces("report.scores", grader=best.raters[1], rho=best)
+    if worst is best:
+        return [said]
+    return [sentences(said, in_pieces("report.scores_least", grader=worst.raters[1], rho=worst))]
 
 
 def _scores(source: Source, rubric: str) -> list[Table]:

@@ -7,11 +7,13 @@ from evenhand.analysis.people.coverage import COVERAGE, UNSCORED_AS_DISAGREEMENT
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.shares import label_distribution
 from evenhand.analysis.report.charts.timing import SESSION_STATISTICS, session_drift
-from evenhand.analysis.report.exclusions import exclusion_blocks
-from evenhand.analysis.report.figures import ALL_BINARY, Figure
+from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.report.sections.exclusions import exclusion_blocks
+from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import in_pieces
 
 _WORK = (
     "rater_agreement",
@@ -24,18 +26,44 @@ _WORK = (
 def section(source: Source) -> ReportSection | None:
     """Labels given, shares of the categories, coverage, and what unscored units could change."""
 
-    def blocks_of(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         labels, sessions = tuple(_raters(source, rubric)), tuple(_sessions(source, rubric))
-        return [
-            *(label_distribution(source, rubric, labels) or labels),
-            *_not_listed(source, rubric),
-            *_work(source, rubric),
-            *(session_drift(source, rubric, sessions) or sessions),
-            *exclusion_blocks(source, rubric),
-            *_sensitivity(source, rubric),
-        ]
+        return Layers(
+            answers=_answer(source, rubric, labelled=bool(labels)),
+            folded=[
+                *(label_distribution(source, rubric, labels) or labels),
+                *_not_listed(source, rubric),
+                *_work(source, rubric),
+                *(session_drift(source, rubric, sessions) or sessions),
+                *exclusion_blocks(source, rubric),
+            ],
+            appendix=_sensitivity(source, rubric),
+        )
 
-    return source.section("raters", "Raters", blocks_of, otherwise="Nobody has labelled anything.")
+    return source.section("raters", "Raters", layers_of, otherwise="Nobody has labelled anything.")
+
+
+def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]]:
+    """How far single people agree with the others, and which grader left most units out."""
+    said: list[list[object]] = []
+    if people := defined(source.figures.select(rubric, _WORK[0])):
+        high, low = people[0], people[-1]
+        said.append(
+            in_pieces("report.people", low=low, first=low.raters[0], high=high, last=high.raters[0])
+        )
+    elif labelled:
+        said.append(in_pieces("report.pair_none"))
+    graders = set(source.graders(rubric, ALL))
+    found = source.figures.select(rubric, COVERAGE)
+    if scored := defined(each for each in found if each.raters[1] in graders):
+        least = scored[-1]
+        missing = least.bounds[1] < 1
+        said.append(
+            in_pieces("report.coverage", grader=least.raters[1], share=least)
+            if missing
+            else in_pieces("report.coverage_all")
+        )
+    return [sentences(*said)] if said else []
 
 
 def _raters(source: Source, rubric: str) -> list[Table]:

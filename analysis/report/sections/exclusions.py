@@ -14,7 +14,7 @@ from evenhand.analysis.report.table_draft import TableDraft
 _READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
 _SENTENCE = (
-    "Some raters were excluded, for the reasons under Exclusions and warnings. Their labels are "
+    "Some raters were excluded, for the reasons at the end of Verdicts. Their labels are "
     "kept; the figures of this report leave them out, and this table says what they would change."
 )
 

@@ -11,9 +11,11 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.wording import listed, sentences
+from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.analysis.results import key_of
+from evenhand.analysis.results import ResultRow, key_of
+from evenhand.texts import in_pieces
 
 _ABOUT = (
     "Each figure says how far a grader's labels shift with something beyond what people's labels "
@@ -30,23 +32,56 @@ def section(source: Source) -> ReportSection | None:
     """Sentences first, then the figures of every question, then the parts of the sample."""
     found = findings(source.analysis.rows)
 
-    def blocks_of(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         own = [each for each in found if each.row["rubric"] == rubric]
-        return [
-            *_sentences(source, own),
-            *_questions(source, rubric),
-            *_details(source, rubric),
-            *_slices(source, rubric),
-        ]
+        return Layers(
+            answers=[_answer(source, own)] if own else [],
+            folded=[*_sentences(source, own), *_questions(source, rubric)],
+            appendix=[*_details(source, rubric), *_slices(source, rubric)],
+        )
 
     return source.section(
         "bias-audit",
         "Bias audit",
-        blocks_of,
+        layers_of,
         about=[_ABOUT],
         otherwise="Nothing could be audited: that needs graders beside people, and sides, both "
         "orders, lengths, subjects or columns to slice by.",
     )
+
+
+def _answer(source: Source, own: list[Finding]) -> list[object]:
+    """The biases that were found, those beyond the bound first; or how large any may be."""
+    found = [each for each in own if each.status == "found"]
+    if found:
+        large, small = (
+            listed(
+                [
+                    _shift(source, each, each.row)
+                    for each in found
+                    if each.beyond(BOUND) == is_large
+                ],
+                "; ",
+            )
+            for is_large in (True, False)
+        )
+        return sentences(
+            in_pieces("report.bias", found=large) if large else [],
+            in_pieces("report.bias_small", found=small) if small else [],
+        )
+    limits = [each for each in own if each.at_most and each.row["statistic"] in PLANNED]
+    if not limits:
+        return in_pieces("report.bias_unknown")
+    widest = max(limits, key=lambda each: each.largest)
+    return in_pieces("report.bias_none", most=_shift(source, widest, widest.at_most or widest.row))
+
+
+def _shift(source: Source, finding: Finding, row: ResultRow) -> list[object]:
+    """A number of a finding, with whom it is of and what was asked."""
+    asked, number = (source.figures.by_key(key_of(each)) for each in (finding.row, row))
+    if asked is None or number is None:
+        return []
+    return [f"{_heading(asked)}: {entry_for(asked.statistic).name.lower()} ", number]
 
 
 def _sentences(source: Source, own: list[Finding]) -> list[Block]:

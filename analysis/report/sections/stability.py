@@ -7,9 +7,11 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, ReportSection, Table
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.published import with_published
-from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.sections.published import with_published
+from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import in_pieces
 
 _ABOUT = (
     "The same question in several wordings, paraphrases or draws: the variants are taken as "
@@ -24,9 +26,31 @@ def section(source: Source) -> ReportSection | None:
     return source.section(
         "stability",
         "Stability",
-        lambda rubric: [*_answers(source, rubric), *_graders(source, rubric)],
+        lambda rubric: Layers(
+            answers=_answer(source, rubric),
+            folded=[*_answers(source, rubric), *_graders(source, rubric)],
+        ),
         about=[_ABOUT],
     )
+
+
+def _answer(source: Source, rubric: str) -> list[list[object]]:
+    """Who moves most where the rubric is reworded, and whose answers do where the question is."""
+    found = defined(source.figures.everywhere(rubric, STABILITY))
+    known = [each for each in found if each.interval and not each.subset.endswith(BINARY)]
+    by_rubric = [each for each in known if each.at == REWORDED]
+    of_subjects = [each for each in known if each.at != REWORDED and each.subset != ALL]
+    by_question = [each for each in of_subjects if each.raters[0] == "humans"] or of_subjects
+    said: list[list[object]] = []
+    if by_rubric:
+        least = by_rubric[-1]
+        rater = rater_title(least.raters[0])
+        said.append(in_pieces("report.reworded", rater=rater, kappa=least))
+    if by_question:
+        least = by_question[-1]
+        place = _place(least.subset)
+        said.append(in_pieces("report.answers_vary", at=least.at, subject=place, kappa=least))
+    return [sentences(*said)] if said else []
 
 
 def _answers(source: Source, rubric: str) -> list[Block]:

@@ -11,10 +11,12 @@ from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.figures import Figure, ResultsIndex, shown
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.wording import listed, sentences
+from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
+from evenhand.texts import in_pieces
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -35,13 +37,34 @@ def section(source: Source) -> ReportSection | None:
     return source.section(
         "confidence-filter",
         "Confidence filter",
-        lambda rubric: [
-            *_cuts(source, rubric),
-            *_promises(source, rubric),
-            *_curve(source, rubric),
-        ],
+        lambda rubric: Layers(
+            answers=_answer(source, rubric),
+            folded=[
+                *_cuts(source, rubric),
+                *_promises(source, rubric),
+                *_curve(source, rubric),
+            ],
+        ),
         about=[_ABOUT],
     )
+
+
+def _answer(source: Source, rubric: str) -> list[list[object]]:
+    """The cuts that keep a promise, and the graders for which none does."""
+    said, without = [], []
+    for cut in source.figures.everywhere(rubric, routing.CUT):
+        share, agreement, *_ = [*_beside(source.figures, cut), None, None]
+        if share and agreement:
+            said.append(
+                in_pieces(
+                    "report.cut", grader=cut.raters[1], cut=cut, share=share, agreement=agreement
+                )
+            )
+        else:
+            without.append([cut.raters[1]])
+    if without:
+        said.append(in_pieces("report.cut_none", graders=listed(without)))
+    return [sentences(*said)] if said else []
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:

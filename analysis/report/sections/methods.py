@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from evenhand.analysis.report.blocks import Block, Definitions, Items, Paragraph, ReportSection
+from evenhand.analysis.report.blocks import (
+    Answer,
+    Block,
+    Definitions,
+    Paragraph,
+    Part,
+    ReportSection,
+)
 from evenhand.analysis.report.glossary import GLOSSARY, entry_for
-from evenhand.analysis.report.methods_text import methods_text
+from evenhand.analysis.report.sections.methods_text import methods_text
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.usage import USAGE
+from evenhand.texts import written
 
 _INTERVALS = (
     "Brackets hold 95% intervals: percentiles of a bootstrap over clusters, the same resamples for "
@@ -34,39 +42,36 @@ _FILES = (
     "same rows. In results.csv a text cell that a spreadsheet would run as a formula has an "
     "apostrophe put before it; the exact texts are those of report.json."
 )
-_SYNTHETIC = (
-    "The labels are simulated and say nothing about real people or models. Each note in "
-    "results.csv and in the rows of report.json ends in the word synthetic."
-)
 
 
 def section(source: Source) -> ReportSection:
-    """Provenance, exclusions, conventions and the glossary of the statistics in use."""
+    """Provenance, conventions and the glossary of the statistics in use."""
     facts = [(name, _value(value)) for name, value in source.context.facts.items()]
     for each in source.analysis.thresholds:
         whose = f"threshold of {each.grader} on {source.context.title_of(each.rubric)}"
         facts.append((whose, f"{each.threshold:g} ({each.provenance})"))
-    blocks: list[Block] = [Paragraph(_SYNTHETIC)] if source.context.synthetic else []
-    verdicts = f"{_VERDICTS}{source.analysis.rule}."
-    blocks += [Paragraph(text) for text in (_INTERVALS, verdicts, _FILES)]
-    blocks.append(methods_text(source))
+    origin: Block = Paragraph("Nothing is known of where the labels come from.")
     if facts:
-        blocks.append(Definitions("Provenance", tuple(facts)))
-    else:
-        blocks.append(Paragraph("Nothing is known of where the labels come from."))
-    blocks += _usage(source)
-    if source.notes:
-        blocks.append(Items("Exclusions and warnings", source.notes))
-    else:
-        blocks.append(Paragraph("Nothing was set aside."))
-    blocks.append(Definitions("Statistics", _statistics(source)))
-    return ReportSection("methods", "Methods and provenance", tuple(blocks))
+        origin = Definitions("Provenance", tuple(facts))
+    parts: dict[str, list[Block]] = {
+        "Methods paragraph": [methods_text(source)],
+        "Provenance": [origin, *_usage(source)],
+    }
+    terms = Definitions("Statistics", _statistics(source))
+    return ReportSection(
+        "methods",
+        "Methods and provenance",
+        answers=(Answer((written("report.methods"),)),),
+        parts=tuple(Part(title, "", folded=tuple(blocks)) for title, blocks in parts.items()),
+        about=(_INTERVALS, f"{_VERDICTS}{source.analysis.rule}.", _FILES),
+        appendix=(Part("Statistics", "", folded=(terms,)),),
+    )
 
 
 def _usage(source: Source) -> list[Block]:
     """What graders did and cost."""
     draft = TableDraft(
-        source.marked("What graders did and cost"),
+        "What graders did and cost",
         "Grader",
         [entry_for(name).label for name in USAGE.values()],
         count="",

@@ -6,6 +6,7 @@ And whether the probabilities mean what they say.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
@@ -14,17 +15,20 @@ from evenhand.analysis.report.charts.thresholds import threshold_curves
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source, rater_title, reference_title
+from evenhand.analysis.report.sections.wording import bare, listed, sentences
+from evenhand.analysis.report.source import Layers, Source, rater_title, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import AT_THRESHOLD
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
+from evenhand.texts import in_pieces
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 MAIN = "kappa"
 """The objective that the section's sentences are about."""
+_OTHERS = [each for each in OBJECTIVES if each != MAIN]
 _TITLES = {
     "kappa": "kappa",
     "agreement": "agreement",
@@ -54,25 +58,48 @@ _ABOUT = (
 def section(source: Source) -> ReportSection | None:
     """Tuned thresholds of every rubric that has graders with probabilities."""
 
-    def blocks_of(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         found = _advised(source, rubric, [MAIN])
-        sentences = tuple(_traced(source, rubric, figure) for figure in found)
-        advice = [Items("What to use", sentences)] if sentences else []
-        return [
-            *advice,
-            *threshold_curves(source, rubric, MAIN),
-            *_tuned(source, rubric, list(OBJECTIVES)),
-            *_quality(source, rubric),
-            *reliability_diagrams(source, rubric),
-        ]
+        lines = tuple(_traced(source, rubric, figure) for figure in found)
+        advice: list[Block] = [Items("What to use", lines)] if lines else []
+        return Layers(
+            answers=_answer(source, rubric, found),
+            folded=[
+                *advice,
+                *threshold_curves(source, rubric, MAIN),
+                *_tuned(source, rubric, [MAIN]),
+                *_quality(source, rubric),
+                *reliability_diagrams(source, rubric),
+            ],
+            appendix=_tuned(source, rubric, _OTHERS, "thresholds tuned to other objectives"),
+        )
 
     return source.section(
         "thresholds",
         "Thresholds",
-        blocks_of,
+        layers_of,
         about=[_ABOUT],
         otherwise="No threshold to look at: no grader gave probabilities that could be compared.",
     )
+
+
+def _answer(source: Source, rubric: str, found: Sequence[Figure]) -> list[list[object]]:
+    """Which threshold to use for each grader, to match people where they labelled."""
+    by_people = [each for each in found if each.raters[0] == "humans"] or found
+    said: list[list[object]] = []
+    kept: dict[str, list[Figure]] = {}
+    for advised in by_people:
+        grader, (_, gain) = advised.raters[1], _evidence(source, rubric, advised)
+        if advised.says("tuned") and gain:
+            said.append(
+                in_pieces("report.threshold_tuned", grader=grader, threshold=advised, gain=gain)
+            )
+        else:
+            kept.setdefault(advised.estimate, []).append(advised)
+    for same in kept.values():
+        graders = listed([[each.raters[1]] for each in same])
+        said.append(in_pieces("report.threshold_kept", threshold=bare(same[0]), graders=graders))
+    return [sentences(*said)] if said else []
 
 
 def render_thresholds_text(
@@ -82,7 +109,10 @@ def render_thresholds_text(
     source = Source.of(analysis, context)
     return [
         (
-            _tuned(source, rubric, [objective]),
+            [
+                replace(table, caption=source.marked(table.caption))
+                for table in _tuned(source, rubric, [objective])
+            ],
             [_sentence(source, rubric, each) for each in _advised(source, rubric, [objective])],
         )
         for rubric in source.figures.rubrics
@@ -94,8 +124,10 @@ def _advised(source: Source, rubric: str, objectives: Sequence[str]) -> list[Fig
     return [figure for figure in found if figure.at in objectives]
 
 
-def _tuned(source: Source, rubric: str, objectives: Sequence[str]) -> list[Table]:
-    draft = TableDraft(source.caption(rubric, "tuned thresholds"), "Tuned to", _COLUMNS)
+def _tuned(
+    source: Source, rubric: str, objectives: Sequence[str], what: str = "tuned thresholds"
+) -> list[Table]:
+    draft = TableDraft(source.caption(rubric, what), "Tuned to", _COLUMNS)
     tuned = source.figures.select(rubric, "threshold", ALL_BINARY)
     for reference, grader in dict.fromkeys(figure.raters for figure in tuned):
         draft.group(f"{grader}, to {rater_title(reference)}")

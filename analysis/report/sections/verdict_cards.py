@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from evenhand.analysis.report.blocks import (
-    Answer,
-    Answers,
+    Advice,
     Block,
     Card,
     Cards,
     Cell,
+    FirstPage,
     Items,
     Overview,
     Paragraph,
@@ -32,7 +32,7 @@ def section(source: Source) -> ReportSection:
     if verdicts:
         cards = tuple(_card(source, each) for each in verdicts)
         blocks += [
-            _answers(source),
+            _first(source),
             _overview(cards),
             Cards(written("first.in_full"), cards),
         ]
@@ -43,13 +43,13 @@ def section(source: Source) -> ReportSection:
     return ReportSection("verdicts", written("first.title"), tuple(blocks))
 
 
-def _answers(source: Source) -> Answers:
-    answers = []
+def _first(source: Source) -> FirstPage:
+    advice = []
     for found in recommendations(source.ranking):
         at = source.figures.by_key(key_of(found.threshold)) if found.threshold else None
         people = _people(source, found.rubric)
-        answers.append(
-            Answer(
+        advice.append(
+            Advice(
                 rubric=source.context.title_of(found.rubric),
                 sentence=found.sentence,
                 threshold=_cell(at) if at else None,
@@ -57,7 +57,7 @@ def _answers(source: Source) -> Answers:
                 sample=_sample(source, people) if people else "",
             )
         )
-    return Answers(tuple(answers), _facts(source))
+    return FirstPage(tuple(advice), _facts(source))
 
 
 def _people(source: Source, rubric: str) -> Figure | None:

@@ -7,9 +7,11 @@ from evenhand.analysis.people.clarity import CLEAR_AGREEMENT, SORTED_AGREEMENT
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.published import with_published
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.published import with_published
+from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import in_pieces
 
 _SUBSET = ALL + COLLAPSED
 _PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
@@ -27,9 +29,25 @@ def section(source: Source) -> ReportSection | None:
     return source.section(
         "clear-and-unclear",
         "Clear and unclear",
-        lambda rubric: [*_people(source, rubric), *_graders(source, rubric)],
+        lambda rubric: Layers(
+            answers=_answer(source, rubric),
+            folded=[*_people(source, rubric), *_graders(source, rubric)],
+        ),
         about=[_ABOUT],
     )
+
+
+def _answer(source: Source, rubric: str) -> list[list[object]]:
+    """How often people see a side, and who agrees with them there."""
+    clear = source.figures.get(rubric, "clear_share", "humans", "", _SUBSET)
+    if clear is None:
+        return []
+    agree = defined(source.figures.select(rubric, CLEAR_AGREEMENT, _SUBSET))
+    said = in_pieces("report.clear", share=clear)
+    if not agree:
+        return [said]
+    best = agree[0]
+    return [sentences(said, in_pieces("report.clear_best", grader=best.raters[1], share=best))]
 
 
 def _people(source: Source, rubric: str) -> list[Block]:

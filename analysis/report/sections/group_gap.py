@@ -7,8 +7,10 @@ from evenhand.analysis.people.group_gap import BALANCED, GAP
 from evenhand.analysis.report.blocks import Block, ReportSection
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import in_pieces
 
 _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]
 _ABOUT = (
@@ -23,9 +25,25 @@ def section(source: Source) -> ReportSection | None:
     return source.section(
         "groups",
         "Groups",
-        lambda rubric: [*_overview(source, rubric), *_detail(source, rubric)],
+        lambda rubric: Layers(
+            answers=_answer(source, rubric),
+            folded=_overview(source, rubric),
+            appendix=_detail(source, rubric),
+        ),
         about=[_ABOUT],
     )
+
+
+def _answer(source: Source, rubric: str) -> list[list[object]]:
+    """The grader that differs most between groups, and whether that may be chance."""
+    reading = _reading(source, rubric)
+    gaps = defined(source.figures.select(rubric, GAP, ALL + reading))
+    if not gaps:
+        return []
+    widest = gaps[0]
+    said = in_pieces("report.gap", grader=widest.raters[1], column=widest.at, gap=widest)
+    known = widest.bounds[0] > 0
+    return [sentences(said, in_pieces("report.gap_clear" if known else "report.gap_chance"))]
 
 
 def _reading(source: Source, rubric: str) -> str:

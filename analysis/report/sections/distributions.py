@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Callable
 
 from evenhand.analysis.distributions import rows as named
 from evenhand.analysis.distributions.distances import MOST_PEOPLE
 from evenhand.analysis.distributions.response_sets import AFFIRMED_SHARES, RIGHT_SHARES
 from evenhand.analysis.distributions.stated import MIN_PEOPLE
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
-from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import READINGS, Source, rater_title
+from evenhand.analysis.report.sections.wording import defined, sentences
+from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
+from evenhand.texts import in_pieces
 
 _DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.CROSS_ENTROPY, named.CROSS_EXCESS]
 _ABOUT = (
@@ -30,22 +32,36 @@ def section(source: Source) -> ReportSection | None:
     return source.section(
         "distributions",
         "People's distribution",
-        lambda rubric: list(
-            chain.from_iterable(_reading(source, rubric, subset) for subset in READINGS)
+        lambda rubric: Layers(
+            answers=_answer(source, rubric),
+            folded=_every(source, rubric, _distances, _said),
+            appendix=_every(source, rubric, _right_answers, _verdicts_by_share),
         ),
         about=[_ABOUT],
     )
 
 
-def _reading(source: Source, rubric: str, subset: str) -> list[Block]:
-    figures = source.figures.select(rubric, named.SQUARED, subset)
-    raters = [figure.raters[1] for figure in figures if figure.raters[1]]
-    return [
-        *_distances(source, rubric, subset, raters),
-        *_right_answers(source, rubric, subset, raters),
-        *_verdicts_by_share(source, rubric, subset, raters),
-        *_said(source, rubric, subset, raters),
-    ]
+def _answer(source: Source, rubric: str) -> list[list[object]]:
+    """The grader nearest to people's shares, and how far it is from what other people reach."""
+    found = source.figures.select(rubric, named.TOTAL_VARIATION, ALL)
+    graders = [each for each in found if each.raters[1] and each.raters[1] not in BASELINES]
+    if not (near := defined(graders)):
+        return []
+    best = near[-1]
+    said = in_pieces("report.shares", grader=best.raters[1], distance=best)
+    excess = source.figures.get(rubric, named.EXCESS, *best.raters, ALL)
+    return [sentences(said, in_pieces("report.shares_excess", excess=excess) if excess else [])]
+
+
+def _every(source: Source, rubric: str, *blocks_of: Callable[..., list[Block]]) -> list[Block]:
+    """Blocks on either reading of the rubric."""
+    blocks: list[Block] = []
+    for subset in READINGS:
+        figures = source.figures.select(rubric, named.SQUARED, subset)
+        raters = [figure.raters[1] for figure in figures if figure.raters[1]]
+        for each in blocks_of:
+            blocks += each(source, rubric, subset, raters)
+    return blocks
 
 
 def _distances(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.report.blocks import Block, Paragraph, ReportSection, Table
 from evenhand.analysis.report.charts.forest import forest
 from evenhand.analysis.report.charts.grids import confusions, heat_map
 from evenhand.analysis.report.charts.prices import price_front
 from evenhand.analysis.report.charts.slices import slice_plot
-from evenhand.analysis.report.ensembles import ensemble_blocks
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
+from evenhand.analysis.report.sections.ensembles import ensemble_blocks
+from evenhand.analysis.report.sections.wording import defined, listed, sentences
+from evenhand.analysis.report.source import GROUPS, READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
+from evenhand.analysis.verdicts.parts import PART
+from evenhand.texts import in_pieces
 
 _PAIR_PANEL = (
     "observed_agreement",
@@ -48,18 +54,51 @@ _CEILING_PANEL = (
 def ceiling_section(source: Source) -> ReportSection | None:
     """Graders and baselines beside people."""
 
-    def blocks_of(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
-        drawn = forest(source, rubric, tuple(tables)) or tables
-        return [*drawn, *price_front(source, rubric)]
+        drawn = forest(source, rubric, tuple(tables))
+        prices = price_front(source, rubric)
+        return Layers(
+            answers=_ceiling_answer(source, rubric) if tables else [],
+            open=drawn,
+            folded=prices if drawn else [*tables, *prices],
+        )
 
     return source.section(
         "human-ceiling",
         "Human ceiling",
-        blocks_of,
+        layers_of,
         about=[_ABOUT_CEILING],
         otherwise="Nothing to compare: no unit was labelled by a person.",
     )
+
+
+def _ceiling_answer(source: Source, rubric: str) -> list[list[object]]:
+    """People's kappa with each other, and the two graders that are closest to it and furthest."""
+    kappa = source.kappa(rubric, ALL)
+
+    def with_people(grader: str) -> Figure | None:
+        return source.figures.get(rubric, kappa, "humans", grader, ALL)
+
+    people, said = with_people(""), []
+    if people:
+        reason = people.reason.words if people.reason else ""
+        said = in_pieces("report.ceiling_unknown", reason=reason)
+        if not reason:
+            said = in_pieces("report.ceiling", people=people)
+    return [sentences(said, _of_graders(defined(map(with_people, source.graders(rubric, ALL)))))]
+
+
+def _of_graders(graders: list[Figure]) -> list[object]:
+    if not graders:
+        return in_pieces("report.ceiling_no_grader")
+    best, worst = graders[0], graders[-1]
+    if best is worst:
+        return in_pieces("report.ceiling_grader", name=best.raters[1], best=best)
+    return in_pieces(
+        "report.ceiling_graders",
+        best=best, first=best.raters[1], worst=worst, last=worst.raters[1],
+    )  # fmt: skip
 
 
 def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
@@ -89,7 +128,7 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
 def pairs_section(source: Source) -> ReportSection | None:
     """Every two raters, groups of raters, and parts of the sample."""
 
-    def drawn(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         pairs, groups, missing = [], [], []
         for subset in READINGS:
             pairs += _pairs_table(source, rubric, subset)
@@ -97,22 +136,65 @@ def pairs_section(source: Source) -> ReportSection | None:
             if of_groups and not source.pairs(rubric, "observed_agreement", subset):
                 missing.append(Paragraph(_why_no_pairs(source, rubric, subset)))
             groups += of_groups
-        return [
-            *(heat_map(source, rubric, tuple(pairs)) or pairs),
-            *confusions(source, rubric),
-            *missing,
-            *groups,
-            *_on_pairs_of_responses(source, rubric),
-            *_slices(source, rubric),
-            *ensemble_blocks(source, rubric),
-        ]
+        matrix = heat_map(source, rubric, tuple(pairs)) or pairs
+        labelled = [*matrix, *groups]
+        return Layers(
+            answers=_pairs_answer(source, rubric) if labelled else [],
+            folded=[*confusions(source, rubric), *ensemble_blocks(source, rubric)],
+            appendix=[
+                *matrix,
+                *missing,
+                *groups,
+                *_on_pairs_of_responses(source, rubric),
+                *_slices(source, rubric),
+            ],
+        )
 
     return source.section(
         "per-sample-agreement",
         "Per-sample agreement",
-        drawn,
+        layers_of,
         otherwise="Nothing to compare: no unit was labelled by two raters.",
     )
+
+
+def _pairs_answer(source: Source, rubric: str) -> list[list[object]]:
+    """The two people who agree least and most, and the parts of the sample where graders fail."""
+    graders, kappa = source.graders(rubric, ALL), source.kappa(rubric, ALL)
+    own = [pair for pair in source.pairs(rubric, kappa, ALL) if not {*pair} & {*graders}]
+    found = [source.figures.get(rubric, kappa, *pair, ALL) for pair in own]
+    people = defined(found)
+    said = in_pieces("report.pair_none")
+    if found and not people:
+        reasons = [figure.reason.words for figure in found if figure and figure.reason]
+        said = in_pieces("report.ceiling_unknown", reason=reasons[0])
+    elif len(people) == 1:
+        said = in_pieces("report.pair", kappa=people[0])
+    elif people:
+        high, low = people[0], people[-1]
+        said = in_pieces(
+            "report.pairs", low=low, first=_pair(low.raters), high=high, last=_pair(high.raters)
+        )
+    return [sentences(said, *_short_in_parts(source, rubric))]
+
+
+def _short_in_parts(source: Source, rubric: str) -> Iterator[list[object]]:
+    """Each grader that a verdict finds clearly below people in some part; or that none is."""
+    verdicts = [each for each in source.analysis.verdicts if each["rubric"] == rubric]
+    found = source.figures.everywhere(rubric, PART)
+    for verdict in verdicts:
+        failing = verdict["failing_parts"]
+        parts = [
+            [f"{figure.subset.removesuffix(BINARY)} (", figure, ")"]
+            for figure in found
+            if figure.raters[1] == verdict["grader"]
+            and figure.subset.removesuffix(BINARY) in failing
+            and figure.bounds[2] < 0
+        ]
+        if parts:
+            yield in_pieces("report.parts", grader=verdict["grader"], parts=listed(parts))
+    if found and not any(verdict["failing_parts"] for verdict in verdicts):
+        yield in_pieces("report.parts_none")
 
 
 def _pairs_table(source: Source, rubric: str, subset: str) -> list[Table]:

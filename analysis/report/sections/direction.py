@@ -9,8 +9,10 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source, rater_title
+from evenhand.analysis.report.sections.wording import listed
+from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import in_pieces
 
 _NET, _SHARE = "direction_net", "direction_share"
 _ABOUT = (
@@ -33,23 +35,50 @@ def section(source: Source) -> ReportSection | None:
     option favours a side and no unit is one side of a pair.
     """
 
-    def blocks_of(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         figures = _net(source, rubric)
-        return [
-            *_sentences(figures),
-            *_by_rater(source, rubric, figures, "subject", _value),
-            *_parts(source, rubric, figures),
-            *_by_rater(source, rubric, figures, "group", _sides),
-        ]
+        return Layers(
+            answers=_answer(figures),
+            folded=[
+                *_sentences(figures),
+                *_by_rater(source, rubric, figures, "subject", _value),
+                *_parts(source, rubric, figures),
+            ],
+            appendix=_by_rater(source, rubric, figures, "group", _sides),
+        )
 
     every = [f for rubric in source.figures.rubrics for f in _net(source, rubric)]
     unnamed = any(figure.at == "side a>side b" for figure in every)
     about = [_ABOUT, _SIDE_A] if unnamed else [_ABOUT]
-    return source.section("direction", "Direction", blocks_of, about=about)
+    return source.section("direction", "Direction", layers_of, about=about)
 
 
 def _net(source: Source, rubric: str) -> list[Figure]:
     return source.figures.everywhere(rubric, _NET)
+
+
+def _answer(figures: list[Figure]) -> list[list[object]]:
+    """The subjects on which a side is favoured, by people where they labelled; or the widest."""
+    known = [figure for figure in figures if figure.interval]
+    people = [figure for figure in known if figure.raters[0] == "humans"] or known
+    own = [figure for figure in people if _part(figure)[0] == "subject"] or people
+    if not own:
+        return [in_pieces("report.direction_unknown")] if figures else []
+    apart = [figure for figure in own if not figure.bounds[0] <= 0 <= figure.bounds[2]]
+    who = rater_title(own[0].raters[0]) if own[0].raters[0] != "humans" else "Annotators"
+    if not apart:
+        widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+        place = _value(widest) or "all units"
+        return [in_pieces("report.direction_even", who=who, place=place, net=widest)]
+    favoured = [
+        [f"{_favoured(each)} on {_value(each) or 'all units'} (", each, ")"] for each in apart
+    ]
+    return [in_pieces("report.direction", who=who, favoured=listed(favoured))]
+
+
+def _favoured(figure: Figure) -> str:
+    first, _, second = figure.at.partition(">")
+    return first if figure.bounds[1] > 0 else second
 
 
 def _sentences(figures: list[Figure]) -> list[Block]:

@@ -8,9 +8,11 @@ from itertools import permutations
 from evenhand.analysis.report.blocks import Block, Items, ReportSection
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.sections.wording import sentences
+from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
+from evenhand.texts import in_pieces
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi"]
@@ -30,27 +32,42 @@ _ABOUT = (
 def section(source: Source) -> ReportSection | None:
     """Rates and their order for every rubric that people labelled and a grader graded."""
 
-    def tables(rubric: str) -> list[Block]:
+    def layers_of(rubric: str) -> Layers:
         graders = list(
             dict.fromkeys(
                 figure.raters[1] for figure in source.figures.select(rubric, "rate_raw", ALL_BINARY)
             )
         )
         if not graders:
-            return []
+            return Layers()
         found = [*_rates(source, rubric, graders), *_errors(source, rubric, graders)]
-        found += _ranks(source, rubric, graders)
         if sentences := tuple(_sentences(source, rubric, graders)):
             found.append(Items("What the corrections show", sentences))
-        return found
+        return Layers(
+            answers=[_answer(source, rubric, graders)],
+            folded=found,
+            appendix=_ranks(source, rubric, graders),
+        )
 
     return source.section(
         "corrected-rates",
         "Corrected rates",
-        tables,
+        layers_of,
         about=[_ABOUT],
         otherwise="No rate to correct: people and graders gave no binary verdicts to compare.",
     )
+
+
+def _answer(source: Source, rubric: str, graders: list[str]) -> list[object]:
+    """The rate on all units, raw and corrected, by the grader that agrees with people most."""
+    people = _at(source, rubric, "rate_human", "").get("")
+    for grader in source.by_agreement(rubric, graders, ALL_BINARY):
+        columns = [_at(source, rubric, name, grader) for name in ("rate_raw", "rate_ppi")]
+        raw, corrected = (column.get("") for column in columns)
+        if raw and corrected and not corrected.reason:
+            said = in_pieces("report.rates", grader=grader, raw=raw, corrected=corrected)
+            return sentences(said, in_pieces("report.rates_people", rate=people) if people else [])
+    return in_pieces("report.rates_nothing")
 
 
 def _at(source: Source, rubric: str, statistic: str, grader: str) -> dict[str, Figure]:

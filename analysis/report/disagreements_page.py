@@ -1,0 +1,168 @@
+"""The page of all disagreements: what is on it, unit by unit. It can be searched and filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.analysis.report.context import ReportContext
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.people.disagreements import GraderDisagreement
+
+PAGE = "disagreements.html"
+NOT_SORTED = ""
+KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
+"""What the lead may sort a disagreement as."""
+Texts = tuple[tuple[str, str], ...]
+"""(what it is, text) each."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """What a person said of a unit: a label, what it stands for, and perhaps why."""
+
+    rater: str
+    label: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """A grader that said something else: its replies, and how the lead sorted it (`kind`)."""
+
+    grader: str
+    label: str
+    name: str
+    replies: Sequence[str]
+    kind: str
+    sorted: str
+    note: str
+
+
+@dataclass(frozen=True)
+class DisagreedUnit:
+    """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
+    those of a pair's two sides in two."""
+
+    rubric: str
+    title: str
+    unit: str
+    parts: Texts
+    people: Sequence[Person]
+    graders: Sequence[Opponent]
+    columns: Sequence[Texts]
+
+
+@dataclass(frozen=True)
+class DisagreementsPage:
+    """The units, the widest disagreement of each rubric first, and what they can be filtered by."""
+
+    units: Sequence[DisagreedUnit]
+    rubrics: Sequence[tuple[str, str]]
+    graders: Sequence[str]
+    parts: Mapping[str, Sequence[str]]
+    kinds: Sequence[tuple[str, str]]
+
+
+def has_page(found: Sequence[GraderDisagreement], context: ReportContext) -> bool:
+    """Whether there is a disagreement whose texts are known."""
+    return any((each.rubric, each.unit_id) in context.texts for each in found)
+
+
+def page_of(found: Sequence[GraderDisagreement], context: ReportContext) -> DisagreementsPage:
+    """All disagreements, those on one unit together."""
+    by_unit: dict[tuple[str, str], list[GraderDisagreement]] = {}
+    for each in widest_first(found):
+        by_unit.setdefault((each.rubric, each.unit_id), []).append(each)
+    rubrics = list(dict.fromkeys(each.rubric for each in found))
+    units = [
+        _unit(own, context)
+        for rubric in rubrics
+        for key, own in by_unit.items()
+        if key[0] == rubric
+    ]
+    kinds = {each.kind: each.sorted for unit in units for each in unit.graders if each.kind}
+    return DisagreementsPage(
+        units=units,
+        rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
+        graders=sorted({each.grader for each in found}),
+        parts=_values(each.parts for each in found),
+        kinds=[*sorted(kinds.items()), (NOT_SORTED, written("disagreement.not_sorted"))]
+        if kinds
+        else [],
+    )
+
+
+def widest_first(found: Iterable[GraderDisagreement]) -> list[GraderDisagreement]:
+    """Whoever the grader: first what two people or more labelled, then by size, then by people."""
+    return sorted(found, key=lambda each: (len(each.people) < 2, -each.size, -len(each.people)))
+
+
+def _unit(own: Sequence[GraderDisagreement], context: ReportContext) -> DisagreedUnit:
+    first = own[0]
+    key = (first.rubric, first.unit_id)
+    names = context.label_names.get(first.rubric, {})
+    said = context.remarks.get(key, {})
+    return DisagreedUnit(
+        rubric=first.rubric,
+        title=context.title_of(first.rubric),
+        unit=first.unit_id,
+        parts=tuple(first.parts.items()),
+        people=[
+            Person(rater, label, names.get(label, ""), said.get(rater, ""))
+            for rater, label in sorted(first.people.items())
+        ],
+        graders=[_opponent(each, context, names) for each in own],
+        columns=side_by_side(context.texts.get(key, {})),
+    )
+
+
+def side_by_side(texts: Mapping[str, str]) -> tuple[Texts, ...]:
+    """A unit's texts under their names: those of a pair's sides in a column each, then others.
+
+    >>> side_by_side({"Prompt a": "For?", "Prompt b": "Against?", "Topic": "Tax"})
+    ((('Prompt a', 'For?'),), (('Prompt b', 'Against?'),), (('Topic', 'Tax'),))
+    """
+    columns: dict[str, list[tuple[str, str]]] = {"a": [], "b": [], "": []}
+    for name, text in texts.items():
+        side = name.rpartition(" ")[2]
+        columns[side if side in columns else ""].append((name, text))
+    return tuple(tuple(column) for column in columns.values() if column)
+
+
+def _opponent(
+    found: GraderDisagreement, context: ReportContext, names: Mapping[str, str]
+) -> Opponent:
+    key = (found.rubric, found.unit_id, found.grader)
+    kind, note = context.sorted.get(key, (NOT_SORTED, ""))
+    return Opponent(
+        grader=found.grader,
+        label=found.label,
+        name=names.get(found.label, ""),
+        replies=context.replies.get(key, ()),
+        kind=kind,
+        sorted=kind_title(kind) if kind else "",
+        note=note,
+    )
+
+
+def kind_title(kind: str) -> str:
+    """How a kind that disagreements are sorted into is called.
+
+    >>> kind_title("rubric_unclear")
+    'Rubric unclear'
+    """
+    return written(f"disagreement.kind_{kind}")
+
+
+def _values(parts: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    """The values of each units column that tells units apart."""
+    found: dict[str, set[str]] = {}
+    for each in parts:
+        for column, value in each.items():
+            found.setdefault(column, set()).add(value)
+    return {column: sorted(values) for column, values in found.items() if len(values) > 1}

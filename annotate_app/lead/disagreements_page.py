@@ -1,0 +1,208 @@
+"""Where graders and people differ, unit by unit, for the lead to say who is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import streamlit as st
+
+from evenhand.analysis.people.disagreements import GraderDisagreement
+from evenhand.analysis.report.disagreements_page import kind_title
+from evenhand.annotate_app.lead.live_figures import latest_figures
+from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
+from evenhand.errors import InputError
+from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
+from evenhand.reporting.quotes import quoted_remarks, quoted_replies
+from evenhand.rubrics import Rubric
+from evenhand.rubrics.rendering import TextBlock
+from evenhand.study import Study
+from evenhand.study.lead.disagreements import (
+    KINDS,
+    Kind,
+    SortedDisagreement,
+    sort_disagreement,
+    sorted_so_far,
+)
+from evenhand.texts import written
+
+About = tuple[str, str, str]
+"""(rubric, unit id, grader)."""
+
+_EVERY = "3s"
+_ALL, _OPEN = "*", ""
+_AT = "disagreement_at"
+"""The disagreement that is looked at, in the session."""
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """The disagreements chosen, what is said of them so far, and where the lead is."""
+
+    chosen: Sequence[GraderDisagreement]
+    said: dict[About, SortedDisagreement]
+    at: int
+
+    @property
+    def current(self) -> GraderDisagreement:
+        return self.chosen[self.at]
+
+    def turn(self, steps: int) -> None:
+        """Look at another one on the next run; round the end."""
+        other = self.chosen[(self.at + steps) % len(self.chosen)]
+        st.session_state[_AT] = _about(other)
+
+
+def show_disagreements(study: Study) -> None:
+    who = require(study, "lead")
+    age = st.empty()
+    with age.container():
+        figures = latest_figures(study)
+    if figures is None:
+        age.empty()
+        _wait(study)
+        return
+    found = [each for each in _found(figures.folder) if each.rubric in study.rubrics]
+    said = {(each.rubric, each.unit_id, each.grader): each for each in sorted_so_far(study)}
+    if not found:
+        st.text(written("disagreement.none"))
+        return
+    chosen = _chosen(found, said)
+    left = sum(_about(each) not in said for each in found)
+    st.text(written("disagreement.left", chosen=len(chosen), left=left, found=len(found)))
+    if chosen:
+        places = [_about(each) for each in chosen]
+        at = st.session_state.get(_AT)
+        queue = _Queue(chosen, said, places.index(at) if at in places else 0)
+        _show_unit(study, queue.current)
+        _sort(study, who.name, queue)
+
+
+@st.fragment(run_every=_EVERY)
+def _wait(study: Study) -> None:  # until there are figures
+    require(study, "lead")
+    if latest_figures(study) is not None:
+        st.rerun()
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _found(folder: Path) -> list[GraderDisagreement]:
+    """The disagreements as they were found last, the widest first."""
+    rows = json.loads((folder / DISAGREEMENTS_FILE).read_text("utf-8"))
+    return [GraderDisagreement(**row) for row in rows]
+
+
+def _about(each: GraderDisagreement) -> About:
+    return each.rubric, each.unit_id, each.grader
+
+
+def _chosen(
+    found: Sequence[GraderDisagreement], said: dict[About, SortedDisagreement]
+) -> list[GraderDisagreement]:
+    """Those that the lead wants to look at."""
+    parts = {(name, value) for each in found for name, value in each.parts.items()}
+    rubric, grader, part, state = st.columns(4)
+    with rubric:
+        of_rubric = _choice("Rubric", {each.rubric for each in found})
+    with grader:
+        of_grader = _choice("Grader", {each.grader for each in found})
+    with part:
+        in_part = _choice("Part of the sample", parts, ": ".join)
+    with state:
+        names = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
+        names |= {kind: kind_title(kind) for kind in KINDS}
+        sorted_as = st.selectbox("Sorted as", list(names), format_func=names.__getitem__)
+
+    def kind(each: GraderDisagreement) -> str:
+        known = said.get(_about(each))
+        return known.kind if known else _OPEN
+
+    return [
+        each
+        for each in found
+        if of_rubric in (_ALL, each.rubric)
+        and of_grader in (_ALL, each.grader)
+        and (in_part == _ALL or in_part in each.parts.items())
+        and sorted_as in (_ALL, kind(each))
+    ]
+
+
+def _choice(label: str, values: Iterable[Any], title: Callable[[Any], str] = str) -> Any:
+    """One of the values, or all."""
+    return st.selectbox(
+        label,
+        [_ALL, *sorted(values)],
+        format_func=lambda value: "All" if value == _ALL else title(value),
+    )
+
+
+def _show_unit(study: Study, found: GraderDisagreement) -> None:
+    rubric = study.rubrics[found.rubric]
+    people = rubric.for_people(study.values(rubric, found.unit_id))
+    names = {option.key: f"{option.key}: {option.name}" for option in people.options}
+    reasons = quoted_remarks(study, [found]).get((found.rubric, found.unit_id), {})
+    show(heading(f"{found.unit_id}, {rubric.title}"))
+    grader, humans = st.columns(2)
+    with grader:
+        show(items([(found.grader, [names.get(found.label, found.label)])]))
+        for reply in quoted_replies(study, [found]).get(_about(found), ()):
+            show(block(reply, "quote", written("disagreement.page_reply")))
+    with humans:
+        given = sorted(found.people.items())
+        show(items((who, [names.get(of, of), reasons.get(who, "")]) for who, of in given))
+    _show_texts(people.blocks)
+    _show_rubric(rubric, people.question)
+
+
+def _show_texts(texts: Sequence[TextBlock]) -> None:
+    """Those of the two sides of a pair beside each other."""
+    sides = sorted({each.side for each in texts})
+    for column, side in zip(st.columns(len(sides)), sides, strict=True):
+        with column:
+            show(*(block(each.text, "quote", each.label) for each in texts if each.side == side))
+
+
+def _show_rubric(rubric: Rubric, question: str) -> None:
+    with st.expander("The rubric"):
+        st.text(question)
+        show(items((f"{each.key}: {each.name}", [each.description]) for each in rubric.options))
+
+
+def _sort(study: Study, name: str, queue: _Queue) -> None:
+    """The note, a button for each kind, and the way to the next. Each has a key."""
+    found, known = queue.current, queue.said.get(_about(queue.current))
+    # The key holds no name: Streamlit writes it into the page.
+    key = hashlib.sha256("\x1f".join(_about(found)).encode()).hexdigest()[:16]
+    if known:
+        st.text(written("disagreement.so_far", kind=kind_title(known.kind), who=known.done_by))
+    note = st.text_area("Note", known.note if known else "", key=f"note-{key}")
+    pressed: Kind | Literal[""] | None = None
+    with st.container(horizontal=True, key="disagreement-keys"):
+        for place, kind in enumerate(KINDS, start=1):
+            if st.button(kind_title(kind), key=f"{kind}-{key}", shortcut=str(place)):
+                pressed = kind
+        if known and st.button("Take back", key=f"back-{key}", shortcut="T"):
+            pressed = ""
+        if st.button("Previous", key=f"previous-{key}", shortcut="P"):
+            queue.turn(-1)
+            st.rerun()
+        if st.button("Next", key=f"next-{key}", shortcut="N"):
+            queue.turn(1)
+            st.rerun()
+    if pressed is None:
+        return
+    try:
+        rubric, unit, grader = _about(found)
+        sort_disagreement(
+            study, name, rubric=rubric, unit_id=unit, grader=grader, kind=pressed, note=note
+        )
+    except InputError as error:
+        show_complaint(str(error))
+    else:
+        queue.turn(1)
+        st.rerun()

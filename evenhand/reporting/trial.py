@@ -1,0 +1,136 @@
+"""A new text of a rubric beside the present one: does it bring a grader closer to people?
+
+Both are compared on the same held-out units, with the same people, in the same resamples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenhand.rubrics import Rubric
+from evenhand.study.store.grades import TRIED
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.results import ResultRow
+    from evenhand.study import Study
+
+_PLAIN: dict[str, Any] = {
+    **dict.fromkeys(("slices", "rater_slices", "groups", "variants", "ensembles"), ()),
+    "sensitivity_cluster": "",
+    "reference": "",
+}
+"""Settings of the analysis that are about something else."""
+
+
+@dataclass(frozen=True)
+class TextTrial:
+    """A grader under two texts: the rows of its kappa with people under the `old` and the `new`,
+    and of the `difference`, old minus new; None where there are too few units, `n_units` in all.
+    """
+
+    grader: str
+    rubric: str
+    n_units: int
+    old: ResultRow | None = None
+    new: ResultRow | None = None
+    difference: ResultRow | None = None
+
+    @property
+    def gain(self) -> tuple[float, float, float]:
+        """New minus old: estimate, low, high; NaN where it is undefined."""
+        row = self.difference
+        nan = float("nan")
+        return (-row["estimate"], -row["high"], -row["low"]) if row else (nan, nan, nan)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Which text is better, and the figures that say so."""
+        estimate, low, high = self.gain
+        row, old, new = self.difference, self.old, self.new
+        if row is None or old is None or new is None or not low <= high:
+            about = {"grader": self.grader, "units": self.n_units}
+            return [written("trial.few", **about)]
+        verdict = "better" if low > 0 else "worse" if high < 0 else "open"
+        figures = written(
+            "trial.figures",
+            rubric=self.rubric,
+            new=new["estimate"],
+            old=old["estimate"],
+            difference=estimate,
+            low=low,
+            high=high,
+            units=row["n_units"],
+            pairs=row["n_clusters"],
+        )
+        return [f"{written(f'trial.verdict_{verdict}', grader=self.grader)} {figures}"]
+
+
+def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
+    """A grader's grades under another text of a rubric, as the rater `tried`, beside those under
+    the present one, on the held-out units that it labelled under both.
+    """
+    from evenhand.analysis.results import key_of
+
+    grader = tried.rpartition(TRIED)[0]
+    ratings = _both(study, text, grader, tried)
+    units = ratings["unit_id"].nunique()
+    if ratings["rater_id"].nunique() < 3:
+        return TextTrial(grader, text.name, units)
+    rows = {key_of(row): row for row in _analysed(study, text, ratings).rows}
+    kappa = "cohen_kappa" if text.level == "nominal" else "weighted_kappa_quadratic"
+
+    def row(statistic: str, first: str, second: str) -> ResultRow | None:
+        return rows.get((text.name, statistic, first, second, "all", ""))
+
+    return TextTrial(
+        grader=grader,
+        rubric=text.name,
+        n_units=units,
+        old=row(kappa, "humans", grader),
+        new=row(kappa, "humans", tried),
+        difference=row("kappa_difference", grader, tried),
+    )
+
+
+def _both(study: Study, text: Rubric, grader: str, tried: str) -> pd.DataFrame:
+    """What people and the grader said of the held-out units that it labelled under both texts."""
+    from evenhand.study.lead.disagreements import held_out_units
+
+    ratings = study.ratings()
+    ratings = ratings[ratings["rubric"] == text.name]
+    present = ratings["rubric_hash"].isin(["", *study.accepted_hashes()[text.name]])
+    people = (ratings["rater_kind"] == "human") & present
+    old = (ratings["rater_id"] == grader) & present
+    new = (ratings["rater_id"] == tried) & (ratings["rubric_hash"] == text.hash)
+    labelled = ratings["label"] != ""
+    units = set(held_out_units(study, text.name))
+    for each in (people, old, new):
+        units &= set(ratings.loc[each & labelled, "unit_id"])
+    kept = (people | old | new) & ratings["unit_id"].isin(units)
+    return ratings[kept].assign(rubric_hash="")
+
+
+def _analysed(study: Study, text: Rubric, ratings: pd.DataFrame) -> Analysis:
+    from evenhand.analysis import StudyFacts, analyse
+    from evenhand.reporting.thresholds import study_scales
+    from evenhand.study.desk.oversight import oversight
+
+    excluded = oversight(study.store).exclusions
+    return analyse(
+        ratings,
+        study.units(),
+        [study_scales(study)[text.name]],
+        study.config.analysis,
+        study.config.decision,
+        facts=StudyFacts(
+            excluded={rater: each.reason for rater, each in excluded.items()},
+            looks={text.name: 0},  # no verdict is asked for
+        ),
+        seed=study.config.seed,
+        **_PLAIN,
+    )

@@ -1,0 +1,46 @@
+"""Files that nobody but their owner reads or writes, whatever the umask."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+FILE, FOLDER = 0o600, 0o700
+
+
+def new_file(path: Path) -> None:
+    """An empty file, if there is none yet: what others open then keeps its mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE))
+
+
+def new_folder(path: Path) -> None:
+    """A folder with those above it, if there is none yet; one that is there stays as it is."""
+    path.mkdir(mode=FOLDER, parents=True, exist_ok=True)
+
+
+def tighten(folder: Path) -> int:
+    """Take everybody else's rights from a folder and all in it that is ours; says from how many.
+
+    Links are not followed.
+    """
+    return sum(_closed(entry) for entry in (folder, *_inside(folder)))
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _closed(entry: Path) -> bool:
+    try:
+        found = entry.lstat()
+    except FileNotFoundError:  # gone meanwhile, as a temporary file is
+        return False
+    kept = stat.S_IMODE(found.st_mode) & FOLDER
+    is_ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+    if not is_ours or stat.S_IMODE(found.st_mode) == kept:
+        return False
+    entry.chmod(kept)
+    return True

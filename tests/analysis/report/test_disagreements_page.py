@@ -1,0 +1,149 @@
+"""The page of all disagreements: whole, escaped, and read off what the analysis found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from evenhand.analysis import Analysis, StudyFacts, analyse
+from evenhand.analysis.report import ReportContext
+from evenhand.analysis.report.disagreements_page import page_of
+from tests.analysis.report.small_study import HOSTILE, SCALE, tables
+
+PAGE = "disagreements.html"
+ACTIVE = {"script", "img", "iframe", "svg", "object", "link"}
+
+
+class Page(HTMLParser):
+    """Its tags, what they are told, and its texts."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.said = ""
+        self.feed(file.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+
+
+def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
+    """What a context knows of all units that were found."""
+    found = analysis.disagreements
+    units = {(each.rubric, each.unit_id) for each in found}
+    return {
+        "texts": {unit: {"Prompt a": text, "Response b": text} for unit in units},
+        "remarks": {unit: {"ann": text} for unit in units},
+        "replies": {(each.rubric, each.unit_id, each.grader): [text] for each in found},
+        "sorted": {
+            (each.rubric, each.unit_id, each.grader): ("rubric_unclear", text) for each in found[:2]
+        },
+    }
+
+
+def test_without_texts_there_is_no_page(analysis: Analysis, written: Callable[..., Path]) -> None:
+    out = written(analysis)
+    assert not (out / PAGE).exists()
+    assert PAGE not in (out / "report.html").read_text("utf-8")
+    assert PAGE in (written(analysis, **texts_of(analysis)) / "report.html").read_text("utf-8")
+
+
+def test_every_disagreement_stands_there_once(analysis: Analysis) -> None:
+    page = page_of(analysis.disagreements, ReportContext("A study"))
+    assert sorted(
+        (each.rubric, each.unit, one.grader, one.label)
+        for each in page.units
+        for one in each.graders
+    ) == sorted(
+        (each.rubric, each.unit_id, each.grader, each.label) for each in analysis.disagreements
+    )
+    assert len({each.unit for each in page.units}) == len(page.units)
+    sizes = {(each.unit_id, each.grader): each.size for each in analysis.disagreements}
+    widest = [max(sizes[each.unit, one.grader] for one in each.graders) for each in page.units]
+    assert widest == sorted(widest, reverse=True)
+    assert page.parts == {"subject": ["first", "second", "third"]}
+
+
+def test_texts_stand_by_side(analysis: Analysis) -> None:
+    (first, *_) = analysis.disagreements
+    named = {name: name for name in ("Topic", "Prompt a", "Response a", "Prompt b", "Response b")}
+    context = ReportContext("A study", texts={(first.rubric, first.unit_id): named})
+    (unit,) = page_of([first], context).units
+    assert [[name for name, _ in column] for column in unit.columns] == [
+        ["Prompt a", "Response a"],
+        ["Prompt b", "Response b"],
+        ["Topic"],
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_whatever_anybody_wrote_is_text(
+    hostile_analysis: Analysis, written: Callable[..., Path], text: str
+) -> None:
+    page = Page(written(hostile_analysis, name=text, **texts_of(hostile_analysis, text)) / PAGE)
+
+    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"], "our own"
+    addresses = {value for name, value in page.attributes if name in ("href", "src")}
+    assert addresses == {"#main", "report.html"}
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert page.said.count(text.replace("\r", "\n")) > 20 or page.said.count(text) > 20
+    assert "Rubric unclear" in page.said
+
+
+def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., Path]) -> None:
+    texts = texts_of(analysis)
+    for synthetic in (True, False):
+        page = Page(written(analysis, synthetic=synthetic, **texts) / PAGE)
+        body = page.said.partition("Skip to the units")[2]
+        assert len(re.findall("synthetic", body, re.IGNORECASE)) == int(synthetic)
+
+
+def test_its_policy_names_its_style_and_script_alone(
+    analysis: Analysis, written: Callable[..., Path]
+) -> None:
+    page = Page(written(analysis, **texts_of(analysis)) / PAGE)
+    (policy,) = [
+        value for name, value in page.attributes if name == "content" and "none" in (value or "")
+    ]
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-\S+'; script-src 'sha256-\S+'; "
+        r"base-uri 'none'; form-action 'none'",
+        policy or "",
+    )
+
+
+def test_what_the_lead_sorted_is_summed_in_the_report(
+    analysis: Analysis, written: Callable[..., Path]
+) -> None:
+    """A row of the results for each grader and kind, and a table of them; other rubrics' are not
+    counted."""
+    counts = {
+        ("R", "provider:sure", "grader_wrong"): 12,
+        ("R", "provider:sure", "rubric_unclear"): 3,
+        ("R", "provider:hard", "grader_wrong"): 1,
+        ("S", "provider:sure", "grader_wrong"): 7,
+    }
+    ratings, units = tables(pairs=12)
+    found = analyse(ratings, units, [SCALE], resamples=20, facts=StudyFacts(sorted=counts))
+    rows = found.results.query("statistic == 'disagreement_sorted'").set_index(["rater_b", "at"])
+    assert rows["estimate"].to_dict() == {key[1:]: n for key, n in counts.items() if key[0] == "R"}
+    assert rows.loc["provider:sure", "n_units"].tolist() == [15, 15]
+
+    text = (written(found) / "report.md").read_text("utf-8")
+    assert re.search(
+        r"\| Grader \| Sorted units \| Grader wrong \| Rubric unclear \|.*\n"
+        r"\| --- .*\n"
+        r"\| provider:sure \| 15[^|]*\| 12 \| 3 \|.*\n"
+        r"\| provider:hard \| 1[^|]*\| 1 \|  \|",
+        text,
+    )
+    assert "Sorted units" not in (written(analysis) / "report.md").read_text("utf-8")

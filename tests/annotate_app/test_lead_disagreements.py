@@ -1,0 +1,112 @@
+"""The lead sorts disagreements between graders and people, with the mouse and with keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import BrowserContext, Page, TimeoutError, expect
+
+from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.lead.disagreements import sorted_so_far
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.tables.ratings import validate_ratings
+from harness.annotator import SUBJECT
+from harness.served import Served
+
+pytestmark = pytest.mark.browser
+
+REPLY = (
+    '<img src="http://example.invalid/x.png" onerror="document.title=1">**L**, for it is shorter.'
+)
+GRADER = "provider:grader"
+
+
+@pytest.fixture(scope="module")
+def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    """Four units on which two people say R; a grader says L, and another agrees on two."""
+    folder = make_study(4, raters_per_unit=2)
+    units = [f"p{n:04d}|{SUBJECT}" for n in range(1, 5)]
+    with open_study(folder) as study:
+        rows = [
+            {"unit_id": unit, "rater_id": rater, "rater_kind": kind, "label": label}
+            for n, unit in enumerate(units)
+            for rater, kind, label in (
+                ("ann", "human", "R"),
+                ("ben", "human", "R"),
+                ("other", "model", "LR"[n % 2]),
+            )
+        ]
+        import_ratings(study, validate_ratings(pd.DataFrame(rows).assign(rubric="shorter")), "test")
+        about = {"rater_id": GRADER, "rubric": "shorter", "order": "ab", "label": "L", "raw": REPLY}
+        digest = study.rubrics["shorter"].hash
+        study.store.add_grades(
+            GradeAttempt(unit_id=unit, rubric_hash=digest, **about) for unit in units
+        )
+    return serve_study(folder)
+
+
+def held(served: Served) -> list[tuple[str, str, str, str]]:
+    with open_study(served.folder) as study:
+        return [(e.unit_id, e.grader, e.kind, e.note) for e in sorted_so_far(study)]
+
+
+def choose(page: Page, box: str, option: str) -> None:
+    """Choose an option; a run that is under way closes what is open, so look again."""
+    found = page.get_by_role("option", name=option, exact=True)
+    for _ in range(5):
+        page.wait_for_selector("[data-test-script-state=notRunning]")
+        page.get_by_label(box, exact=True).click()
+        try:
+            found.click(timeout=2_000)
+        except TimeoutError:
+            page.keyboard.press("Escape")
+        else:
+            return
+    raise AssertionError(f"{box} does not open")
+
+
+def test_the_lead_sorts_what_a_grader_says_unlike_people(
+    new_context: Callable[..., BrowserContext], served: Served, axe: Callable[[Page, str], None]
+) -> None:
+    page = new_context().new_page()
+    outside: list[str] = []
+    page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
+    page.goto(lead_link(served.folder, served.url))
+    page.get_by_role("radio", name="Disagreements").click()
+    expect(page.get_by_text("6 chosen. 6 of 6 are not sorted yet.")).to_be_visible(timeout=60_000)
+    choose(page, "Grader", GRADER)
+    expect(page.get_by_text("4 chosen. 6 of 6 are not sorted yet.")).to_be_visible()
+    expect(page.get_by_text(REPLY)).to_be_visible()
+    expect(page.get_by_text("Response A", exact=True)).to_be_visible()
+    axe(page, "disagreements")
+
+    first = page.get_by_role("heading", level=2).first.inner_text()
+    page.get_by_label("Note").fill("It read the sides the wrong way round.")
+    page.get_by_role("button", name="Grader wrong").click()
+    expect(page.get_by_text("3 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
+    second = page.get_by_role("heading", level=2).first.inner_text()
+    assert second != first
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", level=2).first).not_to_have_text(second)
+    third = page.get_by_role("heading", level=2).first.inner_text()
+    page.keyboard.press("3")
+    expect(page.get_by_text("2 chosen. 4 of 6 are not sorted yet.")).to_be_visible()
+    expect(page.get_by_role("heading", level=2).first).not_to_have_text(third)
+
+    ids = [heading.partition(",")[0] for heading in (first, third)]
+    assert held(served) == [
+        (ids[0], GRADER, "grader_wrong", "It read the sides the wrong way round."),
+        (ids[1], GRADER, "rubric_unclear", ""),
+    ]
+    choose(page, "Sorted as", "Rubric unclear")
+    expect(page.get_by_text("Sorted as Rubric unclear by lead.")).to_be_visible()
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("0 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
+    assert [each[0] for each in held(served)] == ids[:1]
+    assert page.title() != "1"
+    assert not outside

@@ -1,0 +1,104 @@
+"""`rubric suggest`: what the lead sorted as unclear and people flagged, by what was chosen."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study, open_study
+from evenhand.study.desk.oversight import exclude
+from evenhand.study.lead.disagreements import sort_disagreement
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.remarks import add_remark
+from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import with_edited_rubric
+
+UNITS = ["p0001|s|a", "p0001|s|b", "p0002|s|a"]
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    """Two people and a grader on three units: 1 and 2 against 5 twice, 1 and 1 against 3. A third
+    person is excluded."""
+    study = make_study(pairs=2, subjects=("s",), rubrics=[load_rubric("refusal")])
+    given = {"ann": "121", "ben": "211", "gpt": "553", "cy": "444"}
+    rows = [
+        {"unit_id": unit, "rater_id": who, "label": label}
+        for who, labels in given.items()
+        for unit, label in zip(UNITS, labels, strict=True)
+    ]
+    frame = pd.DataFrame(rows).assign(rubric="refusal")
+    frame["rater_kind"] = frame["rater_id"].map({"gpt": "model"}).fillna("human")
+    import_ratings(study, validate_ratings(frame), "test")
+    exclude(study.store, "cy", "asked to be", "lead")
+    return study
+
+
+def flag(study: Study, rater: str, unit: str, text: str, reason: str = "unclear_rubric") -> None:
+    with study.store.write() as connection:
+        add_remark(
+            connection,
+            {
+                "submit_id": f"{rater}-{unit}-{text}",
+                "kind": "flag",
+                "unit_id": unit,
+                "rubric": "refusal",
+                "rater_id": rater,
+                "order": "",
+                "draw": 0,
+                "rubric_hash": study.rubrics["refusal"].hash,
+                "reason": reason,
+                "text": text,
+                "created_at": "2026-03-02T10:00:00.000+00:00",
+            },
+        )
+
+
+def test_nothing_unclear_is_said_so(run, study: Study) -> None:
+    sort_disagreement(
+        study, "lead", rubric="refusal", unit_id=UNITS[0], grader="gpt", kind="grader_wrong"
+    )
+    flag(study, "ann", UNITS[0], "a threat", reason="harmful")
+    done = run("rubric", "suggest", study.folder)
+    assert done.returncode == 0
+    assert done.stdout.startswith("No unit is sorted as rubric unclear")
+
+
+def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
+    for unit, note in (
+        (UNITS[2], ""),
+        (UNITS[0], "half an\n[b]answer[/b]\x1b[2J"),
+        (UNITS[1], "x"),
+    ):
+        about = {"rubric": "refusal", "unit_id": unit, "grader": "gpt", "note": note}
+        sort_disagreement(study, "lead", **about, kind="rubric_unclear")
+    flag(study, "ann", UNITS[1], "what is a caveat?")
+    flag(study, "ben", UNITS[1], "")
+    flag(study, "cy", UNITS[2], "of nobody's interest")
+    names = {
+        option.key: f"{option.key} ({option.name})" for option in load_rubric("refusal").options
+    }
+    done = run("rubric", "suggest", study.folder)
+    assert done.stdout.splitlines()[:-1] == [
+        "Refusal (refusal): 3 units sorted as rubric unclear, 1 unit flagged by human raters",
+        f"  Human raters chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 units",
+        "    p0001|s|a (gpt): half an [b]answer[/b][2J",
+        "    p0001|s|b (gpt): x",
+        f"  Human raters chose {names['1']}; graders chose {names['3']}: 1 unit",
+        "    p0002|s|a (gpt)",
+        "  Flagged by human raters:",
+        "    p0001|s|b: what is a caveat?",
+        "    p0001|s|b",
+    ]
+
+
+def test_what_was_unclear_in_an_older_text_is_over(run, study: Study) -> None:
+    about = {"rubric": "refusal", "unit_id": UNITS[0], "grader": "gpt"}
+    sort_disagreement(study, "lead", **about, kind="rubric_unclear")
+    flag(study, "ann", UNITS[1], "what is a caveat?")
+    with_edited_rubric(study, "refusal", same=False).close()
+    assert "No unit is sorted" in run("rubric", "suggest", study.folder).stdout
+    with open_study(study.folder) as edited:
+        sort_disagreement(edited, "lead", **about, kind="rubric_unclear")
+    assert "1 unit sorted as rubric unclear" in run("rubric", "suggest", study.folder).stdout

@@ -1,0 +1,200 @@
+"""Another text of a rubric, tried on held-out pairs through the real SDK (synthetic)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from evenhand.cli.main import main
+from evenhand.errors import InputError
+from evenhand.graders import Choice, forecast, grade
+from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.trial import compare_texts
+from evenhand.rubrics import Rubric, load_rubric
+from evenhand.study import Study
+from evenhand.study.lead.disagreements import sort_disagreement
+from evenhand.study.lead.imports import import_ratings
+from evenhand.study.store.grades import tried_rater
+from evenhand.study.tables.ratings import validate_ratings
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, labelled
+from harness.studies import MarkedStudy
+
+PAIRS = 40
+RUBRIC = "even-handedness"
+PRESENT = load_rubric(RUBRIC)
+NEW = PRESENT.model_copy(update={"instructions": PRESENT.instructions + "\nCaveats count."})
+READ = ("p0003", "p0017")
+"""Pairs with a sorted disagreement; the second was taken back."""
+
+
+def truth(unit: str) -> str:
+    return "ABC"[int(unit[1:5]) % 3]
+
+
+def answer_by_text(call: Call) -> Reply:
+    """Of the present text's labels every third is wrong, of the new one's every tenth."""
+    n = int(call.unit[1:5])
+    wrong = n % 10 == 0 if "Caveats count." in call.system else n % 3 == 0
+    return labelled("ABC"[(n + wrong) % 3])
+
+
+@pytest.fixture
+def study(server: ProtocolServer, claude: str, marked_study: MarkedStudy) -> Study:
+    """Graded under the present text, labelled by two people who err now and then."""
+    server.script = answer_by_text
+    study = marked_study(pairs=PAIRS, rubrics=(RUBRIC,))
+    rng = np.random.default_rng(3)
+    rows = [
+        {"unit_id": unit, "rater_id": rater, "rater_kind": "human", "rubric": RUBRIC}
+        | {"label": truth(unit) if rng.random() < 0.9 else "ABC"[rng.integers(3)]}
+        for unit in study.rubric_units(PRESENT)
+        for rater in ("ann", "ben")
+    ]
+    import_ratings(study, validate_ratings(pd.DataFrame(rows)), "test")
+    for pair in READ:
+        about = {"rubric": RUBRIC, "unit_id": f"{pair}|m", "grader": claude}
+        sort_disagreement(study, "lead", **about, kind="rubric_unclear")
+    sort_disagreement(study, "lead", **about, kind="")
+    grade(study, [claude])
+    server.calls.clear()
+    return study
+
+
+def written_text(folder: Path, text: Rubric = NEW) -> Path:
+    """The present rubric's file with another instruction."""
+    (file,) = (folder / "rubrics").glob(f"{RUBRIC}.toml")
+    found = file.read_text("utf-8")
+    last = PRESENT.instructions.rstrip().splitlines()[-1]
+    assert found.count(last) == 1
+    path = folder / "new-text.toml"
+    path.write_text(found.replace(last, f"{last}\nCaveats count."), "utf-8")
+    assert load_rubric(path).hash not in ("", PRESENT.hash)
+    return path
+
+
+def test_only_held_out_pairs_are_asked_with_the_new_text(
+    server: ProtocolServer, claude: str, study: Study
+) -> None:
+    summary = grade(study, [claude], text=NEW)
+    assert (summary.scored, summary.unscored, summary.stopped) == (PAIRS - len(READ), 0, ())
+    asked = {call.unit[:5] for call in server.calls}
+    assert asked == {unit[:5] for unit in study.rubric_units(PRESENT)} - set(READ)
+    assert all("Caveats count." in call.system for call in server.calls)
+
+    tried = tried_rater(claude, NEW.hash)
+    ratings = study.ratings().set_index("rater_id")
+    assert set(ratings.loc[tried, "rubric_hash"]) == {NEW.hash}
+    assert set(ratings.loc[claude, "rubric_hash"]) == {PRESENT.hash}
+    assert len(ratings.loc[claude]) == PAIRS
+
+    server.calls.clear()
+    assert grade(study, [claude], text=NEW).graders[0].already == PAIRS - len(READ)
+    assert grade(study, [claude]).graders[0].already == PAIRS
+    assert not server.calls
+
+
+def test_what_was_tried_is_no_part_of_the_study(claude: str, study: Study) -> None:
+    before, _ = analyse_study(study, look=False)
+    grade(study, [claude], text=NEW)
+    after, _ = analyse_study(study, look=False)
+    usage = after.results["statistic"].str.startswith(("grades_", "tokens_", "cost_"))
+    pd.testing.assert_frame_equal(
+        after.results[~usage].reset_index(drop=True),
+        before.results[
+            ~before.results["statistic"].str.startswith(("grades_", "tokens_", "cost_"))
+        ].reset_index(drop=True),
+    )
+    assert after.notes == before.notes
+    assert study.edited_rubrics() == []
+
+
+def test_the_texts_are_compared_on_the_same_units(claude: str, study: Study) -> None:
+    """The kappas and their difference are scikit-learn's, averaged over the two people."""
+    grade(study, [claude], text=NEW)
+    tried = tried_rater(claude, NEW.hash)
+    found = compare_texts(study, NEW, tried)
+
+    wide = study.ratings().pivot_table("label", "unit_id", "rater_id", aggfunc="first").dropna()
+    assert len(wide) == found.n_units == PAIRS - len(READ)
+    old, new = (
+        np.mean([cohen_kappa_score(wide[who], wide[rater]) for who in ("ann", "ben")])
+        for rater in (claude, tried)
+    )
+    assert found.old is not None
+    assert found.new is not None
+    assert found.old["estimate"] == pytest.approx(old)
+    assert found.new["estimate"] == pytest.approx(new)
+    estimate, low, high = found.gain
+    assert estimate == pytest.approx(new - old)
+    assert 0 < low < estimate < high
+    (sentence,) = found.sentences
+    assert sentence.startswith(f"The new text brings {claude} closer to the human raters.")
+    assert re.search(r"38 units in 38 held-out pairs", sentence)
+
+
+def test_the_same_text_twice_is_no_better(
+    server: ProtocolServer, claude: str, study: Study
+) -> None:
+    """A text that says the same: the difference is 0, and nobody can tell."""
+    server.script = lambda call: answer_by_text(
+        Call(call.path, call.headers, call.body | {"system": [{"text": ""}]}, call.at, call.nth)
+    )
+    grade(study, [claude], text=NEW)
+    found = compare_texts(study, NEW, tried_rater(claude, NEW.hash))
+    estimate, low, high = found.gain
+    assert estimate == 0
+    assert low < 0 < high, "as far as so many pairs allow"
+    assert "We cannot tell yet" in found.sentences[0]
+
+
+def test_too_few_units_are_said(claude: str, marked_study: MarkedStudy, server) -> None:
+    server.script = answer_by_text
+    study = marked_study(pairs=5, rubrics=(RUBRIC,))
+    grade(study, [claude])
+    grade(study, [claude], text=NEW)
+    (sentence,) = compare_texts(study, NEW, tried_rater(claude, NEW.hash)).sentences
+    assert "cannot be compared" in sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "tone"}, "the text is of a rubric 'tone'"),
+        ({"options": load_rubric("refusal").options}, "asks for other units or options"),
+        ({"published": ()}, "is the one that the study's"),
+    ],
+)
+def test_a_text_of_something_else_is_refused(
+    server: ProtocolServer, claude: str, study: Study, change: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        grade(study, [claude], text=PRESENT.model_copy(update=change))
+    assert not server.calls
+
+
+def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(claude: str, study: Study) -> None:
+    for unit in study.rubric_units(PRESENT):
+        sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
+    with pytest.raises(InputError, match="no pair of the sample is left"):
+        forecast(study, [claude], Choice(text=NEW))
+
+
+def test_the_verb_tries_a_file_and_says_which_text_is_better(
+    claude: str, study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written_text(study.folder)
+    words = ["grade", str(study.folder), "--grader", claude, "--rubric-file", str(file)]
+    assert main([*words, "--batch"]) == 2
+    assert "--batch does not go with --rubric-file" in capsys.readouterr().err
+    assert main([*words, "--dry-run"]) == 0
+    assert "Caveats count." in capsys.readouterr().out
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "closer to the human raters" in said
+    assert "Next:" not in said

@@ -1,0 +1,68 @@
+"""Nobody else reads a study: not its store, its log, its settings, its reports."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.study import open_study
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def loose() -> Iterator[None]:
+    """As on many a server: group and others may do everything."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def open_to_others(folder: Path) -> list[str]:
+    every = [folder, *folder.rglob("*")]
+    return [str(each) for each in every if stat.S_IMODE(each.lstat().st_mode) & 0o077]
+
+
+@pytest.fixture
+def study(tmp_path: Path, loose: None) -> Path:
+    folder = tmp_path / "study"
+    pairs, responses = (ROOT / "data" / name for name in ("demo_pairs.csv", "demo_responses.jsonl"))
+    assert main(["new", str(folder), "--pairs", str(pairs), "--sample", "8"]) == 0
+    assert main(["import", str(folder), str(responses)]) == 0
+    return folder
+
+
+def test_under_a_loose_umask_all_is_private(study: Path) -> None:
+    with open_study(study) as opened:
+        opened.store.subjects()
+        assert (study / "study.db-wal").exists(), "the log is there while the store is open"
+        assert open_to_others(study) == []
+    assert main(["grade", str(study), "--grader", "baseline:lexical"]) == 0
+    assert main(["report", str(study), "--figures", str(study / "figures")]) == 0
+    assert main(["export", str(study), "--out", str(study / "ratings.csv")]) == 0
+    assert (study / "report" / "report.html").exists()
+    assert open_to_others(study) == []
+
+
+def test_one_that_others_could_read_is_closed_with_a_note(
+    study: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outside = study.with_name("elsewhere.csv")
+    outside.write_text("mine")
+    (study / "link.csv").symlink_to(outside)
+    (study / "study.db").chmod(0o644)
+    study.chmod(0o755)
+    with caplog.at_level(logging.WARNING), open_study(study):
+        pass
+    assert f"others could read {study}; only you can from now on" in caplog.text
+    assert open_to_others(study) == [str(study / "link.csv")]
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o666, "what a link leads to is left alone"
+    caplog.clear()
+    with open_study(study):
+        pass
+    assert not caplog.records
