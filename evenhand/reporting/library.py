@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """What `check` found: prints as the panel of `evenhand check`, displays itself in a notebook."""
+    """What `check` found: prints as the panel of `evenhand check`, shows itself in notebooks."""
 
     analysis: Analysis
     context: ReportContext
