@@ -41,7 +41,7 @@ _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estima
 COLUMNS = [
     "grader",
     "verdict",
-    "to people's kappa",
+    "minus people's kappa",
     "kappa",
     "coverage",
     "worst fault",

@@ -125,10 +125,12 @@ def _quality(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         table = study_quality(study)
         stopped = stop_flagged(study, table) if arguments.stop else []
-    shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
-    _print_frame(
-        shown, "Raters", {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
-    )
+    if table.empty:
+        console().print(written("oversight.nobody"))
+    else:
+        shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
+        formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
+        _print_frame(shown, "Raters", formats)
     for row in table.to_dict("records"):
         rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
         if excluded:

@@ -132,7 +132,7 @@ def test_adjudication_by_file(folder, tmp_path, capsys):
     table = table.assign(label="1", reason="plainly so").head(4)
     table.to_csv(queue, index=False)
     run("adjudicate", folder, "--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
-    assert "4 decisions by chair" in capsys.readouterr().out
+    assert "Decisions by chair imported: 4." in capsys.readouterr().out
     left = read_table(tmp_path / "left.csv")
     assert set(table["unit_id"]).isdisjoint(left["unit_id"])
     assert main(["adjudicate", str(folder), "--decisions", str(queue)]) == 2
@@ -155,11 +155,17 @@ def test_a_link_for_the_lead(folder, capsys):
         assert "is not a valid address; write one such as https://" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["progress", "quality", "adjudicate"])
-def test_a_study_without_labels(make_study, verb, capsys):
+@pytest.mark.parametrize(
+    ("verb", "says"),
+    [
+        ("progress", "How long that takes is not known until annotators have begun.\n"),
+        ("quality", "Nobody has labelled yet.\n"),
+        ("adjudicate", "Nothing is left to adjudicate.\n"),
+    ],
+)
+def test_a_study_without_labels(make_study, verb, says, capsys):
     run(verb, make_study().folder)
-    if verb == "adjudicate":
-        assert capsys.readouterr().out == "Nothing is left to adjudicate.\n"
+    assert capsys.readouterr().out.endswith(says)
 
 
 def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
