@@ -120,7 +120,7 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """How likely a grader exactly as good as a person may stand in, with so many independent units.
+    """How likely a grader as good as a person can replace one, on so many independent units.
 
     `rule` is the one that it is to meet, and says for whom: these people, or people like them.
     """
