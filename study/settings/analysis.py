@@ -1,5 +1,5 @@
 """The sections `[analysis]` and `[decision]` of study.toml, which `analysis.analyse` takes as well:
-what is computed, and when a grader may stand in for people.
+what is computed, and when a grader can replace a human rater.
 """
 
 from __future__ import annotations
