@@ -162,7 +162,9 @@ def test_versions_of_a_rubric_are_never_pooled(make_ratings: Callable) -> None:
     found = analyse(
         ratings, None, [scale], resamples=50, facts=StudyFacts(rubric_hashes={"tone": {"aaa"}})
     )
-    assert found.notes == ["tone: 10 ratings under another version of the rubric (bbb) set aside"]
+    assert found.notes == [
+        "tone: 10 ratings given under another version of the rubric (bbb) are set aside."
+    ]
     row = found.results[found.results["statistic"] == "observed_agreement"].iloc[0]
     assert row["n_units"] == 30
 
