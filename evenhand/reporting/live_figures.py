@@ -34,12 +34,15 @@ def study_figures(
     from evenhand.reporting.analysing import analyse_study
     from evenhand.reporting.quality import study_quality
     from evenhand.study import open_study
+    from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
+    from evenhand.study.tables.private import new_folder
     from evenhand.texts import written
 
     with open_study(folder) as study:
         on_stage(written("lead.stage_reading"))
         analysis, context = analyse_study(study, verify=False, look=False, on_stage=on_stage)
+        new_folder(out)
         on_stage(written("lead.stage_raters"))
         write_table(study_quality(study), out / QUALITY_FILE)
         on_stage(written("lead.stage_over_time"))
@@ -47,7 +50,7 @@ def study_figures(
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     found = [asdict(each) for each in widest_first(analysis.disagreements)]
-    (out / DISAGREEMENTS_FILE).write_text(json.dumps(found), "utf-8")
+    atomic_write(out / DISAGREEMENTS_FILE, json.dumps(found).encode())
 
 
 def count_look(folder: Path) -> None:

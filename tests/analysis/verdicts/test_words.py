@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,29 +111,71 @@ def cases(draw: st.DrawFn) -> Case:
         "twins": draw(st.sampled_from([(), ("k",)])),
         "recoded": (),
     }
-    if kind := draw(st.sampled_from(["", "good", "biased"])):  # so that some are told apart
-        given |= {"n_humans": 3, "moving": None, "parts": (), "copied": ()}
-        given |= {"biases": (bias(0.3),) if kind == "biased" else ()}
-        given |= {"kappa": row("cohen_kappa", 0.5, 0.6, 0.7), "difference": row("d", 0, 0.1, 0.2)}
-        given |= {"coverage": row("coverage", 1.0, 1.0, 1.0), "bounds": draw(bounds())}
+    if draw(st.booleans()):  # so that some pass
+        given |= sound(draw(bounds()))
     return Case(**usual | given)  # type: ignore[arg-type]
 
 
-def test_sentence_cell_and_recommendation_say_one_thing() -> None:
-    seen: set[str] = set()
+def sound(decided: Bounds, **more: object) -> dict[str, object]:
+    """What a case without any fault holds, whatever its bounds say."""
+    return {
+        "n_humans": 3,
+        "biases": (),
+        "moving": None,
+        "parts": (),
+        "copied": (),
+        "kappa": row("cohen_kappa", 0.5, 0.6, 0.7),
+        "difference": row("human_ceiling_difference", 0, 0.1, 0.2),
+        "coverage": row("coverage", 1.0, 1.0, 1.0),
+        "bounds": decided,
+    } | more
 
-    @settings(max_examples=200, deadline=None, derandomize=True)
-    @given(case=cases())
-    def judged(case: Case) -> None:
-        verdict = _judge(case)
-        seen.add(verdict["verdict"])
-        assert_one_thing(verdict)
-        more = re.findall(r"abel (?:about )?(\d+) more", verdict["sentence"])
-        assert [int(each) for each in more] == [verdict["more_clusters"]] * bool(more)
-        assert bool(verdict["more_clusters"]) <= bool(more)
 
-    judged()
-    assert seen == set(HEADS)
+def between(low: float, high: float, above: float = 0.5) -> Bounds:
+    """Bounds on the difference, beside people who agree; `above` a baseline by so much."""
+    return Bounds(
+        row("non_inferiority", low, (low + high) / 2, high, remarks=MARGIN),
+        None,
+        row("kappa_above_baseline", above - 0.1, above, above + 0.1, remarks=MARGIN),
+        row("people_kappa", 0.5, 0.6, 0.7, remarks=MARGIN),
+        row("rarer_clusters", 0, 50.0, 100),
+    )
+
+
+PLAIN = {
+    "may_stand_in": sound(between(-0.05, 0.05)),
+    "may_stand_in_at_threshold": sound(
+        between(-0.4, -0.2),
+        held_out=between(-0.05, 0.05),
+        at_threshold=(None, row("kappa_held_out", 0.5, 0.6, 0.7)),
+        advised=row("threshold_recommended", 0.2, 0.3, 0.4, remarks=(Remark("tuned"),)),
+    ),
+    "only_with_correction": sound(between(-0.4, -0.2)),
+    "cannot_tell": sound(between(-0.2, 0.1)),
+    "do_not_use": sound(between(-0.4, -0.2, above=0.15)),
+}
+
+
+@pytest.mark.parametrize("judgement", PLAIN)
+def test_each_verdict_says_one_thing(judgement: str) -> None:
+    nothing = {"held_out": None, "at_threshold": (None, None), "advised": None, "binary": None}
+    usual = dict.fromkeys((each.name for each in fields(Case)), ()) | nothing
+    usual |= {"rubric": "r", "grader": "g", "rule": DecisionSettings(), "noun": "pair"}
+    usual |= {"baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),), "is_tuned": False}
+    usual |= dict.fromkeys(("agreement", "in_force", "commonest"))
+    verdict = _judge(Case(**usual | PLAIN[judgement]))  # type: ignore[arg-type]
+    assert verdict["verdict"] == judgement
+    assert_one_thing(verdict)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(case=cases())
+def test_sentence_cell_and_recommendation_say_one_thing(case: Case) -> None:
+    verdict = _judge(case)
+    assert_one_thing(verdict)
+    more = re.findall(r"abel (?:about )?(\d+) more", verdict["sentence"])
+    assert [int(each) for each in more] == [verdict["more_clusters"]] * bool(more)
+    assert bool(verdict["more_clusters"]) <= bool(more)
 
 
 def assert_one_thing(verdict: Verdict) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import DISAGREEMENTS_FILE, QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import DISAGREEMENTS_FILE, OVER_TIME_FILE, QUALITY_FILE, study_figures
 from evenhand.reporting.report import report_study
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
@@ -50,6 +50,7 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert {file.name for file in (tmp_path / "live").iterdir()} == {
         *REPORT,
         QUALITY_FILE,
+        OVER_TIME_FILE,
         DISAGREEMENTS_FILE,
     }
     report, live = (tmp_path / name / "results.csv" for name in ("report", "live"))

@@ -195,7 +195,7 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study) 
         assert set(edited.ratings()["rubric_hash"]) == {old}
         assert edited.accepted_hashes() == {"refusal": (new,)}
         (sentence,) = edited.edited_rubrics()
-        assert f"24 ratings under its older text {old}" in sentence
+        assert f"24 ratings given under its older text ({old})" in sentence
         assert AnnotationDesk(edited).progress("r1") == (0, 24)
     settings = study.folder / "study.toml"
     settings.write_text(settings.read_text() + f'\n[same_text]\nrefusal = ["{old}"]\n')
