@@ -15,16 +15,8 @@ from evenhand.analysis.report.sections.wording import listed, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import ResultRow, key_of
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
-_ABOUT = (
-    "Each figure says how far a grader's labels shift with something beyond what people's labels "
-    "of the same units explain. A grader that is merely stricter than people, or errs more often, "
-    "is not called biased. Where no bias is detected, the table says what any bias is at most (90% "
-    "CI, two one-sided tests) and which bias would be found with 80% power. "
-    "Questions to one grader are corrected by Holm, parts of the sample by Benjamini-Hochberg. "
-    f"A shift whose whole interval lies beyond ±{BOUND:g} is marked."
-)
 _DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_order_first")
 
 
@@ -42,11 +34,10 @@ def section(source: Source) -> ReportSection | None:
 
     return source.section(
         "bias-audit",
-        "Bias audit",
+        written("bias_section.title"),
         layers_of,
-        about=[_ABOUT],
-        otherwise="Nothing could be audited: that needs graders beside people, and sides, both "
-        "orders, lengths, subjects or columns to slice by.",
+        about=[written("bias_section.about", bound=BOUND)],
+        otherwise=written("bias_section.none"),
     )
 
 
@@ -96,7 +87,7 @@ def _sentences(source: Source, own: list[Finding]) -> list[Block]:
     by_grader = sorted(screened, key=lambda each: each.grader)
     for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
         rest += filter(None, [screening_sentence(list(of_grader))])
-    titled = {"Found": shown, "Not detected, or cannot tell": rest}
+    titled = {written("bias_section.found"): shown, written("bias_section.rest"): rest}
     return [Items(title, tuple(lines)) for title, lines in titled.items() if lines]
 
 
@@ -104,14 +95,16 @@ def _traced(source: Source, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
     figures = [source.figures.by_key(key_of(row)) for row in finding.rows]
     lines = ", ".join(str(figure.line) for figure in figures if figure)
-    mark = f" Beyond ±{BOUND:g}." if finding.beyond(BOUND) else ""
-    return f"{finding.sentence}{mark} (results.csv rows {lines})"
+    said = finding.sentence
+    if finding.beyond(BOUND):
+        said = written("bias_section.beyond", sentence=said, bound=BOUND)
+    return written("naming.traced", sentence=said, lines=lines)
 
 
 def _questions(source: Source, rubric: str) -> list[Table]:
     """A row for every planned question to every grader: the shift and its p."""
     draft = TableDraft(
-        source.caption(rubric, "shift of each grader beside people"),
+        source.caption(rubric, written("bias_section.caption")),
         "Grader and question",
         ["Shift", "Corrected p", "Any bias at most", "Detectable"],
         drawn="Shift",
@@ -136,7 +129,8 @@ def _without_uncorrected(p: Figure) -> Figure:
 
 def _details(source: Source, rubric: str) -> list[Table]:
     """What stands beside the planned questions and is not tested."""
-    draft = TableDraft(source.caption(rubric, "beside these"), "Grader and question", ["Figure"])
+    caption = source.caption(rubric, written("bias_section.details"))
+    draft = TableDraft(caption, "Grader and question", ["Figure"])
     for statistic in _DETAILS:
         draft.group(entry_for(statistic).name)
         for figure in source.figures.everywhere(rubric, statistic):
@@ -147,7 +141,7 @@ def _details(source: Source, rubric: str) -> list[Table]:
 def _slices(source: Source, rubric: str) -> list[Table]:
     own = [f for name in SCREENED for f in source.figures.everywhere(rubric, name)]
     graders = list(dict.fromkeys(figure.raters[1] for figure in own))
-    draft = TableDraft(source.caption(rubric, "shift in each part of the sample"), "Part", graders)
+    draft = TableDraft(source.caption(rubric, written("bias_section.parts")), "Part", graders)
     by_place = {(figure.subset, figure.raters[1]): figure for figure in own}
     for subset in dict.fromkeys(figure.subset for figure in own):
         row = [by_place.get((subset, grader)) for grader in graders]

@@ -116,7 +116,7 @@ def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
 
     asked = {str(verdict["more_clusters"]) for verdict in rich_analysis.verdicts}
     counts = {row[name] for row in rows for name in ("n_units", "n_clusters")}
-    for said in texts.within("answer"):
+    for said in texts.within("advised"):
         assert set(NUMBER.findall(said)) <= asked | counts, said
 
     sentences = {verdict["sentence"]: verdict for verdict in rich_analysis.verdicts}
