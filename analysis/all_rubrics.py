@@ -107,7 +107,7 @@ def analyse(
     under it. `groups` are units columns that say whom a unit is about: does a grader fail one group
     (see `analysis.people.group_gap`)?
 
-    With `verify` the point estimates are held against scikit-learn, krippendorff and statsmodels,
+    With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels,
     which costs the time to load them (see `analysis.verification`). With `why` the variance of
     people's labels is split, too: do they differ by unit, by rater, or otherwise? With a `pool` of
     processes rubrics are analysed side by side there; they share nothing. `on_stage` is told what

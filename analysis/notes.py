@@ -47,6 +47,7 @@ Code = Literal[
     "as_clusters_allow",
     "as_sampled",
     "unequal_chances",
+    "few_rarer",
     "zero_variance",
     # Which threshold to use, and why.
     "tuned",
@@ -118,6 +119,7 @@ TEXTS: dict[Code, str] = {
     "as_clusters_allow": "no resample differs: the interval is what {} clusters allow",
     "as_sampled": "of the pairs as they were picked, unweighted",
     "unequal_chances": "pairs were not equally likely to be picked",
+    "few_rarer": "labels of a rarer category in only {} clusters: the interval may be too narrow",
     "zero_variance": "zero_variance ({} of {} annotators)",
     "tuned": "tuned",
     "default": "default",
@@ -171,6 +173,10 @@ WORDS: dict[Code, str] = {
     "not_testable": "no test possible",
     "people_agree_by_chance": "people agree with each other no better than chance",
     "constant_rater": "constant rater: always one category, so kappa cannot tell it from chance",
+    "not_identifiable": "no best threshold can be identified",
+    "nothing_varies": "nothing varies: the bound allows for clusters not seen yet",
+    "sharpness_assumed": "fewer than {} units have labels by two annotators: the grader is assumed "
+    "to see as sharply as people do",
 }
 """A remark as the report has it, where that is not the text of the note."""
 
@@ -241,4 +247,4 @@ def reason_in_words(remarks: Remarks) -> str:
     >>> reason_in_words(join_notes(Remark("no_variation"), "3 subjects"))
     'no variation'
     """
-    return remarks[0].text.replace("_", " ") if remarks else "undefined"
+    return remarks[0].words if remarks else "undefined"

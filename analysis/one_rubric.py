@@ -75,6 +75,7 @@ from evenhand.analysis.verdicts.against_reference import add_reference_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
 from evenhand.analysis.verification import Verification, verify_estimates
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,9 +122,9 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
 def _analysed(task: RubricTask) -> RubricAnalysis:
     scale, ratings, request = task.scale, task.ratings, task.request
     found = RubricAnalysis(ResultRows(scale.name), _cluster_noun(request, scale))
-    title = scale.name or "the rubric"
+    place = f"{scale.name}: " if scale.name else ""
     if ratings.empty:
-        found.notes.append(f"{title}: no ratings")
+        found.notes.append(place + written("note.no_ratings"))
         return found
     own, found.notes = without_excluded(ratings, scale.name, request.facts.excluded)
     if own.empty:
@@ -136,13 +137,14 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     if len(labels.raters) > MAX_LISTED_RATERS:
-        pooled = (
-            "pairs of raters" if len(labels.models) > MAX_LISTED_RATERS else "pairs with a person"
+        many_models = len(labels.models) > MAX_LISTED_RATERS
+        pooled = written(
+            "note.pooled",
+            raters=len(labels.raters),
+            most=MAX_LISTED_RATERS,
+            pairs="pairs of raters" if many_models else "pairs with an annotator",
         )
-        found.notes.append(
-            f"{title}: {len(labels.raters)} raters; "
-            f"above {MAX_LISTED_RATERS} {pooled} appear pooled only"
-        )
+        found.notes.append(place + pooled)
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
@@ -234,11 +236,7 @@ def _add_effective_size(rows: ResultRows, labels: LabelMatrix, request: Request)
     found, counts = Interval.point(size), (units, len(weight))
     rows.add("effective_clusters", found, counts, rater_a="humans", subset="all")
     place = f"{labels.scale.name}: " if labels.scale.name else ""
-    return [
-        f"{place}some {noun}s were likelier than others to be picked for people, and every "
-        f"estimate weights for it; {len(weight)} {noun}s are labelled, an effective sample of "
-        f"{size:.0f} by the weights alone (Kish)"
-    ]
+    return [place + written("note.effective", noun=noun, labelled=len(weight), size=size)]
 
 
 def _add_verdict_rows(
@@ -301,7 +299,7 @@ def _add_with_other_clusters(
     if not column:
         return []
     if labels.weight is not None:  # clusters are weighted as a whole, and these hold several pairs
-        return [f"no intervals by {column}: its pairs were not equally likely to be picked"]
+        return [written("note.no_other_clusters", column=column)]
     other = encode(readings, labels.scale, request.units, column)
     # The same verdicts: folds of these clusters would make others.
     folded, frequency = replace(other, thresholds=labels.thresholds).folded()

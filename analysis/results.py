@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.boundary import Chance, kind_of, widened
+from evenhand.analysis.bootstrap.boundary import FEW_CASES, Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.labels.matrix import BINARY, Coded
-from evenhand.analysis.notes import Note, Remarks, join_notes, says, text_of
+from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of
 from evenhand.analysis.types import Numbers
 
 if TYPE_CHECKING:
@@ -81,12 +82,13 @@ class ResultRows:
 
     No row has an interval without width but for what is constant by construction (see
     `_is_constant`): `chance` by reading of the labels, "" or "|binary", says how far coefficients
-    may fall.
+    may fall, and `rarer` in how many clusters a person chose another category than the commonest.
     """
 
     rubric: str
     rows: dict[tuple[str, ...], ResultRow] = field(default_factory=dict)
     chance: dict[str, Chance] = field(default_factory=dict)
+    rarer: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
     """How much the cluster counts that counts most: so many seen tell of one of its kind."""
 
@@ -108,6 +110,8 @@ class ResultRows:
             raise ValueError(f"two results rows share the key {key}")
         if not _is_constant(statistic, rater_b, join_notes(note)):
             interval = self._widened(statistic, interval, counts[1], subset, at)
+            if not says(join_notes(note), "decided_at"):  # a verdict looks at it by itself
+                interval = self._doubted(statistic, interval, subset, at)
         remarks = join_notes(interval.remarks, note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
@@ -137,6 +141,8 @@ class ResultRows:
         if counts.any():
             of = BINARY if coded.is_binary else ""
             self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal")
+            other = held & (coded.codes != counts.argmax())
+            self.rarer[of] = int(mass[np.unique(coded.clusters[other.any(axis=1)])].sum())
 
     def _widened(
         self, statistic: str, found: Interval, n_clusters: int, subset: str, at: str
@@ -145,6 +151,16 @@ class ResultRows:
         apart = 0.0 if chance is None else chance.disagreement(statistic)
         told = int(n_clusters / self.heaviest)  # as if all had been the least likely to be picked
         return widened(found, told, kind_of(statistic, at), apart)
+
+    def _doubted(self, statistic: str, found: Interval, subset: str, at: str) -> Interval:
+        """With a remark where resamples have too few labels of the rarer kind to be trusted: see
+        docs/coverage-small.md.
+        """
+        rarer = self.rarer.get(subset.removeprefix("all"), FEW_CASES)
+        of_chance = kind_of(statistic, at) in ("coefficient", "difference")
+        if rarer >= FEW_CASES or not of_chance or math.isnan(found.low):
+            return found
+        return replace(found, remarks=(*found.remarks, Remark("few_rarer", (rarer,))))
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""

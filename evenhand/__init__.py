@@ -1,11 +1,11 @@
-"""May an LLM grader stand in for people?
+"""Can an LLM grader replace human raters?
 
 >>> import evenhand as eh
 >>> dir(eh)
 ['Check', 'InputError', '__version__', 'analysis', 'check', 'read']
 
-The public names stand in `__init__.pyi` and are resolved on first use: `evenhand --help` loads none
-of what they need.
+The public names are listed in `__init__.pyi` and loaded on first use, so `evenhand --help` loads
+none of what they need.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from evenhand.graders.run import GraderSummary, RunContext
 from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from evenhand.texts import written
 
 _FAILED = TRANSIENT_REASONS[0]
 _LOOK_EVERY = 20.0
@@ -198,8 +199,8 @@ class BatchRun:
                     await self._collect(chunk)
                     waiting.remove(chunk)
                 else:
-                    where = f"{state.done} of {state.total} done"
-                    self._context.progress.say(f"batch {chunk.batch_id}: {where}")
+                    at = {"done": state.done, "total": state.total}
+                    self._context.progress.say(written("grade.batch", batch=chunk.batch_id, **at))
             if waiting:
                 await self._pause()
 

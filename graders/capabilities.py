@@ -12,6 +12,7 @@ from typing import Any
 from evenhand.graders.draws import binomial_interval
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.spec import GraderSpec
+from evenhand.texts import written
 
 _FEW_DRAWS = 30
 
@@ -26,18 +27,15 @@ def warnings_about(
     ...     parse_spec("openai:gpt-5"), GraderSettings("logprobs"), date(2026, 11, 21)
     ... ):
     ...     print(sentence)
-    gpt-5 retires on 2026-12-11: later its grades cannot be collected again
-    gpt-5 gives no token probabilities: expect hard labels, or use --draws or --method verbalised
+    gpt-5 retires on 2026-12-11. After that its grades cannot be collected again.
+    gpt-5 gives no token probabilities. Expect hard labels, or use --draws or --method verbalised.
     """
     today = today or datetime.now(UTC).date()
     said = about_retirement(spec, today)
     if settings.method == "logprobs":
         said += _about_probabilities(spec.model, _entry(spec), today)
     if spec.provider == "anthropic" and settings.method == "label":
-        said.append(
-            f"{spec.model} gives one hard label, no probability: use --draws K or --method "
-            "verbalised for one"
-        )
+        said.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
         said.append(_about_draws(settings.draws))
     return said
@@ -47,33 +45,27 @@ def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
     """A sentence where the table knows that the model retires or has retired."""
     entry = _entry(spec)
     if entry.get("retired"):
-        return [f"{spec.model} is retired: its grades cannot be collected again"]
+        return [written("grade.retired", model=spec.model)]
     if not (retires := entry.get("retires")):
         return []
     if date.fromisoformat(retires) <= (today or datetime.now(UTC).date()):
-        return [f"{spec.model} retired on {retires}: its grades cannot be collected again"]
-    return [f"{spec.model} retires on {retires}: later its grades cannot be collected again"]
+        return [written("grade.retired_on", model=spec.model, day=retires)]
+    return [written("grade.retires_on", model=spec.model, day=retires)]
 
 
 def _about_probabilities(model: str, entry: dict[str, Any], today: date) -> list[str]:
     rule, until = entry.get("probabilities", ""), entry.get("probabilities_until")
     if rule == "never" or (until and date.fromisoformat(until) <= today):
-        return [
-            f"{model} gives no token probabilities: expect hard labels, or use --draws or "
-            "--method verbalised"
-        ]
+        return [written("grade.no_probabilities", model=model)]
     if rule:
-        return [f"{model} gives token probabilities {rule}"]
-    return [f"{model} gives token probabilities until {until}"] if until else []
+        return [written("grade.probabilities_if", model=model, rule=rule)]
+    return [written("grade.probabilities_until", model=model, day=until)] if until else []
 
 
 def _about_draws(draws: int) -> str:
     low, high = binomial_interval(round(draws / 2), draws)
     rare = binomial_interval(0, draws)[1]
-    return (
-        f"{draws} draws are coarse: half of them in an option means a probability of {low:.2f} to "
-        f"{high:.2f}, none of them one of up to {rare:.2f} (95% intervals)"
-    )
+    return written("grade.coarse_draws", draws=draws, low=low, high=high, rare=rare)
 
 
 def _entry(spec: GraderSpec) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
 from evenhand.rubrics import PromptText, Rubric
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -117,12 +118,12 @@ def _about_life(model: str, info: ModelInfo) -> list[str]:
     stands: it is a server's text.
     """
     if info.lifecycle == "retired":
-        return [f"{model} is retired: its grades cannot be collected again"]
+        return [written("grade.retired", model=model)]
     if isinstance(info.retires_at, datetime):
         day = info.retires_at.date()
-        return [f"{model} retires on {day}: later its grades cannot be collected again"]
+        return [written("grade.retires_on", model=model, day=day)]
     if info.lifecycle == "deprecated":
-        return [f"{model} is deprecated: its grades cannot be collected for ever"]
+        return [written("grade.deprecated", model=model)]
     return []
 
 

@@ -182,7 +182,7 @@ class LiveRun:
             await self._commit([record])
         if self._failed_in_a_row >= FAILURES_IN_A_ROW:
             in_a_row = self._failed_in_a_row
-            self._halt(f"{in_a_row} requests in a row failed, the last so: {failure}")
+            self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
         elif isinstance(failure, Transient) and failure.status is None and not self._replies:
             address = self._grader.identity.base_url
             self._halt(f"no reply from {address}; check the address and the network ({failure})")

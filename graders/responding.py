@@ -60,7 +60,7 @@ def respond(
     scrubber = Scrubber.from_environment()
     spec = parse_spec(subject)
     if spec.provider == "baseline":
-        raise InputError("a baseline writes no responses; name a model")
+        raise InputError("a baseline writes no responses; name a model instead")
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)

@@ -13,6 +13,7 @@ from evenhand.graders.locking import only_runner
 from evenhand.graders.run import GraderSummary, Pace, Progress, ProgressCounter, RunContext
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.batch import BatchRun
@@ -45,7 +46,11 @@ class RunSummary:
     @property
     def stopped(self) -> tuple[str, ...]:
         """One sentence for every grader that was stopped early."""
-        return tuple(f"{g.rater_id} was stopped: {g.stopped}" for g in self.graders if g.stopped)
+        return tuple(
+            written("grade.stopped", grader=each.rater_id, why=each.stopped)
+            for each in self.graders
+            if each.stopped
+        )
 
 
 def grade(

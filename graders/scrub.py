@@ -35,7 +35,9 @@ def key_from_environment(name: str) -> str | None:
     if not key:
         return None
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError(f"{name} does not hold a key: it has spaces or other characters; set it")
+        raise InputError(
+            f"{name} is not a valid key: it has a space or an odd character; set it again"
+        )
     return key
 
 

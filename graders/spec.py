@@ -43,10 +43,10 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
         )
     provider, colon, rest = text.partition(":")
     if not colon or provider not in PROVIDERS:
-        raise InputError(f"{_shown(text)!r} is no grader; write {_FORMS}")
+        raise InputError(f"{_shown(text)!r} is not a valid grader; write {_FORMS}")
     model, *servers = _SERVER.split(rest, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
-        raise InputError(f"{_shown(text)!r} names no model; write {_FORMS}")
+        raise InputError(f"{_shown(text)!r} does not name a model; write {_FORMS}")
     if provider == "baseline" and (rest not in BASELINES):
         raise InputError(f"there is no baseline {_shown(rest)!r}; write baseline:{BASELINES[0]}")
     if not servers:

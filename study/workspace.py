@@ -17,6 +17,7 @@ from evenhand.study.store.store import Store
 from evenhand.study.store.waves import inclusion_so_far
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.private import tighten
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,9 +127,7 @@ class Study:
         """A sentence for every rubric that was edited after ratings were given under it."""
         accepted = self.accepted_hashes()
         return [
-            f"rubric {name!r} was edited: {count} ratings under its older text {digest} are kept "
-            "but set aside; if the edit changed nothing that matters, list that text under "
-            "[same_text] in study.toml"
+            written("terminal.edited_rubric", rubric=name, count=count, version=digest)
             for (name, digest), count in sorted(self.store.text_versions().items())
             if digest not in accepted.get(name, (digest,))
         ]

@@ -14,6 +14,7 @@ from evenhand.analysis.bias.audit_rows import HELD_OUT, LEVEL, PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.results import ResultRow, ResultRows, TableRow, key_of
+from evenhand.texts import written
 
 BOUND = 0.1
 """The shift, in share of calls, that is still let pass unless another bound is asked for."""
@@ -50,14 +51,18 @@ class Finding:
     @property
     def sentence(self) -> str:
         """What the rows say."""
-        question, _, _ = self._words
+        said = {"grader": self.grader, "question": self._words[0]}
         if self.p is None:
-            return (
-                f"{self.grader}, {question}: cannot tell ({reason_in_words(self.row['remarks'])})."
-            )
-        if self.status == "nothing_found":
-            return f"{self.grader}, {question}: {self._nothing}"
-        return f"{self.grader}, {question}: it {self.fault}."
+            return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **said)
+        if self.status == "found":
+            return written("bias.found", fault=self.fault, **said)
+        said |= {"sample": _sample(self.row)}
+        if self.at_most is None or self.detectable is None:
+            return written("bias.nothing", most=self.largest, **said)
+        found = {"most": self.largest, "least": self.detectable["estimate"]}
+        if found["least"] > BOUND:
+            return written("bias.nothing_weak", bound=BOUND, **found, **said)
+        return written("bias.nothing_power", **found, **said)
 
     @property
     def largest(self) -> float:
@@ -75,39 +80,22 @@ class Finding:
         return _WORDS[self.row["statistic"].removesuffix(HELD_OUT)](self.row)
 
     @property
-    def _nothing(self) -> str:
-        """That nothing was found, and how much that says."""
-        said = f"no bias detected on {_sample(self.row)}; any bias is at most {self.largest:.2f}"
-        if self.at_most is None or self.detectable is None:
-            return f"{said}."
-        least = self.detectable["estimate"]
-        if least > BOUND:
-            power = (
-                f"The sample is too small to rely on finding a bias of {BOUND:g}: 80% power needs "
-                f"one of {least:.2f}."
-            )
-        else:
-            power = f"A bias of {least:.2f} would be found with 80% power."
-        return f"{said} (90% CI). {power}"
-
-    @property
     def fault(self) -> str:
         """The shift in words, with its interval."""
         _, more, less = self._words
-        said = more if self.row["estimate"] > 0 else less
+        shift = more if self.row["estimate"] > 0 else less
         if says(self.row["remarks"], "sharpness_assumed"):
-            said += ", if it sees as sharply as people do"
-        p = f"corrected p {self.p['estimate']:.2g}; " if self.p else ""
-        return (
-            f"{said}, by {abs(self.row['estimate']):.2f} (95% CI {self.row['low']:+.2f} "
-            f"to {self.row['high']:+.2f}; {p}{_sample(self.row)})"
-        )
+            shift = written("bias.sharpness", shift=shift)
+        said = {"shift": shift, "size": abs(self.row["estimate"]), "sample": _sample(self.row)}
+        said |= {"low": self.row["low"], "high": self.row["high"]}
+        if self.p:
+            return written("bias.fault_tested", p=self.p["estimate"], **said)
+        return written("bias.fault", **said)
 
     @property
     def short(self) -> str:
         """The shift in a few words."""
-        question, _, _ = self._words
-        return f"{question} bias {self.row['estimate']:+.2f}"
+        return written("bias.short", question=self._words[0], shift=self.row["estimate"])
 
 
 def audited_grader(row: TableRow) -> str:
@@ -171,12 +159,19 @@ def screening_sentence(screened: list[Finding]) -> str:
     if quiet:
         widest = max(quiet, key=lambda each: each.largest)
         parts.append(
-            f"no bias detected in {len(quiet)} of {len(screened)} slices; any bias is at most "
-            f"{widest.largest:.2f}, which {_part(widest.row)} leaves possible"
+            written(
+                "bias.slices_nothing",
+                quiet=len(quiet),
+                all=len(screened),
+                most=widest.largest,
+                part=_part(widest.row),
+            )
         )
     if untold:
-        parts.append(f"{untold} of {len(screened)} slices too small to tell")
-    return f"{screened[0].grader}, slices: {'; '.join(parts)}." if parts else ""
+        parts.append(written("bias.slices_untold", untold=untold, all=len(screened)))
+    if not parts:
+        return ""
+    return written("bias.slices", grader=screened[0].grader, found="; ".join(parts))
 
 
 def _widest(row: ResultRow) -> float:
@@ -198,47 +193,49 @@ Words = tuple[str, str, str]
 
 def _side(row: ResultRow) -> Words:
     part = _part(row)
-    question = "side of the pair" if part == "all" else f"side of the pair where {part}"
+    question = written("bias.side") if part == "all" else written("bias.side_in_part", part=part)
     first, _, second = row["at"].partition(">")
-    if row["subset"].endswith(BINARY):
-        said = "is more often affirmative on {} than on {}, beyond what people see"
-    else:
-        said = "leans to {} rather than {}, beyond what people see"
-    return question, said.format(first, second), said.format(second, first)
+    how = "affirms" if row["subset"].endswith(BINARY) else "leans"
+    return (
+        question,
+        written(f"bias.side_{how}", first=first, second=second),
+        written(f"bias.side_{how}", first=second, second=first),
+    )
 
 
 def _order(_: ResultRow) -> Words:
-    return "order", "favours the side shown first", "favours the side shown second"
+    return written("bias.order"), written("bias.order_first"), written("bias.order_second")
 
 
 def _length(row: ResultRow) -> Words:
+    question = written("bias.length")
     if row["subset"].endswith(BINARY):
-        said = (
-            "is {} often affirmative on longer responses than people's own labels explain, for "
-            "each doubling"
-        )
-        return "length", said.format("more"), said.format("less")
-    said = "leans towards the {} response more than people's own labels explain, for each doubling"
-    return "length", said.format("longer"), said.format("shorter")
+        more, less = (written("bias.length_affirms", more=how) for how in ("more", "less"))
+    else:
+        more, less = (written("bias.length_leans", longer=how) for how in ("longer", "shorter"))
+    return question, more, less
 
 
 def _family(row: ResultRow) -> Words:
-    said = (
-        f"is {{}} often affirmative on subjects of its own family ({row['at']}) than people's own "
+    more, less = (
+        written("bias.family_affirms", more=how, family=row["at"]) for how in ("more", "less")
     )
-    said += "labels explain"
-    return "self-preference", said.format("more"), said.format("less")
+    return written("bias.family"), more, less
 
 
 def _rater_group(row: ResultRow) -> Words:
-    group = row["subset"].removesuffix(BINARY)
-    said = f"agrees {{}} with people of {group} than with {row['at']}"
-    return f"people of {group}", said.format("more"), said.format("less")
+    group = _part(row)
+    more, less = (
+        written("bias.group_sides", more=how, group=group, others=row["at"])
+        for how in ("more", "less")
+    )
+    return written("bias.group", group=group), more, less
 
 
 def _slice(row: ResultRow) -> Words:
-    said = f"is {{}} often affirmative where {_part(row)} than people's own labels explain"
-    return f"slice {_part(row)}", said.format("more"), said.format("less")
+    part = _part(row)
+    more, less = (written("bias.slice_affirms", more=how, part=part) for how in ("more", "less"))
+    return written("bias.slice", part=part), more, less
 
 
 _WORDS: dict[str, Callable[[ResultRow], Words]] = {

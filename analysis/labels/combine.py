@@ -19,6 +19,7 @@ from evenhand.analysis.types import Array, Codes, Labels, Mask
 from evenhand.errors import InputError
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +70,7 @@ def methods_apart(ratings: pd.DataFrame, rubric: str) -> tuple[pd.DataFrame, lis
     names = ratings["rater_id"] + " (" + ratings["prob_method"] + ")"
     place = f"{rubric}: " if rubric else ""
     notes = [
-        f"{place}{rater} gave probabilities by {' and '.join(sorted(methods))}, "
-        "which are kept apart"
+        place + written("note.methods", rater=rater, methods=" and ".join(sorted(methods)))
         for rater, methods in mixed.items()
     ]
     return ratings.assign(rater_id=ratings["rater_id"].where(~parted, names)), notes

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ def one_version(
     counted = hashes.isin(["", *accepted])
     others = hashes[~counted].value_counts().sort_index()
     notes = [
-        f"{rubric}: {count} ratings under another version of the rubric ({version}) set aside"
+        f"{rubric}: {written('note.version', count=count, version=version)}"
         for version, count in others.items()
     ]
     return ratings[counted], notes
@@ -57,8 +58,12 @@ def without_excluded(
     names = sorted(set(ratings.loc[left_out, "rater_id"]))
     of = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
     who = "; ".join(f"{name}: {excluded[name]}" for name in names)
-    note = (
-        f"{rubric or 'the rubric'}: {len(names)} of {of} people excluded, with "
-        f"{int(left_out.sum())} ratings ({who}); rows of the subset {ALL_RATERS!r} count them too"
+    note = written(
+        "note.excluded",
+        count=len(names),
+        all=of,
+        ratings=int(left_out.sum()),
+        reasons=who,
+        subset=repr(ALL_RATERS),
     )
-    return ratings[~left_out], [note]
+    return ratings[~left_out], [f"{rubric}: {note}" if rubric else note]

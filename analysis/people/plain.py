@@ -1,4 +1,4 @@
-"""A grader beside people, on plain labels: the human ceiling and the alternative annotator test.
+"""Graders and people, on plain labels: the human ceiling and the alternative annotator test.
 
 Labels are as in `analysis.agreement.plain`.
 """

@@ -18,6 +18,7 @@ from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.planning.scenarios import Scenario, half_width, usual_strictness
 from evenhand.analysis.types import Array, Mask
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, Scope
+from evenhand.texts import written
 
 _TYPICAL_AGREEMENT = 0.85
 """How often two people agree on a similar pairwise task, as Shen et al. (2025) report."""
@@ -119,7 +120,7 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """How likely a grader exactly as good as a person may stand in, with so many independent units.
+    """How likely a grader as good as a person can replace one, on so many independent units.
 
     `rule` is the one that it is to meet, and says for whom: these people, or people like them.
     """
@@ -180,30 +181,23 @@ def study_precision(
     resemble one another. `noun` is what a pair is called, where it is another kind of cluster.
     """
     if humans < 2:
-        return [
-            "With one person per unit there is no agreement among people, so no grader can be held "
-            "against it; have at least two label each unit."
-        ]
-    clause = " (one answer each)" if subjects == 1 else f", {subjects} subjects' answers each"
+        return [written("plan.one_annotator")]
+    sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
     sentences = [
-        f"What {pairs} {noun}s{clause} can decide, where two people agree on "
-        f"{_TYPICAL_AGREEMENT:.0%} of units and a {noun} counts as one unit:"
+        written("plan.can_decide", **sample)
+        if subjects == 1
+        else written("plan.can_decide_with", subjects=subjects, **sample)
     ]
     for prevalence in (0.5, 0.9):
         strictness = usual_strictness(_TYPICAL_AGREEMENT, prevalence)
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence, strictness=strictness)
         width = half_width("kappa", pairs, scenario)
-        passes = f"no grader can be judged, as people's kappa is {scenario.kappa:.2f}"
+        passes = written("plan.no_chance", kappa=scenario.kappa)
         if scenario.kappa >= rule.min_people_kappa:
             chance = pass_chance(pairs, scenario, humans=humans, margin=margin, rule=rule)
-            passes = (
-                f"a grader exactly as good as a person is shown to be at most {margin:g} kappa "
-                f"worse in about {chance:.0%} of such studies"
-            )
-        sentences.append(
-            f"  {prevalence:.0%} of verdicts affirmative: kappa of two raters to within "
-            f"{width:.2f}; {passes}."
-        )
+            passes = written("plan.chance", margin=margin, chance=chance)
+        known = written("plan.width", prevalence=prevalence, width=width)
+        sentences.append(f"  {known} {passes}")
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""Corrected rates on plain verdicts, with analytic intervals beside the bootstrap.
+"""Corrected rates on plain verdicts, with analytic intervals in addition to the bootstrap.
 
 `reference` and `grades` are verdicts on the labelled units: people's (0, 1, or between the two
 where they part) and the grader's (0 or 1); `rest` are the grader's on the units that nobody

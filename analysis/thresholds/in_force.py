@@ -20,6 +20,7 @@ from evenhand.analysis.thresholds.held_out import held_out_thresholds
 from evenhand.analysis.thresholds.references import human_majority, probability_graders
 from evenhand.analysis.types import Labels, Mask
 from evenhand.analysis.writer import Writer
+from evenhand.texts import written
 
 IN_FORCE = "threshold_in_force"
 
@@ -45,9 +46,11 @@ class ThresholdInForce:
         if self.tuning is None:
             return ""
         place = f"{self.rubric}: " if self.rubric else ""
-        return (
-            f"{place}the threshold of {self.grader}, {self.threshold:.3g}, was "
-            f"{self.provenance}; its verdicts on these are made with thresholds tuned on others"
+        return place + written(
+            "note.threshold",
+            grader=self.grader,
+            threshold=self.threshold,
+            origin=self.provenance,
         )
 
 

@@ -12,7 +12,7 @@ USUAL_ADDRESS = "http://localhost:8501/"
 def app_address(text: str) -> str:
     """An address that ends in a slash, for a query to be put behind it.
 
-    Raises InputError where it is none that a browser opens.
+    Raises InputError where a browser could not open it.
 
     >>> app_address("https://label.example.org/study")
     'https://label.example.org/study/'
@@ -22,5 +22,7 @@ def app_address(text: str) -> str:
     except ValueError:  # brackets that hold no IPv6 address
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise InputError(f"--url {text!r} is no address such as https://label.example.org/")
+        raise InputError(
+            f"--url {text!r} is not a valid address; write one such as https://label.example.org/"
+        )
     return text if text.endswith("/") else f"{text}/"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.results import ResultRow
@@ -26,10 +27,10 @@ def _options(calibrate: Parser) -> None:
     )
     calibrate.add_argument("--objective", choices=OBJECTIVES, default="kappa", help="(kappa)")
     calibrate.add_argument(
-        "--write", action="store_true", help="put what is recommended in study.toml"
+        "--write", action="store_true", help="write recommended thresholds to study.toml"
     )
     calibrate.add_argument(
-        "--threshold", type=float, metavar="T", help="with --write: this one, declared by hand"
+        "--threshold", type=float, metavar="T", help="with --write: set this threshold by hand"
     )
 
 
@@ -51,11 +52,13 @@ def _calibrate(arguments: argparse.Namespace) -> None:
         ]
         if not rows:
             whose = f" of {arguments.grader}" if arguments.grader else ""
-            raise InputError(f"there are no probabilities{whose} to tune a threshold of")
+            raise InputError(f"there are no probabilities{whose} to tune a threshold on")
         _print(study, rows, arguments.objective)
         if left := [name for name in study.rubrics if name not in found and not arguments.rubric]:
-            whom = "people" if arguments.reference == "humans" else arguments.reference
-            console().print(f"Left out, as there are no labels by {whom}: {', '.join(left)}.")
+            named = arguments.reference
+            whom = written("calibrate.annotators") if named == "humans" else named
+            rubrics = ", ".join(left)
+            console().print(written("calibrate.left_out", whom=whom, rubrics=rubrics))
         if arguments.write and arguments.threshold is not None:
             _write_declared(study, arguments)
         elif arguments.write:
@@ -66,7 +69,7 @@ def _check_threshold(arguments: argparse.Namespace) -> None:
     from evenhand.errors import InputError
 
     if not (arguments.write and arguments.rubric and arguments.grader):
-        raise InputError("--threshold needs --write, and --rubric and --grader to say whose it is")
+        raise InputError("--threshold needs --write, --rubric and --grader")
     if not 0 <= arguments.threshold <= 1:
         raise InputError(f"--threshold is {arguments.threshold:g}; it must lie between 0 and 1")
 
@@ -112,7 +115,7 @@ def _write_tuned(
 
     chosen = recommended_thresholds(rows, arguments.objective)
     if not chosen:
-        console().print("study.toml stays as it is: no tuned threshold is recommended.")
+        console().print(written("calibrate.unchanged"))
         return
     asked = {"objective": arguments.objective, "reference": arguments.reference}
     write_tuned_thresholds(study, found, chosen, **asked)
@@ -122,9 +125,13 @@ def _write_tuned(
 def _say_written(chosen: Mapping[str, Mapping[str, float]]) -> None:
     for rubric, thresholds in chosen.items():
         for grader, threshold in thresholds.items():
-            console().print(f"study.toml: the threshold of {grader} on {rubric} is {threshold:g}.")
+            console().print(
+                written("calibrate.set", grader=grader, rubric=rubric, threshold=threshold)
+            )
 
 
 VERBS = (
-    Verb("calibrate", "the threshold at which probabilities match people", _options, _calibrate),
+    Verb(
+        "calibrate", "find the threshold at which probabilities match people", _options, _calibrate
+    ),
 )

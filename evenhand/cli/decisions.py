@@ -41,7 +41,7 @@ _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estima
 COLUMNS = [
     "grader",
     "verdict",
-    "to people's kappa",
+    "minus people's kappa",
     "kappa",
     "coverage",
     "worst fault",
@@ -54,12 +54,14 @@ def _select_options(select: Parser) -> None:
 
 
 def _gate_options(gate: Parser) -> None:
-    gate.add_argument("--grader", required=True, metavar="NAME", help="whom the rule is about")
+    gate.add_argument(
+        "--grader", required=True, metavar="NAME", help="the grader that the rule is about"
+    )
     gate.add_argument(
         "--require",
         required=True,
         metavar="RULE",
-        help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER, all to be met",
+        help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER; all must hold",
     )
     add_source(gate, "the labels and grades", without=_UNUSED_BY_GATE)
 
@@ -73,7 +75,7 @@ def _select(arguments: argparse.Namespace) -> None:
     ranking = rank_graders(analysis.results, analysis.verdicts)
     say = console().print
     if not ranking:
-        say("No ranking: there are no model graders here to choose from.")
+        say(written("select.no_graders"))
         return
     for rubric, candidates in ranking.items():
         print_table([*COLUMNS, "front"], [_row(each) for each in candidates], title=rubric)
@@ -87,7 +89,7 @@ def _select(arguments: argparse.Namespace) -> None:
     for limit in limits_of(analysis.verdicts):
         say(limit)
     say(written("select.brackets"))
-    say(f"Rule: {analysis.rule}.")
+    say(written("select.rule", rule=analysis.rule))
     say(written("select.order"))
 
 
@@ -155,7 +157,9 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     if arguments.rubric is None:
         if len(rubrics) == 1:
             return rubrics[0]
-        raise InputError(f"there are several rubrics; name one with --rubric: {', '.join(rubrics)}")
+        raise InputError(
+            f"there are several rubrics; choose one with --rubric: {', '.join(rubrics)}"
+        )
     same = [n for n in rubrics if n.replace("_", "-") == arguments.rubric.replace("_", "-")]
     if same:
         return same[0]
@@ -168,5 +172,5 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
 
 VERBS = (
     Verb("select", "rank graders: which one, for what, at what price", _select_options, _select),
-    Verb("gate", "exit 0 where a grader meets a rule, 1 where not: for CI", _gate_options, _gate),
+    Verb("gate", "exit 0 if a grader meets a rule, 1 if not: for CI", _gate_options, _gate),
 )

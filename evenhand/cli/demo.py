@@ -11,10 +11,13 @@ from evenhand.cli.reports import print_report
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.demo.studies import DEMOS, default_folder, is_demo, maker_of
+from evenhand.texts import written
 
 
 def _options(demo: Parser) -> None:
-    demo.add_argument("dir", type=Path, nargs="?", metavar="DIR", help="where to (demo-study)")
+    demo.add_argument(
+        "dir", type=Path, nargs="?", metavar="DIR", help="the study's folder (demo-study)"
+    )
     demo.add_argument("--study", choices=DEMOS, default=DEMOS[0], help="which study (pairs)")
     app = demo.add_mutually_exclusive_group()
     app.add_argument("--port", type=int, metavar="P", help="port of the app (8501)")
@@ -27,24 +30,24 @@ def _demo(arguments: argparse.Namespace) -> int:
     say = console().print
     folder: Path = arguments.dir or default_folder(arguments.study)
     if is_demo(folder):
-        say(f"{folder} already holds the demo study; using it unchanged.")
+        say(written("demo.kept", folder=folder))
     else:
         with progress_bar("demo study") as progress:
             maker_of(arguments.study)(folder, progress)
-        say(f"Created a synthetic study in {folder}.")
+        say(written("demo.created", folder=folder))
     with open_study(folder) as study:
         print_report(study, folder / "report")
-    say(f"Report (synthetic data): {folder / 'report' / 'report.html'}")
+    say(written("demo.report", page=folder / "report" / "report.html"))
     if arguments.no_app:
         return DONE
     from evenhand.annotate_app.serve import free_port, serve
 
     port = arguments.port or free_port()
-    say("Starting the annotation page; stop it with Ctrl-C. Any rater code will do.")
+    say(written("demo.app"))
     print_lead_link(folder, f"http://localhost:{port}")
     return serve(folder, port=port)
 
 
 VERBS = (
-    Verb("demo", "make a synthetic study offline, report on it, and open the app", _options, _demo),
+    Verb("demo", "make a synthetic study offline, report on it and open the app", _options, _demo),
 )

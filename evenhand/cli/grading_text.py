@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders import GraderForecast, GraderSummary, RunSummary
@@ -21,7 +22,9 @@ def print_run(summary: RunSummary) -> None:
     )
     for part in summary.graders:
         for reason, count in sorted(part.unscored.items()):
-            console().print(f"{part.rater_id}: {count} unscored, {reason}")
+            console().print(
+                written("grade.unscored", grader=part.rater_id, count=count, reason=reason)
+            )
 
 
 def _counts(part: GraderSummary) -> tuple[str, ...]:
@@ -65,7 +68,7 @@ def print_trial(study: Study, text: Rubric, tried: Sequence[str]) -> None:
 def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> None:
     """Warnings, and why a run ended early."""
     for sentence in dict.fromkeys(warnings):
-        console(stderr=True).print(f"warning: {sentence}")
+        console(stderr=True).print(written("terminal.warning", text=sentence))
     for sentence in stopped:
         console(stderr=True).print(f"evenhand {verb}: {sentence}")
 
@@ -87,8 +90,8 @@ def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
     )
     for part in forecasts:
         if part.sample:
-            console().print(f"\n--- the first prompt of {part.rater_id}: system\n")
+            console().print(f"\n{written('grade.first_prompt', grader=part.rater_id)}\n")
             console().print(part.sample.system)
-            console().print("\n--- user\n")
+            console().print(f"\n{written('grade.user_part')}\n")
             console().print(part.sample.user)
     print_stop("grade", (), [sentence for part in forecasts for sentence in part.warnings])

@@ -14,6 +14,7 @@ from evenhand.cli.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,16 +39,16 @@ def _pause_options(pause: Parser) -> None:
 
 def _quality_options(quality: Parser) -> None:
     quality.add_study()
-    quality.add_argument("--out", type=Path, metavar="FILE", help="write the whole table")
+    quality.add_argument("--out", type=Path, metavar="FILE", help="write the whole table to a file")
     quality.add_argument(
-        "--stop", action="store_true", help="exclude whom [quality] stop in study.toml names"
+        "--stop", action="store_true", help="exclude raters as [quality] stop in study.toml says"
     )
 
 
 def _exclude_options(exclude: Parser) -> None:
     exclude.add_study()
     exclude.add_argument("rater", metavar="RATER")
-    exclude.add_argument("--reason", required=True, metavar="TEXT", help="stands in the report")
+    exclude.add_argument("--reason", required=True, metavar="TEXT", help="shown in the report")
     exclude.add_argument("--readmit", action="store_true", help="take the exclusion back")
 
 
@@ -59,9 +60,13 @@ def _adjudicate_options(adjudicate: Parser) -> None:
         default="no_majority",
         help="what counts as a disagreement (no_majority)",
     )
-    adjudicate.add_argument("--out", type=Path, metavar="FILE", help="the queue, to be filled in")
-    adjudicate.add_argument("--decisions", type=Path, metavar="FILE", help="a queue filled in")
-    adjudicate.add_argument("--by", metavar="NAME", help="whose decisions these are")
+    adjudicate.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the queue, to be filled in"
+    )
+    adjudicate.add_argument(
+        "--decisions", type=Path, metavar="FILE", help="import a completed queue"
+    )
+    adjudicate.add_argument("--by", metavar="NAME", help="who made these decisions")
 
 
 def lead_link(folder: Path, url: str) -> str:
@@ -76,8 +81,7 @@ def lead_link(folder: Path, url: str) -> str:
 
 def print_lead_link(folder: Path, url: str) -> None:
     """Say how to come to the lead's pages of the app that is about to start."""
-    link = lead_link(folder, url)
-    console().print(f"To lead the study (the link works once, within the hour): {link}")
+    console().print(written("terminal.lead_link", link=lead_link(folder, url)))
 
 
 def _lead(arguments: argparse.Namespace) -> None:
@@ -97,9 +101,7 @@ def _progress(arguments: argparse.Namespace) -> None:
         _print_frame(raters, "By rater", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
     console().print(time_left(rubrics))
     if paused:
-        console().print(
-            f"The study is paused; resume with: evenhand pause {arguments.dir} --resume"
-        )
+        console().print(written("progress.paused", folder=arguments.dir))
 
 
 def _pause(arguments: argparse.Namespace) -> None:
@@ -109,13 +111,10 @@ def _pause(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         if arguments.resume:
             resume(study.store, arguments.reason, getpass.getuser())
-            console().print("The study is no longer paused.")
+            console().print(written("oversight.resumed"))
         else:
             pause(study.store, arguments.reason, getpass.getuser())
-            console().print(
-                "The study is paused: nobody gets a new unit; answers already begun are saved. "
-                f"Resume with: evenhand pause {arguments.dir} --resume"
-            )
+            console().print(written("oversight.paused", folder=arguments.dir))
 
 
 def _quality(arguments: argparse.Namespace) -> None:
@@ -126,20 +125,23 @@ def _quality(arguments: argparse.Namespace) -> None:
     with open_study(arguments.dir) as study:
         table = study_quality(study)
         stopped = stop_flagged(study, table) if arguments.stop else []
-    shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
-    _print_frame(
-        shown, "Raters", {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
-    )
+    if table.empty:
+        console().print(written("oversight.nobody"))
+    else:
+        shown = table[["rater_id", "answers", "median_seconds", "agreement", "drift", "flagged"]]
+        formats = {"median_seconds": "{:.0f}", "agreement": "{:.2f}", "drift": "{:+.2f}"}
+        _print_frame(shown, "Raters", formats)
     for row in table.to_dict("records"):
-        if row["excluded"]:
-            console().print(f"{row['rater_id']} is excluded: {row['excluded']}")
-        elif row["reason"]:
-            console().print(f"{row['rater_id']}: {row['reason']}")
+        rater, excluded, reason = row["rater_id"], row["excluded"], row["reason"]
+        if excluded:
+            console().print(written("oversight.is_excluded", rater=rater, reason=excluded))
+        elif reason:
+            console().print(written("oversight.flagged", rater=rater, reason=reason))
     for rater in stopped:
-        console().print(f"{rater} is excluded and gets no new units.")
+        console().print(written("oversight.stopped", rater=rater))
     if arguments.out is not None:
         write_table(table, arguments.out)
-        console().print(f"{len(table)} raters -> {arguments.out}")
+        console().print(written("oversight.wrote_raters", count=len(table), file=arguments.out))
 
 
 def _exclude(arguments: argparse.Namespace) -> None:
@@ -149,13 +151,8 @@ def _exclude(arguments: argparse.Namespace) -> None:
     act = readmit if arguments.readmit else exclude
     with open_study(arguments.dir) as study:
         act(study.store, arguments.rater, arguments.reason, getpass.getuser())
-    if arguments.readmit:
-        console().print(f"{arguments.rater} is no longer excluded.")
-    else:
-        console().print(
-            f"{arguments.rater} gets no new units. The labels are kept, and the report shows its "
-            "main figures with and without them."
-        )
+    said = "readmitted" if arguments.readmit else "excluded"
+    console().print(written(f"oversight.{said}", rater=arguments.rater))
 
 
 def _adjudicate(arguments: argparse.Namespace) -> None:
@@ -164,20 +161,21 @@ def _adjudicate(arguments: argparse.Namespace) -> None:
     from evenhand.study.tables.formats import read_table, write_table
 
     if arguments.decisions and not arguments.by:
-        raise InputError("say whose decisions these are: --by NAME")
+        raise InputError("say who made these decisions: add --by NAME")
     if not arguments.decisions:
-        refuse(arguments, ["--by"], "says whose decisions are taken in; add --decisions FILE")
+        refuse(arguments, ["--by"], "says who made the decisions; add --decisions FILE")
     with open_study(arguments.dir) as study:
         if arguments.decisions:
             table = read_table(arguments.decisions)
             taken, left = import_decisions(study, arguments.by, table, arguments.decisions.name)
-            console().print(f"{taken} decisions by {arguments.by}; {left} rows had no label.")
+            said = written("oversight.decisions", count=taken, name=arguments.by, left=left)
+            console().print(said)
         queue = queue_table(adjudication_queue(study, arguments.rule))
     if arguments.out is not None:
         write_table(queue, arguments.out)
-        console().print(f"{len(queue)} units to adjudicate -> {arguments.out}")
+        console().print(written("oversight.wrote_queue", count=len(queue), file=arguments.out))
     elif queue.empty:
-        console().print("Nothing is left to adjudicate.")
+        console().print(written("oversight.adjudicated"))
     else:
         _print_frame(queue[["unit_id", "rubric", "labels"]], "To adjudicate", {})
 
@@ -201,12 +199,12 @@ def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> No
 VERBS = (
     Verb("lead", "print a link to the lead's pages; it works once", _lead_options, _lead),
     Verb("progress", "how far the labelling is, and what is left", _progress_options, _progress),
-    Verb("pause", "hand out no further units for now, or --resume", _pause_options, _pause),
+    Verb("pause", "stop handing out units, or --resume", _pause_options, _pause),
     Verb("quality", "whose labels deserve a second look, and why", _quality_options, _quality),
     Verb("exclude", "leave a rater's labels out, with a reason", _exclude_options, _exclude),
     Verb(
         "adjudicate",
-        "list units that people disagree on; take in decisions",
+        "list units that annotators disagree on; import decisions",
         _adjudicate_options,
         _adjudicate,
     ),

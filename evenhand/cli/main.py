@@ -30,15 +30,15 @@ from evenhand.errors import InputError
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
     "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
-    "Lead the people who label": (*sessions.VERBS, *lead.VERBS),
+    "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Analyse": reports.VERBS,
     "Decide": (*decisions.VERBS, *calibration.VERBS),
 }
 """The verbs as `evenhand --help` shows them."""
 
 ABOUT = (
-    "May an LLM grader stand in for people? Collect human labels and model grades on the same "
-    "rubrics, and see how far they agree."
+    "Can an LLM grader replace human raters? Collect human labels and model grades on the same "
+    "rubrics, and see how well they agree."
 )
 WIDTH = 80
 
@@ -49,7 +49,7 @@ def build_parser() -> Parser:
         prog="evenhand",
         usage="evenhand [-h] [--version] [--completion SHELL] VERB ...",
         description=_overview(),
-        epilog="`evenhand VERB --help` says what a verb takes.",
+        epilog="`evenhand VERB --help` shows the options of a verb.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"evenhand {__version__}")
@@ -57,7 +57,7 @@ def build_parser() -> Parser:
         "--completion",
         choices=SHELLS,
         metavar="SHELL",
-        help=f"print the code by which {', '.join(SHELLS)} complete verbs and options",
+        help=f"print the code that lets {', '.join(SHELLS)} complete verbs and options",
     )
     verbs = [verb for group in GROUPS.values() for verb in group]
     add_verbs(parser, verbs, dest="verb", help=argparse.SUPPRESS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.cli.terminal import console, print_table
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -41,7 +42,7 @@ def _print_deciding(analysis: Analysis) -> None:
 
     found = pilots(analysis.rows)
     if not found:
-        console().print("No grader is beside people yet, so there is nothing to decide.")
+        console().print(written("pilot.no_grader"))
         return
     first = max(3, *(each.people for each in found))
     numbers = [first + more for more in MORE_PEOPLE]
@@ -58,13 +59,9 @@ def _print_deciding(analysis: Analysis) -> None:
     print_table(
         ["", "difference", "now", "these", *(f"like {k}" for k in numbers)],
         rows,
-        title="Clusters in all that decide with 80% chance: for these people, or for people like "
-        "so many",
+        title=written("pilot.to_decide"),
     )
-    console().print(
-        "If the difference stays as it is; at the level of the next look. The variance over people "
-        "is the pilot's, which from three people is only roughly known."
-    )
+    console().print(written("pilot.if_it_stays"))
 
 
 def _or_none(clusters: int | None) -> str:
@@ -72,7 +69,7 @@ def _or_none(clusters: int | None) -> str:
 
 
 def _print_components(rubric: str, found: VarianceComponents) -> None:
-    names = ("units differ", "raters are lenient or strict", "everything else")
+    names = ("units differ", "annotators are lenient or strict", "everything else")
     values = (found.unit, found.rater, found.residual)
     print_table(
         ["source", "variance", "share"],
@@ -80,7 +77,9 @@ def _print_components(rubric: str, found: VarianceComponents) -> None:
             (name, f"{value:.3f}", f"{share:.0%}" if share == share else "-")
             for name, value, share in zip(names, values, found.shares, strict=True)
         ],
-        title=f"{rubric}: where labels differ ({found.n_units} units x {found.n_raters} people)",
+        title=written(
+            "pilot.components", rubric=rubric, units=found.n_units, people=found.n_raters
+        ),
     )
 
 
@@ -91,7 +90,9 @@ def _print_raters(found: VarianceComponents) -> None:
         (str(one.raters), f"{one.relative:.2f}", f"{one.absolute:.2f}")
         for one in (d_study(found, raters) for raters in range(1, MOST_RATERS + 1))
     ]
-    print_table(["people per unit", "ranking units", "placing units"], rows, title="Dependability")
+    print_table(
+        ["annotators per unit", "ranking units", "placing units"], rows, title="Dependability"
+    )
 
 
 def _print_intervals(analysis: Analysis, statistic: str, wanted: float) -> None:
@@ -115,15 +116,12 @@ def _print_intervals(analysis: Analysis, statistic: str, wanted: float) -> None:
             )
         )
     if not rows:
-        console().print(f"The pilot gives no interval for {statistic} to plan from.")
+        console().print(written("pilot.no_interval", statistic=statistic))
         return
     columns = ["", "estimate", "pilot's size", "twice", "four times"]
-    print_table(
-        [*columns, f"more for ±{wanted:g}"], rows, title=f"Half the 95% interval of {statistic}"
-    )
-    console().print(
-        "Intervals narrow with the square root of the number of pairs, if the estimate stays."
-    )
+    title = written("pilot.half_widths", statistic=statistic)
+    print_table([*columns, f"more for ±{wanted:g}"], rows, title=title)
+    console().print(written("pilot.narrowing"))
 
 
 def _wanted(analysis: Analysis, statistic: str) -> list[ResultRow]:

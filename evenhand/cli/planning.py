@@ -18,6 +18,7 @@ from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis import Scenario
@@ -71,16 +72,18 @@ _UNUSED = (
 def _options(plan: Parser) -> None:
     plan.add_argument("--statistic", choices=STATISTICS, default="kappa", help="(kappa)")
     plan.add_argument(
-        "--half-width", type=float, default=0.1, metavar="W", help="half a 95%% interval (0.1)"
+        "--half-width", type=float, default=0.1, metavar="W", help="half-width of the 95%% CI (0.1)"
     )
     assumed = plan.add_argument_group("without a pilot")
     assumed.add_argument(
-        "--agreement", type=float, default=0.85, metavar="P", help="of two people (0.85)"
+        "--agreement", type=float, default=0.85, metavar="P", help="of two annotators (0.85)"
     )
     assumed.add_argument(
         "--prevalence", type=float, default=0.5, metavar="P", help="share of affirmatives (0.5)"
     )
-    assumed.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
+    assumed.add_argument(
+        "--raters", type=int, default=3, metavar="N", help="annotators per unit (3)"
+    )
     assumed.add_argument(
         "--overlap", type=float, default=1.0, metavar="P", help="units that all label (1.0)"
     )
@@ -94,11 +97,11 @@ def _options(plan: Parser) -> None:
         "--strictness",
         type=float,
         metavar="SD",
-        help="of people's cuts, where what they cut varies by 1 (0.25, less where they agree on "
-        "more than 88%%)",
+        help="standard deviation of annotators' cut-offs, where what they cut has one of 1 (0.25, "
+        "lower above 88%% agreement)",
     )
     assumed.add_argument(
-        "--power", type=float, default=0.8, metavar="P", help="wanted chance to pass (0.8)"
+        "--power", type=float, default=0.8, metavar="P", help="chance to pass that is wanted (0.8)"
     )
     add_source(plan, "a pilot, if there is one", without=_UNUSED, nargs="?")
 
@@ -106,11 +109,11 @@ def _options(plan: Parser) -> None:
 def _plan(arguments: argparse.Namespace) -> None:
     scenario = _scenario(arguments)
     if arguments.source is not None:
-        refuse(arguments, ASSUMED, "is assumed where there is no pilot; leave it out")
+        refuse(arguments, ASSUMED, "is an assumption for planning without a pilot; leave it out")
         describe_pilot(analysis_of(arguments, why=True), arguments.statistic, arguments.half_width)
         return
     elsewhere = set(arguments.given) - {*ASSUMED, *RULE, "--statistic", "--half-width"}
-    refuse(arguments, elsewhere, "is about a pilot's labels; name the pilot")
+    refuse(arguments, elsewhere, "is about the labels of a pilot; name its folder or file")
     settings, rule = _settings(arguments)
     chances = _chances(scenario, arguments, settings.margin, rule)
     _print_needed_to_pass(scenario, arguments, chances, rule)
@@ -141,9 +144,9 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     )
     if not scenario.is_possible:
         raise InputError(
-            f"two raters cannot agree on {arguments.agreement:.0%} of units by erring alike where "
-            f"{arguments.prevalence:.0%} are affirmative; raise --agreement or bring --prevalence "
-            "nearer to a half"
+            f"two equally good annotators cannot agree on only {arguments.agreement:.0%} of units "
+            f"where {arguments.prevalence:.0%} are affirmative; raise --agreement or bring "
+            "--prevalence closer to 0.5"
         )
     strictness = arguments.strictness
     if strictness is None:
@@ -151,8 +154,8 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     scenario = replace(scenario, strictness=strictness)
     if strictness < 0 or not scenario.is_possible_so_strict:
         raise InputError(
-            f"--strictness is {strictness:g}; it must be 0 or more, and people who differ so far "
-            f"must be able to agree on {arguments.agreement:.0%} of units"
+            f"--strictness is {strictness:g}; it must be 0 or more, and low enough for annotators "
+            f"to agree on {arguments.agreement:.0%} of units"
         )
     return scenario
 
@@ -197,27 +200,24 @@ def _print_needed_to_pass(
     from evenhand.analysis.planning.pass_chance import size_for
 
     if scenario.kappa < rule.min_people_kappa:
-        console().print(
-            f"No grader can pass: two people's kappa is {scenario.kappa:.2f}, and "
-            f"{rule.min_people_kappa:g} is needed to judge a grader beside them."
-        )
+        least = rule.min_people_kappa
+        console().print(written("plan.cannot_pass", kappa=scenario.kappa, least=least))
         return
 
     def pairs_for(scope: Scope, people: int) -> int | None:
         return size_for(arguments.power, SIZES, [each[scope][people] for each in chances])
 
-    these = pairs_for("these", scenario.humans)
+    humans, power, most = scenario.humans, arguments.power, SIZES[-1]
+    these = pairs_for("these", humans)
     like = [(k * pairs, k, pairs) for k in PEOPLE if (pairs := pairs_for("like_these", k))]
-    none = f"no number up to {SIZES[-1]:,} pairs"
-    wider = f"{none} and {PEOPLE[-1]} people"
+    said = written("plan.these_none", people=humans, power=power, most=most)
+    wider = written("plan.like_these_none", people=PEOPLE[-1], most=most)
+    if these:
+        said = written("plan.these", pairs=_rounded(these), people=humans, power=power)
     if like:
         _, people, pairs = min(like)
-        wider = f"{people} people and about {_rounded(pairs)} pairs"
-    console().print(
-        f"A grader exactly as good as a person passes in {arguments.power:.0%} of studies: for "
-        f"these {scenario.humans} people with "
-        f"{f'about {_rounded(these)} pairs' if these else none}; for people like them with {wider}."
-    )
+        wider = written("plan.like_these", people=people, pairs=_rounded(pairs))
+    console().print(f"{said} {wider}")
 
 
 def _rounded(pairs: int) -> int:
@@ -245,8 +245,7 @@ def _print_sizes(
     print_table(
         ["pairs", name, f"these {scenario.humans}", *like],
         rows,
-        title=f"Half a 95% interval of {name}, and the chance to pass: for these people, or for "
-        "people like so many",
+        title=written("plan.sizes", statistic=name),
     )
 
 
@@ -255,17 +254,22 @@ def _print_assumed(
 ) -> None:
     from evenhand.analysis.bootstrap.looks import level_of_look
 
-    below = f"{rule.margin_share:.0%} of people's kappa" if rule.margin_share else f"{margin:g}"
-    console().print(
-        f"Assumed: two people agree on {scenario.agreement:.0%} of units, and their strictness has "
-        f"a standard deviation of {scenario.strictness:.2g} (share of affirmatives: "
-        f"{scenario.prevalence:.0%} ± {scenario.spread_of_shares:.0%}); all label "
-        f"{scenario.overlap:.0%} of the units; a pair is worth {_units_per_pair(arguments):.2f} "
-        f"independent units. To pass is to lie at most {below} kappa below people, at the level of "
-        f"the first look ({level_of_look(1, rule.looks):.1%}, one-sided), and people's own kappa "
-        f"must clearly reach {rule.min_people_kappa:g}. Chances are simulated (synthetic), to "
-        "within 6 points; kappa, ac1 and rate are by formula."
+    assumed = written(
+        "plan.assumed",
+        agreement=scenario.agreement,
+        prevalence=scenario.prevalence,
+        spread=scenario.spread_of_shares,
+        strictness=scenario.strictness,
+        overlap=scenario.overlap,
+        worth=_units_per_pair(arguments),
     )
+    meets = written(
+        "plan.rule",
+        margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
+        level=level_of_look(1, rule.looks),
+        least=rule.min_people_kappa,
+    )
+    console().print(f"{assumed} {meets} {written('plan.simulated')}")
 
 
 def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
@@ -274,18 +278,21 @@ def _print_needed(scenario: Scenario, arguments: argparse.Namespace) -> None:
     from evenhand.analysis import units_needed
 
     found = units_needed(arguments.statistic, arguments.half_width, scenario)
-    wanted = f"{arguments.statistic} to within {arguments.half_width:g}"
+    wanted = {"statistic": arguments.statistic, "width": arguments.half_width}
     if found is None:
-        console().print(f"Estimating {wanted} would take more than 100,000 pairs.")
+        console().print(written("plan.too_many", **wanted))
         return
     pairs = math.ceil(found / _units_per_pair(arguments))
     units = pairs * arguments.subjects
     shared = math.ceil(units * scenario.overlap)
-    judgments = shared * scenario.humans + (units - shared)
-    console().print(
-        f"For {wanted}: {pairs} pairs, {units} units, {judgments} judgments ({shared} units by "
-        f"{scenario.humans} people each" + (", the others by one)." if shared < units else ").")
-    )
+    labels = shared * scenario.humans + (units - shared)
+    wanted |= {"pairs": pairs, "units": units, "labels": labels, "people": scenario.humans}
+    if shared < units:
+        console().print(written("plan.needed_overlap", shared=shared, **wanted))
+    else:
+        console().print(written("plan.needed", **wanted))
 
 
-VERBS = (Verb("plan", "how many pairs and raters a wanted precision takes", _options, _plan),)
+VERBS = (
+    Verb("plan", "how many pairs and annotators a verdict or an interval needs", _options, _plan),
+)

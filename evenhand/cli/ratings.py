@@ -19,13 +19,14 @@ from evenhand.cli.lead import print_lead_link
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 
 def _annotate_options(annotate: Parser) -> None:
     annotate.add_study()
     annotate.add_argument("--port", type=int, metavar="P", help="port on this machine (8501)")
     annotate.add_argument(
-        "--url", metavar="URL", help="where people reach the app behind a proxy: https://NAME"
+        "--url", metavar="URL", help="where annotators reach the app behind a proxy: https://NAME"
     )
 
 
@@ -57,17 +58,17 @@ def _grade_options(grade: Parser) -> None:
         "--method",
         choices=["label", "logprobs", "verbalised"],
         default="",
-        help="what is asked for (a label from Claude, token probabilities from OpenAI's)",
+        help="what to ask for (a label from Claude, token probabilities from OpenAI)",
     )
     grade.add_argument(
-        "--orders", choices=["ab", "both"], default="ab", help="in which orders pairs show (ab)"
+        "--orders", choices=["ab", "both"], default="ab", help="in which orders to show pairs (ab)"
     )
     grade.add_argument(
-        "--retry-unscored", action="store_true", help="ask again what brought no label"
+        "--retry-unscored", action="store_true", help="ask again where no label came back"
     )
-    grade.add_argument("--batch", action="store_true", help="by the providers' cheaper batches")
+    grade.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
     grade.add_argument(
-        "--cancel", action="store_true", help="end the batches under way and keep what they brought"
+        "--cancel", action="store_true", help="end the batches under way and keep their results"
     )
     grade.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
@@ -93,15 +94,13 @@ def _add_pace(verb: Parser) -> None:
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
-    verb.add_argument(
-        "--budget", type=_dollars, metavar="USD", help="the most that this run may spend"
-    )
+    verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
 
 
 def _dollars(text: str) -> float:
     amount = float(text)
     if not 0 < amount < float("inf"):
-        raise argparse.ArgumentTypeError("a budget is an amount above 0")
+        raise argparse.ArgumentTypeError("a budget must be above 0")
     return amount
 
 
@@ -110,7 +109,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.study import open_study
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
-        raise InputError(f"--port {arguments.port} is no port; take one from 1024 to 65535")
+        raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
 
     public = urlsplit(app_address(arguments.url)).hostname if arguments.url else None
     # A study that does not open is a sentence here, not an error in the browser.
@@ -118,12 +117,9 @@ def _annotate(arguments: argparse.Namespace) -> int:
         study.check_labelled_subjects()
         notes = study.edited_rubrics()
         if public and study.config.session.entry == "open":
-            notes.append(
-                "whoever reaches the app may enter any rater code and change its answers; set "
-                'entry = "invite" in [session] of study.toml'
-            )
+            notes.append(written("terminal.open_entry"))
     for sentence in notes:
-        console(stderr=True).print(f"Note: {sentence}")
+        console(stderr=True).print(written("terminal.note", note=sentence))
     port = arguments.port or free_port()
     print_lead_link(arguments.dir, arguments.url or f"http://localhost:{port}")
     return serve(arguments.dir, port=port, public_host=public or "")
@@ -137,7 +133,11 @@ def _grade(arguments: argparse.Namespace) -> int:
     if arguments.cancel and not arguments.batch:
         raise InputError("--cancel ends batches; add --batch")
     if arguments.cancel:
-        refuse(arguments, ["--dry-run"], "asks nothing, so it cannot end batches; leave out one")
+        refuse(
+            arguments,
+            ["--dry-run"],
+            "asks nothing, so it cannot end batches; leave one of the two out",
+        )
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     text = None
     if arguments.rubric_file:
@@ -149,7 +149,7 @@ def _grade(arguments: argparse.Namespace) -> int:
         text = load_rubric(arguments.rubric_file)
     with open_study(arguments.dir) as study:
         for sentence in study.edited_rubrics():
-            console(stderr=True).print(f"Note: {sentence}")
+            console(stderr=True).print(written("terminal.note", note=sentence))
         if arguments.dry_run:
             choice = Choice(
                 rubrics=arguments.rubric,
@@ -185,7 +185,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             print_trial(study, text, [part.rater_id for part in summary.graders])
     print_stop("grade", summary.stopped, [w for part in summary.graders for w in part.warnings])
     if text is None:
-        console().print(f"Next: evenhand report {arguments.dir}")
+        console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
     return _code(over_budget=summary.over_budget, stopped=bool(summary.stopped))
 
 
@@ -204,10 +204,17 @@ def _respond(arguments: argparse.Namespace) -> int:
         )
     run = summary.run
     console().print(
-        f"{run.rater_id}: {run.already} responses known before, {run.scored} collected, "
-        f"{run.planned - run.scored} left; {summary.added} added to the study, in whole pairs"
+        written(
+            "grade.responses",
+            subject=run.rater_id,
+            collected=run.scored,
+            known=run.already,
+            left=run.planned - run.scored,
+            added=summary.added,
+        )
     )
-    print_stop("respond", [f"stopped: {run.stopped}"] if run.stopped else [], run.warnings)
+    stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
+    print_stop("respond", stopped, run.warnings)
     return _code(over_budget=summary.over_budget, stopped=bool(run.stopped))
 
 
@@ -218,7 +225,7 @@ def _code(*, over_budget: bool, stopped: bool) -> int:
 
 
 VERBS = (
-    Verb("annotate", "open the app in which people label", _annotate_options, _annotate),
+    Verb("annotate", "open the app in which annotators label", _annotate_options, _annotate),
     Verb("grade", "collect grades from models; stop and rerun as you like", _grade_options, _grade),
     Verb("respond", "collect a model's responses to the prompts", _respond_options, _respond),
 )

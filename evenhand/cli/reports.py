@@ -10,6 +10,7 @@ from evenhand.cli.setting_options import add_analysis_options, analyse_asked
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
 
 def _report_options(report: Parser) -> None:
     report.add_study()
-    report.add_argument("--out", type=Path, metavar="DIR", help="where to (DIR/report)")
+    report.add_argument("--out", type=Path, metavar="DIR", help="output folder (DIR/report)")
     _add_form(report)
     report.add_argument(
         "--format",
         choices=["html", "pdf"],
         default="html",
-        help="pdf: print report.pdf, too (html)",
+        help="pdf: also print report.pdf (html)",
     )
 
 
 def _check_options(check: Parser) -> None:
     check.add_argument("file", type=Path, metavar="RATINGS")
     add_analysis_options(check)
-    check.add_argument("--out", type=Path, metavar="DIR", help="write the four report files too")
+    check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
     _add_form(check)
 
 
@@ -55,11 +56,11 @@ def _report(arguments: argparse.Namespace) -> None:
         check_folder(folder)
     with open_study(arguments.dir) as study:
         print_report(study, out, arguments.figures, full=arguments.full)
-    console().print(f"Report: {out / 'report.html'}")
+    console().print(written("terminal.report", page=out / "report.html"))
     if browser:
         with working("printing the report"):
             print_pdf(browser, out / "report.html", out / "report.pdf")
-        console().print(f"Printed: {out / 'report.pdf'}")
+        console().print(written("terminal.printed", file=out / "report.pdf"))
 
 
 def print_report(
@@ -77,7 +78,7 @@ def print_report(
 
 def _print_figures(folder: Path | None) -> None:
     if folder is not None:
-        console().print(f"Figures and tables: {folder}")
+        console().print(written("terminal.figures", folder=folder))
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -102,7 +103,7 @@ def _check(arguments: argparse.Namespace) -> None:
     _print_verdicts(analysis)
     if out is not None:
         write_report(analysis, context, out, full=arguments.full)
-        console().print(f"Report: {out / 'report.html'}")
+        console().print(written("terminal.report", page=out / "report.html"))
     if figures is not None:
         with working("drawing figures"):
             write_figures(analysis, context, figures)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,16 +73,23 @@ class CheckedClause:
         one = self.clause
         at = f" at {one.at}" if one.at else ""
         reading = ", binary verdict" if one.binary else ""
-        shown = f"undefined ({self.note})" if self.is_undefined else f"{self.value:.6g}"
+        shown = f"{self.value:.6g}"
+        if self.is_undefined:
+            shown = written("gate.undefined", why=self.note)
         mark = "met" if self.is_met else "unknown" if self.is_undefined else "not met"
-        return (
-            f"{mark:<7}  {one.statistic}{at}{reading}, {one.part}: "
-            f"{shown}, required {one.operator} {one.number:g}"
+        said = written(
+            "gate.outcome",
+            what=f"{one.statistic}{at}{reading}",
+            part=one.part,
+            value=shown,
+            operator=one.operator,
+            number=one.number,
         )
+        return f"{mark:<7}  {said}"
 
 
 def parse_requirement(text: str) -> list[Clause]:
-    """The clauses of a rule. Raises InputError naming the one that is none.
+    """The clauses of a rule. Raises InputError naming the one that is not valid.
 
     >>> (clause,) = parse_requirement("human_ceiling_difference.low > -0.1")
     >>> clause.statistic, clause.part, clause.operator, clause.number
@@ -112,7 +120,7 @@ def parse_requirement(text: str) -> list[Clause]:
 def check_clauses(
     clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str
 ) -> list[CheckedClause]:
-    """Hold every clause against the grader's rows: beside people where there are such, else alone.
+    """Check every clause against the grader's rows: with people where there are such, else its own.
 
     A statistic that is given for the binary verdict only is found there. Raises InputError where
     the rubric has no such grader, no binary verdict, or the grader no such statistic.
@@ -141,7 +149,7 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     for subset in subsets:
         found = own[(own["subset"] == subset) & (own["at"] == clause.at)]
         if not found.empty:
-            row = found.sort_values("rater_a", ascending=False).iloc[0]  # beside people first
+            row = found.sort_values("rater_a", ascending=False).iloc[0]  # with people first
             return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(

@@ -25,7 +25,9 @@ def _show_options(show: Parser) -> None:
 
 def _import_options(imports: Parser) -> None:
     imports.add_argument("file", type=Path, metavar="FILE.py", help="read, never run")
-    imports.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="where to (here)")
+    imports.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="output folder (here)"
+    )
     imports.add_argument(
         "--affirmative",
         action="append",
@@ -112,7 +114,7 @@ def _note(text: str) -> str:
 def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, keys = text.partition("=")
     if not equals or not keys:
-        raise InputError(f"--affirmative {text!r} must read RUBRIC=KEY,... for example refusal=4,5")
+        raise InputError(f"--affirmative is {text!r}; write RUBRIC=KEY,... such as refusal=4,5")
     return name.replace("_", "-"), tuple(key.strip() for key in keys.split(","))
 
 

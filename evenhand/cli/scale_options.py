@@ -18,8 +18,8 @@ FILE_OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "OURS=THEIRS,...",
         "help": "what the file calls its columns, as in unit=item,rater=who,kind=type,label=score",
     },
-    "--human": {"metavar": "NAME,...", "help": "who is a person: raters, or columns of labels"},
-    "--model": {"metavar": "NAME,...", "help": "who is a model: raters, or columns of labels"},
+    "--human": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are people"},
+    "--model": {"metavar": "NAME,...", "help": "which raters, or columns of labels, are models"},
 }
 """How a file that others made is read."""
 SCALE_OPTIONS: dict[str, dict[str, Any]] = {
@@ -37,8 +37,8 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
     **FILE_OPTIONS,
     "--normalise": {
         "action": "store_true",
-        "help": "take labels that differ by case, outer space or .0 for one, and nan, None, null "
-        "for no label; says how many cells that changed",
+        "help": "treat labels that differ only by case, outer space or .0 as one, and nan, None, "
+        "null as no label; prints how many cells that changed",
     },
 }
 """What only a ratings file has to be told: a study has rubrics and units of its own."""

@@ -13,6 +13,7 @@ from evenhand.cli.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_line, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,19 +31,19 @@ def _invite_options(invite: Parser) -> None:
     whom.add_argument(
         "--for", dest="raters", action="append", metavar="NAME", help="this rater; repeatable"
     )
-    whom.add_argument("--count", type=int, metavar="N", help="so many raters with new codes")
+    whom.add_argument("--count", type=int, metavar="N", help="this many raters, with new codes")
     whom.add_argument(
-        "--prolific", action="store_true", help="the one address to enter at Prolific"
+        "--prolific", action="store_true", help="print the one address to enter at Prolific"
     )
     invite.add_argument("--revoke", action="store_true", help="revoke their links instead")
     invite.add_argument(
-        "--hours", type=float, default=168.0, metavar="H", help="how long a link is good (168)"
+        "--hours", type=float, default=168.0, metavar="H", help="how long a link is valid (168)"
     )
     invite.add_argument(
         "--url",
         default=USUAL_ADDRESS,
         metavar="URL",
-        help=f"where people reach the app ({USUAL_ADDRESS})",
+        help=f"where raters reach the app ({USUAL_ADDRESS})",
     )
 
 
@@ -67,7 +68,7 @@ def _session_options(session: Parser) -> None:
             help=f"give back the places of this rater or participant, as {word}; repeatable",
         )
     session.add_argument(
-        "--readmit", action="append", default=[], metavar="ID", help="let this one go on"
+        "--readmit", action="append", default=[], metavar="ID", help="let this rater go on"
     )
     session.add_argument(
         "--submissions",
@@ -77,7 +78,7 @@ def _session_options(session: Parser) -> None:
     )
     for option, says in {
         "times": "start, end, active seconds and units of every rater",
-        "background": "what raters said of themselves",
+        "background": "what raters said about themselves",
         "attention": "answers to attention checks",
         "participants": "which rater is which participant; keep it apart from labels",
     }.items():
@@ -92,7 +93,7 @@ def _invite(arguments: argparse.Namespace) -> None:
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
         raise InputError("--count must be from 1 to 10,000")
     if arguments.revoke and arguments.count:
-        raise InputError("--revoke says whose links: add --for NAME or --prolific")
+        raise InputError("--revoke needs to know whose links; add --for NAME or --prolific")
     if arguments.revoke:
         refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")
     base = app_address(arguments.url)
@@ -100,7 +101,8 @@ def _invite(arguments: argparse.Namespace) -> None:
         if arguments.revoke:
             for rater in arguments.raters or [""]:
                 revoked = revoke_invites(study, rater)
-                console().print(f"{rater or 'Prolific'}: links revoked: {revoked}")
+                whose = rater or "Prolific"
+                console().print(written("session.revoked", whose=whose, count=revoked))
             return
         if arguments.prolific:
             _check_prolific(study)
@@ -115,7 +117,7 @@ def _invite(arguments: argparse.Namespace) -> None:
 def _check_prolific(study: Study) -> None:
     if study.config.prolific is None:
         raise InputError(
-            "study.toml has no [prolific] section: people would end without a completion code; "
+            "study.toml has no [prolific] section, so participants would get no completion code; "
             "see docs/sessions.md"
         )
 
@@ -125,14 +127,14 @@ def _account(arguments: argparse.Namespace) -> None:
     from evenhand.study.access.accounts import disable_account, set_account
 
     if arguments.action == "disable":
-        refuse(arguments, ["--role"], "is for a login that is added; leave it out")
+        refuse(arguments, ["--role"], "is only for a login that is added; leave it out")
     with open_study(arguments.dir) as study:
         if arguments.action == "disable":
             disable_account(study.store, arguments.name)
-            console().print(f"{arguments.name} can no longer log in")
+            console().print(written("session.disabled", name=arguments.name))
         else:
             set_account(study.store, arguments.name, _password(), arguments.role)
-            console().print(f"{arguments.name} can log in as {arguments.role}")
+            console().print(written("session.logs_in", name=arguments.name, role=arguments.role))
 
 
 def _password() -> str:
@@ -166,10 +168,11 @@ def _session(arguments: argparse.Namespace) -> None:
             reasons |= released_submissions(study, arguments.submissions)
         for rater, reason in reasons.items():
             freed = sessions.release(rater, reason)
-            console().print(f"{rater}: {_REASONS[reason]}, {freed} places given back")
+            why = _REASONS[reason]
+            console().print(written("session.released", rater=rater, reason=why, freed=freed))
         for rater in readmitted:
             sessions.readmit(rater)
-            console().print(f"{rater}: may go on")
+            console().print(written("session.readmitted", rater=rater))
         _write_tables(study, sessions, arguments)
 
 
@@ -196,7 +199,7 @@ def _write_tables(study: Study, sessions: Sessions, arguments: argparse.Namespac
 
 def _print_times(times: pd.DataFrame) -> None:
     if times.empty:
-        console().print("nobody has taken part yet")
+        console().print(written("session.nobody"))
         return
     rows = [
         [
@@ -212,7 +215,7 @@ def _print_times(times: pd.DataFrame) -> None:
 
 
 VERBS = (
-    Verb("invite", "make the links by which raters come in", _invite_options, _invite),
+    Verb("invite", "make links that let raters in", _invite_options, _invite),
     Verb("account", "add or disable a login with a password", _account_options, _account),
     Verb("session", "who took part and for how long; give places back", _session_options, _session),
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from evenhand.cli.scale_options import add_scale_options, keys_in, scale_options
 from evenhand.cli.terminal import console, working
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -55,7 +56,7 @@ def analyse_asked(
     for remark in context.notes:
         console().print(remark)
     if context.synthetic:
-        console().print("Synthetic: labels and prices are made up by a program.")
+        console().print(written("terminal.synthetic"))
     return analysis, context
 
 

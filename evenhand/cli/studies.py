@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +24,13 @@ def _new_options(new: Parser) -> None:
     new.add_argument(
         "--propositions", type=Path, metavar="FILE", help="statements (id, text) instead of pairs"
     )
-    new.add_argument("--wordings", type=Path, metavar="FILE", help="how statements are put")
-    new.add_argument("--repeats", type=int, default=1, metavar="K", help="times each is put (1)")
+    new.add_argument("--wordings", type=Path, metavar="FILE", help="wordings for the statements")
+    new.add_argument(
+        "--repeats", type=int, default=1, metavar="K", help="how often to ask each prompt (1)"
+    )
     new.add_argument("--responses", type=Path, metavar="FILE", help="the subjects' responses")
     new.add_argument(
-        "--sample", type=int, metavar="N", help="pairs or prompts that people label (250)"
+        "--sample", type=int, metavar="N", help="pairs or prompts to be labelled (250)"
     )
     new.add_argument(
         "--stratify",
@@ -41,7 +44,7 @@ def _new_options(new: Parser) -> None:
         metavar="NAME|FILE",
         help="a rubric of the study, repeatable (all that come with evenhand and fit)",
     )
-    new.add_argument("--raters", type=int, default=3, metavar="N", help="people per unit (3)")
+    new.add_argument("--raters", type=int, default=3, metavar="N", help="annotators per unit (3)")
     new.add_argument(
         "--store",
         default="study.db",
@@ -52,13 +55,15 @@ def _new_options(new: Parser) -> None:
 
 def _extend_options(extend: Parser) -> None:
     extend.add_study()
-    extend.add_argument("--pairs", type=int, required=True, metavar="K", help="how many pairs more")
+    extend.add_argument(
+        "--pairs", type=int, required=True, metavar="K", help="how many pairs to add"
+    )
     extend.add_argument(
         "--by",
         choices=["chance", "uncertainty"],
         default="chance",
-        help="which pairs: any alike (chance), or rather those where graders differ or are unsure: "
-        "saves labels if grades tell what is hard, else costs a few (docs/uncertainty.md)",
+        help="pick pairs at random (chance), or mainly those on which graders differ or are "
+        "unsure; this saves labels if grades show what is hard (docs/uncertainty.md)",
     )
 
 
@@ -98,8 +103,8 @@ def _new(arguments: argparse.Namespace) -> None:
 def _next_steps(folder: Path, *, has_responses: bool) -> None:
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
     steps += [f"annotate {folder}", f"grade {folder} --grader baseline:lexical", f"report {folder}"]
-    for step, lead in zip(steps, ["Next:", *[" " * 5] * len(steps)], strict=False):
-        console().print(f"{lead} evenhand {step}")
+    indent = "\n      "
+    console().print(written("terminal.next", command=indent.join(f"evenhand {s}" for s in steps)))
 
 
 def _extend(arguments: argparse.Namespace) -> None:
@@ -111,12 +116,9 @@ def _extend(arguments: argparse.Namespace) -> None:
         size = extend_sample(study, arguments.pairs, arguments.by)
     with open_study(arguments.dir) as study:
         noun = prompts_noun(study.store.pairs())
-        console().print(f"The sample grew from {before} to {size} {noun}; the first {before} stay.")
+        console().print(written("new.grown", before=before, after=size, noun=noun))
         if arguments.by == "uncertainty":
-            console().print(
-                f"The new {noun} are rather those where graders differ or are unsure; how likely "
-                "each was to be picked is kept, and every estimate weights for it."
-            )
+            console().print(written("new.by_uncertainty", noun=noun))
         describe_study(study)
 
 
@@ -126,7 +128,8 @@ def describe_study(study: Study) -> None:
 
     found = preview_of(study)
     say, noun = console().print, found.noun
-    say(f"{found.sampled} of {found.total} {noun} are sampled (seed {study.config.seed}).")
+    counts = {"sampled": found.sampled, "total": found.total}
+    say(written("new.sampled", **counts, noun=noun, seed=study.config.seed))
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     for column in study.config.sample.stratify:
@@ -155,10 +158,10 @@ def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -
 def _print_workload(load: Workload) -> None:
     say = console().print
     if not load.rubrics:
-        say("No responses yet, so no units to label.")
+        say(written("new.no_responses"))
         return
     print_table(
-        ["rubric", "units", "raters each", "judgments", "hours"],
+        ["rubric", "units", "annotators each", "labels", "hours"],
         [
             (
                 item.rubric,
@@ -169,11 +172,9 @@ def _print_workload(load: Workload) -> None:
             )
             for item in load.rubrics
         ],
-        title="Work for people",
+        title=written("new.work"),
     )
-    say(
-        f"Hours at {load.words_per_minute} words a minute and {load.seconds_to_decide} s to decide."
-    )
+    say(written("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide))
 
 
 VERBS = (

@@ -10,6 +10,7 @@ from evenhand.cli.scale_options import FILE_OPTIONS, file_options
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.reporting.options import ScaleOptions
@@ -20,7 +21,9 @@ def _import_options(imports: Parser) -> None:
     imports.add_study()
     imports.add_argument("file", type=Path, metavar="FILE", help=".csv, .jsonl or .parquet")
     imports.add_argument(
-        "--kind", choices=["ratings", "responses"], help="what it holds (told by its columns)"
+        "--kind",
+        choices=["ratings", "responses"],
+        help="what the file holds (seen from its columns)",
     )
     for option, how in FILE_OPTIONS.items():
         imports.add_argument(option, **how)
@@ -30,7 +33,7 @@ def _export_options(export: Parser) -> None:
     export.add_study()
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
     export.add_argument(
-        "--units", type=Path, metavar="FILE", help="where the units go (beside the ratings)"
+        "--units", type=Path, metavar="FILE", help="where the units go (next to the ratings)"
     )
     export.add_argument(
         "--remarks", type=Path, metavar="FILE", help="where confidence, reasons and flags go"
@@ -60,9 +63,9 @@ def _import_responses(study: Study, file: Path) -> None:
     frame = read_responses(file, study.store.pairs())
     new = study.store.add_responses(frame)
     empty = int((frame["response"].str.strip() == "").sum())
+    subjects, known = frame["subject"].nunique(), len(frame) - new
     console().print(
-        f"{new} new responses of {frame['subject'].nunique()} subjects; "
-        f"{len(frame) - new} were already known; {empty} are empty."
+        written("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
     )
 
 
@@ -76,9 +79,8 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     for note in rows.notes:
         console().print(note)
     new, known = import_ratings(study, ratings, file.name)
-    console().print(
-        f"{new} new ratings of {ratings['rater_id'].nunique()} raters; {known} were already known."
-    )
+    raters = ratings["rater_id"].nunique()
+    console().print(written("tables.ratings", new=new, raters=raters, known=known))
 
 
 def _export(arguments: argparse.Namespace) -> None:
@@ -101,24 +103,23 @@ def _export(arguments: argparse.Namespace) -> None:
         if out is not None:
             ratings = study.ratings()
             write_table(ratings, out)
-            console().print(f"{len(ratings)} ratings -> {out}")
+            console().print(written("tables.wrote_ratings", count=len(ratings), file=out))
             beside = sidecar_path(out)
             text = sidecar_text(study, (to_units or units_path(out)).name)
             atomic_write(beside, text.encode())
-            console().print(f"scales, thresholds, settings -> {beside}")
+            console().print(written("tables.wrote_scales", file=beside))
             if study.config.analysis.rater_slices:
-                console().print(
-                    "Note: what people said of themselves stays with the study, and so do the "
-                    "figures by it (rater_slices)."
-                )
+                note = written("tables.background")
+                console().print(written("terminal.note", note=note))
         if to_units is not None:
             units = exported_units(study)
             write_table(units, to_units)
-            console().print(f"{len(units)} units, sampled or rated -> {to_units}")
+            console().print(written("tables.wrote_units", count=len(units), file=to_units))
         if arguments.remarks is not None:
             remarks = remarks_table(study.store)
             write_table(remarks, arguments.remarks)
-            console().print(f"{len(remarks)} remarks of raters -> {arguments.remarks}")
+            written_to = arguments.remarks
+            console().print(written("tables.wrote_remarks", count=len(remarks), file=written_to))
 
 
 VERBS = (

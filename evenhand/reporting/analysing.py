@@ -152,7 +152,7 @@ def analyse_file(
         if known is None:
             raise
         # Whoever asked for nothing has to learn where a scale or a column comes from.
-        raise InputError(f"{error} ({sidecar_path(file).name} was read, too)") from None
+        raise InputError(f"{error} ({sidecar_path(file).name} was read too)") from None
 
 
 def analyse_rows(
@@ -242,12 +242,12 @@ def _study_context(
     facts: dict[str, str | int | float] = {
         "study": config.name,
         noun: len(prompts),
-        f"{noun} sampled for people": config.sample.pairs,
+        f"{noun} sampled": config.sample.pairs,
         "stratified by": ", ".join(config.sample.stratify) or "nothing",
         **_picked_by_uncertainty(study, noun),
         "clusters": analysis.settings.cluster,
         "seed": config.seed,
-        "people wanted per unit": config.annotation.raters_per_unit,
+        "annotators wanted per unit": config.annotation.raters_per_unit,
         "subjects": ", ".join(study.subjects()) or "none yet",
         **_ratings_facts(ratings, excluded),
         **_verified(analysis),
@@ -289,7 +289,7 @@ def _ratings_facts(
     given = sorted(stamp for stamp in ratings["created_at"] if stamp)
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
-        "people per labelled unit": _people_per_unit(ratings, excluded),
+        "annotators per labelled unit": _people_per_unit(ratings, excluded),
         "model graders": int((kinds == "model").sum()),
         "ratings": len(ratings),
     }
@@ -319,6 +319,6 @@ def _verified(analysis: Analysis) -> dict[str, str]:
         return {}
     libraries = "scikit-learn, krippendorff and statsmodels"
     return {
-        "estimates verified": f"{found.compared} values held against {libraries}; largest "
-        f"difference {found.largest:.0e}"
+        "estimates verified": f"{found.compared} values compared with {libraries}; "
+        f"largest difference {found.largest:.0e}"
     }

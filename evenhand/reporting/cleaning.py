@@ -63,7 +63,7 @@ def cleaned(
             fault = f"{why}; {_mend(options, permitted, meant, readings, counts)}"
         if not fault and permitted and label not in readings:
             fault = (
-                f"is none of the declared categories ({', '.join(permitted)}); correct the label "
+                f"is not one of the declared categories ({', '.join(permitted)}); correct it "
                 "or declare it"
             )
         if fault:
@@ -81,11 +81,11 @@ def _fault_of(label: str) -> str:
     if len(label) > MAX_LENGTH:
         return f"has {len(label):,} characters; a label has at most {MAX_LENGTH}"
     if "\0" in label:
-        return "holds a NUL character; take it out"
+        return "contains a NUL character; remove it"
     if "\n" in label or "\r" in label:
-        return "holds a line break; take it out, and close the quote if one is left open there"
+        return "contains a line break; remove it, and close the quote if one is left open"
     if label.lstrip()[:1] in ("{", "[") and _is_nested(label):
-        return "is nested JSON; write the label alone"
+        return "is nested JSON; write only the label"
     return ""
 
 

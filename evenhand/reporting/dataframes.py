@@ -13,6 +13,7 @@ from evenhand.reporting.missing import listed, refuse_missing
 from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ def kinds_of(human: Names, model: Names) -> dict[str, str]:
     people, models = as_texts(human), as_texts(model)
     for rater in people:
         if rater in models:
-            raise InputError(f"human and model both name {rater!r}; a rater is one of the two")
+            raise InputError(f"human and model both name {rater!r}; name each rater in one of them")
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
@@ -138,7 +139,7 @@ def _named(
     counts = named.notna() | ~own.isin(["", *kinds.values()])
     found = table[counts].assign(rater_kind=own[counts])
     others = raters[~counts].unique()
-    note = f"left out, as human and model do not name them: {listed(others)}"
+    note = written("reading.raters_left_out", names=listed(others))
     return found, [note] if len(others) else []
 
 
@@ -151,14 +152,14 @@ def _melted(table: pd.DataFrame, kinds: Mapping[str, str], name: str) -> pd.Data
     for column in about:
         if column in RATINGS_COLUMNS and column not in ("unit_id", "rubric"):
             raise InputError(
-                f"{name}: {column!r} means something else where a row is a rating; rename the "
-                "column"
+                f"{name}: the column {column!r} has its own meaning where each row is a rating; "
+                "rename it"
             )
     again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
     if again.any():
         raise InputError(
-            f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows; a wide table has "
-            "one for each unit"
+            f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows; keep one, as "
+            "a wide table has one for each unit"
         )
     cells = table.melt(about, list(kinds), "rater_id", "label", ignore_index=False)
     cells = cells[cells["label"].notna()]

@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """What `check` found: prints as the panel of `evenhand check`, shows itself in a notebook."""
+    """What `check` found: prints as the panel of `evenhand check`, shows itself in notebooks."""
 
     analysis: Analysis
     context: ReportContext
 
     @property
     def results(self) -> pd.DataFrame:
-        """Every figure: a row for each statistic, raters and part of the sample; each is defined in
-        docs/statistics.md.
+        """Every figure: one row for each statistic, raters and part of the sample. All are defined
+        in docs/statistics.md.
         """
         return self.analysis.results
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """For each rubric and grader whether it may stand in, why in a sentence, and the figures
-        that this rests on.
+        """For each rubric and grader: whether it can replace a human rater, the reason in a
+        sentence, and the figures that decided.
         """
         return self.analysis.verdicts
 
     @property
     def notes(self) -> list[str]:
-        """What has to be known before the figures are read."""
+        """What to know before reading the figures."""
         return [*self.context.notes, *self.analysis.notes]
 
     def report(self, path: str | Path) -> Path:
-        """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
-        returns the page. Raises InputError where there can be no such folder.
+        """Write report.html, report.md, report.json and results.csv into a folder, which is created
+        if needed; returns the page. Raises InputError where the folder cannot be made.
         """
         from evenhand.analysis.report import write_report
         from evenhand.study.tables.atomic import check_folder
@@ -106,7 +106,7 @@ def check(
     name: str = "ratings",
     **changes: Any,
 ) -> Check:
-    """How far human and model raters agree, and whether a model may stand in for people.
+    """How well human and model raters agree, and whether a model can replace a human rater.
 
     `ratings` is *long*, a row for each rating with `unit_id` (or `item_id`), `rater_id`,
     `rater_kind` (human or model) and `label`, as `read` gives it; or *wide*, a row for each unit
@@ -117,15 +117,15 @@ def check(
     the units, and so do the columns of `units`, a table or file with a `unit_id`; `cluster_id`
     among them, or the column that `cluster` names, is what is resampled.
 
-    A scale is declared: all permitted labels as `categories`, in order; `level` is "nominal",
+    The scale is declared: `categories` are all permitted labels, in order; `level` is "nominal",
     "ordinal" or "interval"; `affirmative` are the labels that count as yes, `sides` the two that
     favour side a and side b; `thresholds` are by grader. `rubric` picks one of several in a long
-    table, and brings the scale of a shipped rubric or of a rubric's file. Without any, the labels
-    seen are taken as nominal, and a note says so.
+    table, and brings the scale of a shipped rubric or of a rubric's file. Without any of these, the
+    labels seen are taken as nominal, and a note says so.
 
     Labels that differ only by case, outer space or `.0`, that read as missing (NaN, None, null) or
-    that are no label of any scale raise InputError; with `normalise` the first three are put right,
-    and a note says how many cells that changed.
+    that cannot be labels raise InputError. With `normalise` the first two kinds are corrected, and
+    a note says how many cells that changed.
 
     `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).

@@ -34,8 +34,8 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     for column in names:
         if column not in absent and column.strip() in absent:
             raise InputError(
-                f"{name}: the name of the column {column!r} has a space around it; take out the "
-                "spaces beside the commas"
+                f"{name}: the column name {column!r} begins or ends with a space; remove spaces "
+                "next to the commas"
             )
     others = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(others, absent)

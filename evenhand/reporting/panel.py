@@ -40,7 +40,7 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     ranking = rank_graders(analysis.results, analysis.verdicts)
     verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
     return [
-        *(f"Note: {note}" for note in analysis.notes),
+        *(written("terminal.note", note=note) for note in analysis.notes),
         *(each.sentence for each in recommendations(ranking)),
         *(verdicts or [written("first.no_verdict")]),
         *limits_of(analysis.verdicts),

@@ -10,6 +10,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.cleaning import Places, cleaned
 from evenhand.reporting.options import ScaleOptions
 from evenhand.study.tables.columns import shortened
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ def declared_scales(
         parts.append(own)
         changed += cells
     if options.normalise:
-        remarks.insert(0, f"normalised: {changed:,} of {len(ratings):,} labels were changed")
+        remarks.insert(0, written("reading.normalised", changed=changed, labels=len(ratings)))
     return pd.concat(parts).loc[ratings.index] if changed else ratings, scales, remarks
 
 
@@ -114,7 +115,7 @@ def _scale(
         scale = Scale(name, options.categories)
     elif options.level in ("ordinal", "interval"):
         raise InputError(
-            f"an {options.level} scale must be declared, not read off the labels: give all "
+            f"the order of an {options.level} scale cannot be seen from the labels; give all "
             f"permitted labels in order, for example {options.spelled('categories', *'12345')}"
         )
     elif not labels:
@@ -126,15 +127,21 @@ def _scale(
         first = ", ".join(shortened(label) for label in sorted(labels)[:3])
         raise InputError(
             f"{source}: there are {len(labels)} different labels ({first} and so on), too many for "
-            f"a scale that is not declared; group them into at most {MAX_LABELS}, or declare all "
+            f"an undeclared scale; group them into at most {MAX_LABELS}, or declare all "
             f"of them with {options.spelled('categories')}"
         )
     else:
         scale = Scale(name, tuple(sorted(labels)))
-        what = f"rubric {name!r}" if name else "the labels"
-        remark = f"{what}: taken as nominal with the labels seen ({', '.join(scale.categories)}); "
-        remark += f"declare a scale with {options.spelled('level')} and "
-        remark += options.spelled("categories")
+        seen = {
+            "labels": ", ".join(scale.categories),
+            "level": options.spelled("level"),
+            "categories": options.spelled("categories"),
+        }
+        remark = (
+            written("reading.nominal_rubric", rubric=name, **seen)
+            if name
+            else written("reading.nominal", **seen)
+        )
     if options.level:
         scale = replace(scale, level=options.level)
     if options.sides is not None:

@@ -23,6 +23,7 @@ from evenhand.rubrics.model import check_coarser
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.settings.study_toml import Share
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +151,7 @@ class Sidecar(Section):
         for name, each in self.scales.items():
             if each.variant_of and each.variant_of not in self.scales:
                 raise ValueError(
-                    f"scales.{name} is a variant of {each.variant_of!r}, which is no scale here"
+                    f"scales.{name} is a variant of {each.variant_of!r}, which has no scale here"
                 )
         return self
 
@@ -183,9 +184,10 @@ class Sidecar(Section):
 
     def said(self, ratings: str) -> list[str]:
         """That it was read, for whoever reads what was found."""
-        whose = f" of {self.study}" if self.study else ""
-        name = sidecar_path(Path(ratings)).name
-        return [f"Scales, thresholds and settings{whose} come from {name}; options win over it."]
+        file = sidecar_path(Path(ratings)).name
+        if self.study:
+            return [written("reading.sidecar_of", study=self.study, file=file)]
+        return [written("reading.sidecar", file=file)]
 
     def _usage(self) -> pd.DataFrame | None:
         import pandas as pd
@@ -242,7 +244,7 @@ def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
     path = ratings.with_name(sidecar.units)
     if not path.is_file():
         raise InputError(
-            f"{sidecar_path(ratings).name} names the units {path.name}, which is not beside it; "
+            f"{sidecar_path(ratings).name} names the units {path.name}, which is not next to it; "
             "put it there or give --units FILE"
         )
     return path
@@ -250,15 +252,17 @@ def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
 
 def _toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise InputError("it is a folder; take it away or put the file there")
+        raise InputError("this is a folder; remove it or put the file in its place")
     if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"it has more than {_MOST_BYTES // 1_000_000} MB; export the study again")
+        raise InputError(
+            f"the file has more than {_MOST_BYTES // 1_000_000} MB; export the study again"
+        )
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8 text; save it as UTF-8") from None
+        raise InputError("the file is not UTF-8 text; save it as UTF-8") from None
     except (ValueError, RecursionError) as error:  # a number or a nesting beyond all bounds, too
-        raise InputError(f"it is not valid TOML ({error}); export the study again") from None
+        raise InputError(f"the file is not valid TOML ({error}); export the study again") from None
 
 
 def _refusal(path: Path, fault: str) -> InputError:

@@ -28,8 +28,8 @@ def with_units(beside: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Dat
     units = with_unit_id(units)
     if "unit_id" not in units:
         raise InputError(
-            f"{source}: the column 'unit_id' is missing (it has {listed(units.columns)}); give the "
-            "column of the units' names that name"
+            f"{source}: the column 'unit_id' is missing (it has {listed(units.columns)}); give "
+            "that name to the column that identifies the units"
         )
     again = units.duplicated("unit_id").to_numpy()
     if again.any():
@@ -63,7 +63,7 @@ def check_asked_for(
                 unit = rows.loc[rows[column] != first, "unit_id"].iloc[0]
                 raise InputError(
                     f"{source}: the column {column!r} differs between ratings of unit {unit!r}, so "
-                    f"there is nothing to {purpose}; name a column that is one value for each unit"
+                    f"there is nothing to {purpose}; name a column with one value for each unit"
                 )
             known = listed(name for name in units if name != "unit_id")
             there = f"it has {known}" if known else "it has no columns that describe units"

@@ -34,8 +34,8 @@ _IMPORTED = [
 ]
 """What each would import for itself; a fork server does it once, while the labels are read."""
 _ENDED_EARLY = (
-    "a process that had a part of the work ended early, as happens where memory is short; close "
-    "other programs and run this again"
+    "a worker process ended early, as happens when memory runs out; close other programs and run "
+    "this again"
 )
 _starting = threading.Lock()
 

@@ -20,6 +20,7 @@ from evenhand.study.store.schema import (
     responses,
     threshold_events,
 )
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,14 +120,14 @@ def time_left(progress: pd.DataFrame) -> str:
     """What `rubric_progress` says of the work that is left, in a sentence."""
     left = int((progress["wanted"] - progress["done"]).sum())
     if not progress["wanted"].sum():
-        return "There is nothing to label yet: the study has no responses to its prompts."
+        return written("progress.nothing")
     if left == 0:
-        return "Every place has its label."
+        return written("progress.done")
     hours = progress["hours_left"].sum(min_count=len(progress))
-    labels_left = f"{left} of {int(progress['wanted'].sum())} labels are still to be given"
+    wanted = int(progress["wanted"].sum())
     if hours != hours:
-        return f"{labels_left}; how long that takes is not known before people have labelled."
-    return f"{labels_left}: about {hours:.1f} hours of work at the pace so far."
+        return written("progress.left_unknown", left=left, wanted=wanted)
+    return written("progress.left", left=left, wanted=wanted, hours=hours)
 
 
 def _human_labels(study: Study) -> pd.DataFrame:

@@ -1,5 +1,5 @@
 """The sections `[analysis]` and `[decision]` of study.toml, which `analysis.analyse` takes as well:
-what is computed, and when a grader may stand in for people.
+what is computed, and when a grader can replace a human rater.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError
 from evenhand.study.settings.sections import Section, changed
+from evenhand.texts import written
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")
 """Units columns that say for whom side a and side b of a pair speak."""
@@ -35,7 +36,7 @@ class BiasSettings(Section):
     leanings: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
         description="two leanings, each with its groups of `prompt_a_group` and `prompt_b_group`; "
-        "directions are told from the first to the second",
+        "directions run from the first to the second",
         json_schema_extra={
             "example": '`left = ["pro_union"]`, `right = ["anti_union"]`',
             "usual": "none: from side a to side b",
@@ -102,12 +103,12 @@ class AnalysisSettings(BiasSettings):
     )
     slices: Columns = Field(
         default=(),
-        description="columns by which the main figures are repeated",
+        description="columns by which the main figures are split",
         json_schema_extra={"usual": "the columns of `stratify`"},
     )
     variants: Columns = Field(
         default=(),
-        description="columns that tell variants of one question apart: how stable are labels from "
+        description="columns that distinguish variants of one question: how stable are labels from "
         "one to the next?",
         json_schema_extra={
             "usual": "for propositions `wording`, `paraphrase` and `repeat`, where there are "
@@ -116,33 +117,32 @@ class AnalysisSettings(BiasSettings):
     )
     groups: Columns = Field(
         default=(),
-        description="columns that say whom a unit is about: does a grader fail one group?",
+        description="columns that name the group a unit is about: does a grader fail one group?",
     )
     rater_slices: Columns = Field(
         default=(),
-        description="what people said of themselves, by which the main figures are repeated: keys "
+        description="annotators' background answers by which the main figures are split: keys "
         "of the background questions",
     )
     confidence_cut: float = Field(
         default=0.9,
         gt=0,
         le=1,
-        description="the confidence from which a grader's labels are looked at by themselves",
+        description="the confidence from which a grader's labels are also judged on their own",
     )
     confidence_target: float = Field(
         default=0.95,
         gt=0,
         le=1,
-        description="the agreement with people that a chosen confidence cut is to reach, and a "
-        "promised one promises",
+        description="the agreement with people that a confidence cut must reach or promise",
     )
     sensitivity_cluster: str = Field(
         default="",
-        description="a column, such as `stance_a`, to resample by beside the pairs",
+        description="a column, such as `stance_a`, to resample by in addition to pairs",
     )
     ensembles: tuple[tuple[str, ...], ...] = Field(
         default=(),
-        description="graders to be taken as one",
+        description="graders to be combined into one",
         json_schema_extra={
             "example": '`[["G1", "G2"], ["G1", "G3"]]`',
             "usual": "one of all graders",
@@ -155,8 +155,8 @@ class DecisionSettings(Section):
     estimate. That it must beat both baselines is no option.
 
     >>> DecisionSettings().rule(margin=0.05)
-    'at most 0.05 kappa below people, better than both baselines, at least 90% scored, 30 clusters \
-or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0.8)'
+    'at most 0.05 kappa below people; better than both baselines; at least 90% scored; 30 clusters \
+or more; no bias beyond 0.1; labels stable from wording to wording (kappa 0.8 or more)'
     """
 
     min_coverage: float = Field(
@@ -176,26 +176,26 @@ or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0
         default=0.8,
         ge=-1,
         le=1,
-        description="kappa from wording to wording of a rubric, below which a label moves with the "
+        description="kappa from wording to wording of a rubric; below it a label moves with the "
         "wording",
     )
     min_information: float = Field(
         default=0.5,
         gt=0,
         le=1,
-        description="to be used with correction: kappa with people, as a share of their own",
+        description="for use with correction: least kappa with people, as a share of their own",
     )
 
     scope: Scope = Field(
         default="these",
-        description="for whom a verdict speaks: `these` people, or people `like_these`, of whom "
-        "there must be three or more",
+        description="whom a verdict is about: `these` annotators, or annotators `like_these`, of "
+        "whom there must be three or more",
     )
     looks: int = Field(
         default=0,
         ge=0,
-        description="how often the verdict will be looked at as labels come in, declared before; "
-        "the looks share the error evenly",
+        description="looks at the verdict as labels come in, declared before labelling; they share "
+        "the error evenly",
         json_schema_extra={"usual": "0: any number, the first with four fifths of the error"},
     )
     margin_share: float = Field(
@@ -209,21 +209,21 @@ or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0
         default=0.2,
         ge=-1,
         le=1,
-        description="people's own kappa, at its lower bound, below which no grader can be judged "
-        "beside them",
+        description="least kappa between annotators, at its lower bound; below it no grader can be "
+        "judged",
     )
     min_rarer: int = Field(
         default=10,
         ge=0,
-        description="pairs in which a person chose another category than the commonest; with fewer "
-        "no bound can be trusted",
+        description="pairs in which an annotator chose another category than the most frequent "
+        "one; with fewer no bound can be trusted",
     )
 
     reference: str = Field(
         default="",
         description="the one rater whose labels count as right: graders are then judged against "
-        "this rater alone, by the three bars below, and not beside people",
-        json_schema_extra={"example": "`expert-1`", "usual": "none: graders beside people"},
+        "this rater alone, by the three bars below, and not compared with people",
+        json_schema_extra={"example": "`expert-1`", "usual": "none: graders compared with people"},
     )
     reference_kappa: float = Field(
         default=0.6,
@@ -235,30 +235,36 @@ or more, no bias beyond 0.1, no label that moves with the wording (kappa below 0
         default=0.8,
         ge=0,
         lt=1,
-        description="with a reference: so many of its affirmative verdicts must clearly be found",
+        description="with a reference: the share of its affirmative verdicts that must clearly be "
+        "found",
     )
     reference_specificity: float = Field(
         default=0.8,
         ge=0,
         lt=1,
-        description="with a reference: so many of its other verdicts must clearly be found",
+        description="with a reference: the share of its other verdicts that must clearly be found",
     )
 
     def rule(self, margin: float) -> str:
         """The whole rule in words."""
         if self.reference:
-            return (
-                f"kappa with {self.reference} above {self.reference_kappa:g}, sensitivity above "
-                f"{self.reference_sensitivity:g} and specificity above "
-                f"{self.reference_specificity:g} where there is a binary verdict, at least "
-                f"{self.min_coverage:.0%} scored, {self.min_clusters} clusters or more, no bias "
-                f"beyond {self.bias_bound:g}"
+            return written(
+                "rule.reference",
+                reference=self.reference,
+                kappa=self.reference_kappa,
+                sensitivity=self.reference_sensitivity,
+                specificity=self.reference_specificity,
+                scored=self.min_coverage,
+                clusters=self.min_clusters,
+                bias=self.bias_bound,
             )
-        return (
-            f"at most {margin:g} kappa below people, better than both baselines, at least "
-            f"{self.min_coverage:.0%} scored, {self.min_clusters} clusters or more, no bias beyond "
-            f"{self.bias_bound:g}, no label that moves with the wording (kappa below "
-            f"{self.min_stability:g})"
+        return written(
+            "rule.people",
+            margin=margin,
+            scored=self.min_coverage,
+            clusters=self.min_clusters,
+            bias=self.bias_bound,
+            stability=self.min_stability,
         )
 
 

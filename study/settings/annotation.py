@@ -13,7 +13,7 @@ from evenhand.study.settings.sections import Section
 class SampleSettings(Section):
     pairs: int = Field(
         gt=0,
-        description="how many pairs people label; changed by `evenhand extend`",
+        description="how many pairs are labelled; changed by `evenhand extend`",
         json_schema_extra={"usual": "250"},
     )
     stratify: tuple[str, ...] = Field(
@@ -24,44 +24,44 @@ class SampleSettings(Section):
 class AnnotationSettings(Section):
     rubrics: tuple[str, ...] = Field(
         default=(),
-        description="what people label; an empty list means all but other wordings of a rubric",
+        description="rubrics to be labelled; an empty list means all but other wordings of one",
         json_schema_extra={"usual": "all but those"},
     )
     subjects: tuple[str, ...] = Field(
         default=(),
-        description="whose responses people label; an empty list means all",
+        description="subjects whose responses are labelled; an empty list means all",
         json_schema_extra={"usual": "all"},
     )
-    raters_per_unit: int = Field(default=3, gt=0, description="how many people label each unit")
+    raters_per_unit: int = Field(default=3, gt=0, description="annotators per unit")
     units_per_rater: int = Field(
         default=0,
         ge=0,
-        description="the most units one person is given, whatever the rubrics; 0: no limit",
+        description="the most units one annotator gets, over all rubrics; 0: no limit",
     )
     pairs_per_block: int = Field(
         default=10,
         gt=0,
-        description="how many pairs a person works through before the next ones come",
+        description="how many pairs an annotator works through before the next block",
     )
     repeat_share: float = Field(
         default=0.0,
         ge=0,
         le=0.5,
-        description="share of a person's answers that is asked for again, unannounced; 0 to 0.5",
+        description="share of an annotator's units that are asked again, unannounced; 0 to 0.5",
     )
     repeat_gap: int = Field(
         default=20,
         gt=0,
-        description="how many answers lie between an answer and its repeat, at least",
+        description="least number of answers between an answer and its repeat",
     )
     lease_minutes: float = Field(
         default=120.0,
         gt=0,
-        description="how long a unit that was given out and not answered stays reserved",
+        description="how long a unit that was given out stays reserved without an answer",
     )
     screen: Literal["one", "all"] = Field(
         default="one",
         description='`"one"`: one rubric at a time; `"all"`: all rubrics of a unit at once',
     )
-    confidence: bool = Field(default=False, description="true asks how sure people are")
-    rationale: bool = Field(default=False, description="true gives a field for people's reasons")
+    confidence: bool = Field(default=False, description="true asks annotators how sure they are")
+    rationale: bool = Field(default=False, description="true shows a field for reasons")

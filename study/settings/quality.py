@@ -19,13 +19,13 @@ class QualitySettings(Section):
 
     stop: tuple[QualityFlag, ...] = Field(
         default=(),
-        description="flags that end a rater's part while the app runs: no further unit, labels "
+        description="flags that end a rater's session while the app runs: no new units, labels "
         "kept, places given to others",
     )
     min_answers: int = Field(
         default=20,
         gt=0,
-        description="who has answered less is not judged yet, attention checks excepted",
+        description="raters with fewer answers are not judged yet, except by attention checks",
     )
     fast: float = Field(
         default=0.33, ge=0, lt=1, description="the median time, as a share of the others'"
@@ -34,17 +34,17 @@ class QualitySettings(Section):
         default=0.5,
         gt=0,
         le=1,
-        description="the share of the time at work in which nothing was answered",
+        description="share of the time at work without an answer",
     )
     run: float = Field(
         default=2.0,
         ge=1,
-        description="the longest run of one label, in multiples of what is usual with such units",
+        description="the longest run of one label, in multiples of the usual for these units",
     )
     agreement: float = Field(
         default=0.2,
         ge=0,
-        description="how far, in kappa, the agreement with the others lies behind theirs",
+        description="how far, in kappa, the agreement with the others lies below theirs",
     )
     leaning: float = Field(
         default=0.2,
@@ -59,5 +59,5 @@ class QualitySettings(Section):
         description="how much of the agreement with the others is lost in the second half",
     )
     attention: int = Field(
-        default=1, ge=0, description="so many failed attention checks are forgiven"
+        default=1, ge=0, description="how many failed attention checks are allowed"
     )

@@ -28,7 +28,7 @@ class SessionSettings(Section):
     idle_minutes: float = Field(
         default=5.0,
         gt=0,
-        description="a longer pause between two answers counts as so much work",
+        description="a longer pause between two answers counts as this much work",
     )
 
 
@@ -47,9 +47,7 @@ class TrainingSettings(Section):
         le=1,
         description="share of right practice answers that is needed to go on; 0: none",
     )
-    attempts: int = Field(
-        default=2, ge=1, description="how often the practice may be done to reach it"
-    )
+    attempts: int = Field(default=2, ge=1, description="how often the practice may be tried")
 
 
 class _ChoiceQuestion(Section):
@@ -66,7 +64,7 @@ class _ChoiceQuestion(Section):
 
 
 class ComprehensionQuestion(_ChoiceQuestion):
-    answer: Sentence = Field(description="the option that is right")
+    answer: Sentence = Field(description="the right option")
     explanation: str = Field(default="", description="shown after a wrong answer")
 
     @model_validator(mode="after")
@@ -120,7 +118,7 @@ USUAL_BACKGROUND = (
 class BackgroundSettings(Section):
     questions: tuple[BackgroundQuestion, ...] = Field(
         default=USUAL_BACKGROUND,
-        description="what people are asked of themselves, each with `key`, `question`, `options`",
+        description="questions about the annotator, each with `key`, `question`, `options`",
         json_schema_extra={"usual": "political leaning, age group, education"},
     )
 
@@ -134,7 +132,7 @@ class BackgroundSettings(Section):
 
 class AttentionSettings(Section):
     file: str = Field(description="the study's file of units with a known answer")
-    every: int = Field(default=20, ge=2, description="one check comes among so many answers")
+    every: int = Field(default=20, ge=2, description="one check among this many answers")
 
 
 _Code = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]

@@ -65,8 +65,8 @@ class StudyConfig(Section):
     thresholds: dict[str, dict[str, Share]] = Field(
         default_factory=dict,
         description="by rubric and grader: a threshold other than the rubric's own. "
-        "`evenhand calibrate --write` puts a tuned one there, which is judged on other pairs than "
-        "those it was tuned on; a number put in by hand counts as declared",
+        "`evenhand calibrate --write` writes a tuned one, which is judged on other pairs than "
+        "those it was tuned on; a number written by hand counts as declared",
         json_schema_extra={"example": '`"GRADER" = 0.1`'},
     )
     same_text: dict[str, tuple[str, ...]] = Field(

@@ -150,7 +150,7 @@ def test_adjudicators_are_compared_but_never_count_as_people(make_ratings: Calla
     found = analyse(ratings, None, [Scale("", ("1", "2"))], resamples=50)
     pairs = found.results[["rater_a", "rater_b"]].drop_duplicates()
     assert ((pairs["rater_a"] == "chair") & (pairs["rater_b"] == "g")).any()
-    assert "only one person labelled" in found.verdicts[0]["sentence"]
+    assert "Only one person labelled" in found.verdicts[0]["sentence"]
 
 
 def test_versions_of_a_rubric_are_never_pooled(make_ratings: Callable) -> None:
@@ -162,7 +162,9 @@ def test_versions_of_a_rubric_are_never_pooled(make_ratings: Callable) -> None:
     found = analyse(
         ratings, None, [scale], resamples=50, facts=StudyFacts(rubric_hashes={"tone": {"aaa"}})
     )
-    assert found.notes == ["tone: 10 ratings under another version of the rubric (bbb) set aside"]
+    assert found.notes == [
+        "tone: 10 ratings given under another version of the rubric (bbb) are set aside."
+    ]
     row = found.results[found.results["statistic"] == "observed_agreement"].iloc[0]
     assert row["n_units"] == 30
 

@@ -122,7 +122,7 @@ def test_the_report_says_how_large_the_sample_is_in_effect() -> None:
     # 20 pairs count twice as much as 20 others: (40 + 20)^2 / (20 x 4 + 20) = 36.
     row = by_key(found)["r", "effective_clusters", "humans", "", "all", ""]
     assert (row["estimate"], row["n_clusters"]) == (pytest.approx(36.0), 40)
-    assert any("an effective sample of 36 by the weights alone" in note for note in found.notes)
+    assert any("are worth 36 (Kish)" in note for note in found.notes)
 
 
 def test_equal_probabilities_change_nothing() -> None:
@@ -201,7 +201,10 @@ def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out() 
     with pytest.raises(InputError, match="the pairs of topic 'a' were not equally likely"):
         analyse(ratings, units, [SCALE], cluster="topic", **SMALL)
     found = analyse(ratings, units, [SCALE], sensitivity_cluster="topic", **SMALL)
-    assert "no intervals by topic: its pairs were not equally likely to be picked" in found.notes
+    assert (
+        "There are no intervals by topic, because its pairs were not equally likely to be picked."
+        in found.notes
+    )
     assert not any(row["at"] == "cluster=topic" for row in found.rows)
 
 

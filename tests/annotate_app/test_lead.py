@@ -204,7 +204,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page.on("request", lambda r: outside.append(r.url) if served.url not in r.url else None)
     enter(page, served)
     turn_to(page, "Progress")
-    expect(page.get_by_text("12 of 12 labels are still to be given")).to_be_visible()
+    expect(page.get_by_text("12 of 12 labels are still needed")).to_be_visible()
 
     turn_to(page, "Sessions")
     page.get_by_label("Rater codes").fill("anna")
@@ -222,13 +222,13 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
         for person in people:
             person.answer(option.upper())
     turn_to(page, "Progress")
-    expect(page.get_by_text("2 of 12 labels are still to be given")).to_be_visible()
+    expect(page.get_by_text("2 of 12 labels are still needed")).to_be_visible()
     expect(page.get_by_role("cell", name="anna")).to_be_visible()
 
     # Labels that arrive while the page is looked at show up by themselves.
     people[0].answer("C")
     page.clock.fast_forward("00:10")  # the page asks for news every ten seconds
-    expect(page.get_by_text("1 of 12 labels are still to be given")).to_be_visible()
+    expect(page.get_by_text("1 of 12 labels are still needed")).to_be_visible()
 
     turn_to(page, "Agreement")
     expect(page.get_by_role("cell", name="People with each other").first).to_be_visible(

@@ -12,7 +12,7 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Reply, answer, error
 from harness.studies import MarkedStudy
 
-AGAIN = "its grades cannot be collected again"
+AGAIN = "its grades cannot be collected again."
 
 
 def entry(**fields: object) -> Reply:
@@ -35,15 +35,15 @@ def entry(**fields: object) -> Reply:
         (entry(), ()),
         (
             entry(lifecycle="deprecated", retires_at="2026-11-30T00:00:00Z"),
-            (f"claude-test retires on 2026-11-30: later {AGAIN}",),
+            (f"claude-test retires on 2026-11-30. After that {AGAIN}",),
         ),
         (
             entry(lifecycle="deprecated"),
-            ("claude-test is deprecated: its grades cannot be collected for ever",),
+            ("claude-test is deprecated. Its grades may soon be impossible to collect again.",),
         ),
         (
             entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
-            (f"claude-test is retired: {AGAIN}",),
+            (f"claude-test is retired, so {AGAIN}",),
         ),
         (error(404, "no such model"), ()),
         (error(500), ()),
@@ -76,7 +76,7 @@ def test_a_retired_model_is_named_before_its_requests_fail(
     study = marked_study(pairs=1)
     assert main(["grade", str(study.folder), "--grader", claude]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert f"warning: claude-test is retired: {AGAIN}" in said
+    assert f"Warning: claude-test is retired, so {AGAIN}" in said
     assert "there is no model 'claude-test'" in said
     server.script = answer  # what was asked under its name stays open
     assert grade(study, [claude]).scored == 2

@@ -347,7 +347,7 @@ def test_input_that_cannot_be_graded_is_refused_before_anything_is_asked(
         grade(study, [claude], concurrency=0)
     with pytest.raises(InputError, match="at least one grader"):
         grade(study, [])
-    with pytest.raises(InputError, match="no grader"):
+    with pytest.raises(InputError, match="not a valid grader"):
         grade(study, [claude, "nonsense"])
     assert server.calls == []
 

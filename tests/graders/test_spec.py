@@ -26,10 +26,10 @@ def test_names_of_graders(text: str, expected: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("claude-x", "is no grader"),
-        ("mistral:x", "is no grader"),
-        ("anthropic:", "names no model"),
-        ("anthropic: claude", "names no model"),
+        ("claude-x", "is not a valid grader"),
+        ("mistral:x", "is not a valid grader"),
+        ("anthropic:", "does not name a model"),
+        ("anthropic: claude", "does not name a model"),
         ("baseline:random", "no baseline"),
         ("anthropic:claude-x@http://h/v1", "ANTHROPIC_BASE_URL"),
         ("openai:m@localhost:8000/v1", "must begin with http"),

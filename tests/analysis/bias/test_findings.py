@@ -6,6 +6,7 @@ import pytest
 
 from evenhand.analysis.bias import Finding, findings, flagged, screening_sentence
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.notes import Remark
 from evenhand.analysis.results import ResultRows
 
 
@@ -66,8 +67,8 @@ def test_the_other_way_round() -> None:
 def test_nothing_found_says_how_much_could_be_there() -> None:
     found = _only(("bias_side", "all", "left>right", Interval(0.02, -0.04, 0.08), 0.4))
     assert found.sentence == (
-        "g, side of the pair: no bias detected on 400 units in 100 clusters; any bias is at most "
-        "0.07 (90% CI). A bias of 0.09 would be found with 80% power."
+        "g, side of the pair: no bias detected (any bias is at most 0.07, 90% CI; 400 units in 100 "
+        "clusters). A bias of 0.09 would be found with 80% power."
     )
 
 
@@ -81,18 +82,22 @@ def test_an_interval_without_zero_is_not_enough() -> None:
 def test_a_sample_too_small_to_find_a_bias_says_so() -> None:
     found = _only(("bias_length", "all", "response_a_words", Interval(0.0, -0.2, 0.2), 0.9))
     assert found.sentence.endswith(
-        "any bias is at most 0.19 (90% CI). The sample is too small to rely on finding a bias of "
-        "0.1: 80% power needs one of 0.30."
+        "any bias is at most 0.19, 90% CI; 400 units in 100 clusters). The sample is too small to "
+        "rely on finding a bias of 0.1: 80% power needs one of 0.30."
     )
 
 
 def test_what_cannot_be_told() -> None:
     nan = float("nan")
-    found = _only(("bias_side", "all", "a>b", Interval(0.3, nan, nan, "too_few_clusters"), None))
-    assert found.sentence == "g, side of the pair: cannot tell (too few clusters)."
-    reason = Interval(nan, nan, nan, "people_agree_by_chance")
+    found = _only(
+        ("bias_side", "all", "a>b", Interval(0.3, nan, nan, (Remark("too_few_clusters"),)), None)
+    )
+    assert found.sentence == "g, side of the pair: cannot tell (too few clusters for an interval)."
+    reason = Interval(nan, nan, nan, (Remark("people_agree_by_chance"),))
     undefined = _only(("bias_side", "all", "a>b", reason, None))
-    assert undefined.sentence.endswith("cannot tell (people agree by chance).")
+    assert undefined.sentence.endswith(
+        "cannot tell (people agree with each other no better than chance)."
+    )
 
 
 def test_only_what_lies_wholly_beyond_the_bound_is_flagged() -> None:
@@ -112,9 +117,15 @@ def test_slices_without_a_finding_share_a_sentence() -> None:
     rows = _rows(
         ("bias_slice", "topic=tax|binary", "", Interval(0.0, -0.1, 0.1), 0.9),
         ("bias_slice", "topic=war|binary", "", Interval(0.1, -0.1, 0.31), 0.3),
-        ("bias_slice", "topic=sea|binary", "", Interval(0.1, nan, nan, "too_few_clusters"), None),
+        (
+            "bias_slice",
+            "topic=sea|binary",
+            "",
+            Interval(0.1, nan, nan, (Remark("too_few_clusters"),)),
+            None,
+        ),
     )
     assert screening_sentence(findings(rows.rows.values())) == (
-        "g, slices: no bias detected in 2 of 3 slices; any bias is at most 0.30, which topic=war "
-        "leaves possible; 1 of 3 slices too small to tell."
+        "g, slices: no bias detected in 2 of 3 slices (any bias is at most 0.30, the bound for "
+        "topic=war); 1 of 3 slices too small to tell."
     )

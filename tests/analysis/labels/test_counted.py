@@ -61,8 +61,8 @@ def test_main_figures_are_those_of_an_analysis_without_them(analysis, make_ratin
 
 def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
     assert analysis.notes == [
-        f"the rubric: 1 of 3 people excluded, with 60 ratings (bad: {REASON}); "
-        "rows of the subset 'raters=all' count them too"
+        f"Excluded: 1 of 3 annotators, with 60 ratings (bad: {REASON}). "
+        "The rows of the subset 'raters=all' include them."
     ]
     write_report(analysis, ReportContext("study"), tmp_path)
     page = (tmp_path / "report.html").read_text("utf-8")

@@ -120,7 +120,7 @@ def test_above_12_raters_graders_are_still_compared(
     ]
     assert not results["rater_a"].isin(people).any()
     assert analysis.notes == [
-        "the rubric: 14 raters; above 12 pairs with a person appear pooled only"
+        "There are 14 raters. With more than 12, pairs with an annotator are shown only pooled."
     ]
 
 

@@ -131,7 +131,7 @@ def test_paper_shows_what_was_unfolded_and_no_more_in_black(
     opened: Callable[..., Page],
 ) -> None:
     page = opened(color_scheme="dark")
-    for shut in (".card details", ".chart details"):
+    for shut in ("details:has(> .cards)", ".card details", ".chart details"):
         page.locator(shut).first.evaluate("node => node.open = true")
     page.emulate_media(media="print", color_scheme="dark")
 

@@ -155,8 +155,8 @@ def test_every_threshold_says_where_it_comes_from(tables) -> None:
     ]
     assert [each.note for each in found.values()][:2] == ["", ""]
     assert found["tuned"].note == (
-        "tone: the threshold of g, 0.12, was tuned on 40 pairs to match people by kappa; its "
-        "verdicts on these are made with thresholds tuned on others"
+        "tone: The threshold of g (0.12) was tuned on 40 pairs to match people by kappa. Its "
+        "verdicts on these pairs come from thresholds tuned on other pairs."
     )
 
 

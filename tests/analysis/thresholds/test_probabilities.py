@@ -122,7 +122,8 @@ def test_several_ways_to_a_probability_are_never_pooled(rng: np.random.Generator
     found = analyse(both, None, [YES], resamples=50)
     graders = found.results[found.results["statistic"] == "brier"]["rater_b"].tolist()
     assert graders == ["g (draws)", "g (logprobs)"]
-    assert "tone: g gave probabilities by draws and logprobs, which are kept apart" in found.notes
+    said = "tone: g gave probabilities by draws and logprobs. These are analysed separately."
+    assert said in found.notes
 
 
 def test_a_draw_count_too_small_for_the_threshold_is_said(rng: np.random.Generator) -> None:

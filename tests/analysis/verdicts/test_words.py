@@ -110,8 +110,9 @@ def cases(draw: st.DrawFn) -> Case:
         "twins": draw(st.sampled_from([(), ("k",)])),
         "recoded": (),
     }
-    if draw(st.booleans()):  # without any fault, so that some pass
-        given |= {"n_humans": 3, "biases": (), "moving": None, "parts": (), "copied": ()}
+    if kind := draw(st.sampled_from(["", "good", "biased"])):  # so that some are told apart
+        given |= {"n_humans": 3, "moving": None, "parts": (), "copied": ()}
+        given |= {"biases": (bias(0.3),) if kind == "biased" else ()}
         given |= {"kappa": row("cohen_kappa", 0.5, 0.6, 0.7), "difference": row("d", 0, 0.1, 0.2)}
         given |= {"coverage": row("coverage", 1.0, 1.0, 1.0), "bounds": draw(bounds())}
     return Case(**usual | given)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(
     assert main(["calibrate", str(study.folder)]) == 0
     said = capsys.readouterr().out
     assert "prob, to match people by kappa: use 0.1" in said
-    assert "Left out, as there are no labels by people: even-handedness." in said
+    assert "Left out, because annotators labelled nothing: even-handedness." in said
     assert main(["calibrate", str(study.folder), "--rubric", rubric.name]) == 2
     assert "no person has labelled 'even-handedness'" in capsys.readouterr().err
 
@@ -102,7 +102,7 @@ def test_any_threshold_is_written_by_name(study: Study) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--threshold", "0.3"], "--threshold needs --write, and --rubric and --grader"),
+        (["--threshold", "0.3"], "--threshold needs --write, --rubric and --grader"),
         (
             ["--threshold", "3", "--write", "--rubric", "refusal", "--grader", "prob"],
             "--threshold is 3; it must lie between 0 and 1",

@@ -70,7 +70,7 @@ def test_dices_with_its_124_raters_is_pooled(
 
     file = shared_data / "real" / "dices350.csv"
     results = checked(tmp_path, str(file), "--resamples", "100")
-    assert "taken as nominal with the labels seen (No, Unsure, Yes)" in capsys.readouterr().out
+    assert "the labels seen (No, Unsure, Yes) are taken as nominal" in capsys.readouterr().out
     wide = pd.read_csv(file).pivot(index="item_id", columns="rater_id", values="label")
     codes = wide.apply(lambda column: column.map({"No": 0, "Unsure": 1, "Yes": 2}))
     alpha = krippendorff.alpha(codes.to_numpy(float).T, level_of_measurement="nominal")
@@ -110,7 +110,7 @@ def write(path: Path, rows: list[str]) -> str:
 @pytest.mark.parametrize(
     ("rows", "options", "says"),
     [
-        (["u1,r1,human,1"], ["--level", "ordinal"], "must be declared"),
+        (["u1,r1,human,1"], ["--level", "ordinal"], "cannot be seen from the labels"),
         ([], [], "has a header but no ratings"),
         (["u1,r1,human,", "u2,r1,human,"], [], "no rating has a label"),
         (["u1,r1,human,1"], ["--rubric", "refusl"], "there is no rubric 'refusl'"),
@@ -246,7 +246,7 @@ def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
 def test_estimates_are_held_against_the_libraries(newsroom: tuple[Path, pd.DataFrame]) -> None:
     facts = json.loads((newsroom[0] / "out" / "report.json").read_text())["study"]
     # 3 pairs of raters x 3 kappas, 3 alphas and Fleiss' kappa of humans and of all
-    assert "17 values held against scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
+    assert "17 values compared with scikit-learn, krippendorff and statsmodels" in json.dumps(facts)
 
 
 def test_a_wrong_estimate_never_reaches_a_report() -> None:

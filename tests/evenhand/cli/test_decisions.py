@@ -61,7 +61,10 @@ def test_the_gate_opens_or_not(
             "'kappa is fine' is not a valid condition",
         ),
         (("--grader", "good", "--require", "specific_agreement > 0"), "specific_agreement@no"),
-        (("--grader", "good", "--require", RULE, "--level", "ordinal"), "must be declared"),
+        (
+            ("--grader", "good", "--require", RULE, "--level", "ordinal"),
+            "cannot be seen from the labels",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_exit_2(
@@ -125,11 +128,12 @@ def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study
 def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert plain.returncode == 0, plain.stderr
-    assert "For kappa to within 0.1: 196 pairs" in plain.stdout
+    assert "To estimate kappa to within ±0.1, label 196 pairs" in plain.stdout
     first = plain.stdout.splitlines()[0]
     found = re.fullmatch(
-        r"A grader exactly as good as a person passes in 80% of studies: for these 3 people with "
-        r"about (\d+) pairs; for people like them with (\d) people and about (\d+) pairs.",
+        r"Label about (\d+) pairs with these 3 annotators: a grader as good as a human rater then "
+        r"passes in 80% of studies\. For a verdict about annotators like them, have (\d) "
+        r"annotators label about (\d+) pairs\.",
         first,
     )
     assert found, first
@@ -146,7 +150,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     assert good[2:5] == ["400", "400", "none"]
     assert int(good[-1]) == 400
     assert guess[2:4] == ["400", "400"]
-    rows = pilot.stdout[pilot.stdout.index("Half the 95% interval") :].splitlines()[4:-1]
+    rows = pilot.stdout[pilot.stdout.index("Half-width of the 95% CI") :].splitlines()[4:-1]
     names = [row.split("  ")[1].strip() for row in rows if "±" in row]
     assert "humans · good" in names
     assert "humans · good, binary verdict" in names
@@ -157,20 +161,24 @@ def test_plan_counts_people_who_differ(run: Run) -> None:
     alike = run("plan", "--strictness", "0", "--looks", "5", "--prevalence", "0.6")
     assert alike.returncode == 0, alike.stderr
     said = " ".join(alike.stdout.split())
-    assert "share of affirmatives: 60% ± 0%" in said
-    assert "the level of the first look (0.5%, one-sided)" in said
+    assert "say yes to 60% ± 0% of them" in said
+    assert "(first look, one-sided level 0.5%)" in said
     hardly = run("plan", "--prevalence", "0.9")
-    assert hardly.stdout.startswith("No grader can pass: two people's kappa is 0.17, and 0.2")
+    assert hardly.stdout.startswith("No grader can pass. Two annotators' kappa is 0.17, and")
+    assert "needs at least 0.2." in hardly.stdout
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (("--agreement", "0.4"), "--agreement is 0.4"),
-        (("--prevalence", "0.02"), "two raters cannot agree"),
+        (("--prevalence", "0.02"), "two equally good annotators cannot agree"),
         (("--overlap", "0"), "--overlap and --likeness"),
         (("--raters", "1"), "--raters must be 2"),
-        (("--agreement", "0.95", "--strictness", "0.3"), "must be able to agree on 95% of units"),
+        (
+            ("--agreement", "0.95", "--strictness", "0.3"),
+            "low enough for annotators to agree on 95% of units",
+        ),
     ],
 )
 def test_impossible_plans_are_refused(run: Run, options: tuple[str, ...], says: str) -> None:

@@ -65,7 +65,7 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, c
     assert float(people["all"]) > float(people["raters=all"]) + 0.1
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
     assert "With the excluded raters" in page
-    assert "5 of 13 people excluded" in page
+    assert "Excluded: 5 of 13 annotators" in page
     assert "takes 1" in page  # the reason, in the notes
     report = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert any("careless: " in note for note in report["study"]["notes"])
@@ -117,7 +117,7 @@ def test_progress_pause_and_resume(folder, capsys):
     run("pause", folder, "--reason", "a look at the rubric")
     run("progress", folder)
     said = capsys.readouterr().out
-    assert "400 of 3000 labels are still to be given" in said
+    assert "400 of 3000 labels are still needed" in said
     assert f"evenhand pause {folder} --resume" in said
     run("pause", folder, "--resume")
     run("progress", folder)
@@ -132,7 +132,7 @@ def test_adjudication_by_file(folder, tmp_path, capsys):
     table = table.assign(label="1", reason="plainly so").head(4)
     table.to_csv(queue, index=False)
     run("adjudicate", folder, "--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
-    assert "4 decisions by chair" in capsys.readouterr().out
+    assert "Decisions by chair imported: 4." in capsys.readouterr().out
     left = read_table(tmp_path / "left.csv")
     assert set(table["unit_id"]).isdisjoint(left["unit_id"])
     assert main(["adjudicate", str(folder), "--decisions", str(queue)]) == 2
@@ -152,14 +152,20 @@ def test_a_link_for_the_lead(folder, capsys):
     assert capsys.readouterr().out.startswith("https://study.example.org/?lead=")
     for wrong in ("study.example.org", "javascript:alert(1)", "", "http://[::1", "https://a/?b=c"):
         assert main(["lead", str(folder), "--url", wrong]) == 2
-        assert "is no address such as https://" in capsys.readouterr().err
+        assert "is not a valid address; write one such as https://" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["progress", "quality", "adjudicate"])
-def test_a_study_without_labels(make_study, verb, capsys):
+@pytest.mark.parametrize(
+    ("verb", "says"),
+    [
+        ("progress", "How long that takes is not known until annotators have begun.\n"),
+        ("quality", "Nobody has labelled yet.\n"),
+        ("adjudicate", "Nothing is left to adjudicate.\n"),
+    ],
+)
+def test_a_study_without_labels(make_study, verb, says, capsys):
     run(verb, make_study().folder)
-    if verb == "adjudicate":
-        assert capsys.readouterr().out == "Nothing is left to adjudicate.\n"
+    assert capsys.readouterr().out.endswith(says)
 
 
 def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
@@ -168,4 +174,4 @@ def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert main(["exclude", str(folder), "hasty", "--reason", " "]) == 2
     assert "needs a reason" in capsys.readouterr().err
     assert main(["annotate", str(folder), "--url", "study.example.org"]) == 2
-    assert "is no address such as https://" in capsys.readouterr().err
+    assert "is not a valid address; write one such as https://" in capsys.readouterr().err

@@ -62,10 +62,16 @@ def test_invites_are_printed_one_to_a_line(study, capsys) -> None:
     [
         (["--for", "a b"], "'a b' is no rater code"),
         (["--count", "0"], "--count must be from 1 to 10,000"),
-        (["--count", "2", "--revoke"], "--revoke says whose links"),
+        (["--count", "2", "--revoke"], "--revoke needs to know whose links"),
         (["--for", "a", "--hours", "0"], "more than 0 and at most"),
-        (["--for", "a", "--url", "label.example.org"], "is no address such as https://"),
-        (["--for", "a", "--url", "javascript:alert(1)"], "is no address such as https://"),
+        (
+            ["--for", "a", "--url", "label.example.org"],
+            "is not a valid address; write one such as https://",
+        ),
+        (
+            ["--for", "a", "--url", "javascript:alert(1)"],
+            "is not a valid address; write one such as https://",
+        ),
         (["--prolific"], "study.toml has no [prolific] section"),
         (["--for", "a", "--prolific"], "not allowed with argument"),
     ],
@@ -118,7 +124,7 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, caps
     }
     options = [word for name, file in files.items() for word in (f"--{name}", str(file))]
     assert main(["session", folder, "--submissions", str(export), *options]) == 0
-    assert f"{rater}: returned, 1 places given back" in capsys.readouterr().out
+    assert f"{rater}: returned; places given back: 1." in capsys.readouterr().out
     times = read_table(files["times"])
     assert times.loc[0, ["rater_id", "state", "units"]].tolist() == [rater, "returned", "1"]
     assert read_table(files["participants"]).loc[0, "participant_id"] == "prolific_pid-1"
@@ -137,7 +143,7 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, caps
 
 def test_a_study_that_nobody_has_come_to(study, capsys) -> None:
     assert main(["session", str(study.folder)]) == 0
-    assert "nobody has taken part yet" in capsys.readouterr().out
+    assert "Nobody has taken part yet" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("entry", "warned"), [("open", True), ("invite", False)])

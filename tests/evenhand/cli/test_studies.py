@@ -27,8 +27,8 @@ def test_the_published_set_becomes_a_study_in_proportion(
         assert main(["new", str(tmp_path / name), "--pairs", str(source)]) == 0
         assert main(["export", str(tmp_path / name), "--units", str(tmp_path / f"{name}.csv")]) == 0
     said = capsys.readouterr().out
-    assert "250 of 1350 pairs are sampled" in said
-    assert "kappa of two raters to within" in said
+    assert "Sampled 250 of 1350 pairs" in said
+    assert "kappa between two annotators is known to within" in said
     first, second = ((tmp_path / f"{name}.csv").read_bytes() for name in ("one", "two"))
     assert first == second
     units, pairs = read_table(tmp_path / "one.csv"), read_table(source)
@@ -55,7 +55,7 @@ def test_responses_may_come_later_and_extend_keeps_the_first(
                 row = {"subject": "s1", "prompt": prompt, "response": f"On it: {prompt}"}
                 file.write(json.dumps(row) + "\n")
     assert main(["import", study, str(tmp_path / "responses.jsonl")]) == 0
-    assert "612 new responses of 1 subjects" in capsys.readouterr().out
+    assert "Added 612 responses (subjects: 1;" in capsys.readouterr().out
     assert main(["extend", study, "--pairs", "20"]) == 0
     after = exported_pairs(study, tmp_path)
     assert (len(before), len(after)) == (30, 50)
@@ -178,8 +178,8 @@ def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     made = ["new", study, "--propositions", str(statements), "--wordings", str(wordings)]
     assert main([*made, "--sample", "10", "--stratify", "region"]) == 0
     said = capsys.readouterr().out
-    assert "10 of 16 prompts are sampled" in said
-    assert "propositions (one answer each) can decide" in said
+    assert "Sampled 10 of 16 prompts" in said
+    assert "propositions can decide" in said
     assert "pair" not in said
     assert sorted(path.name for path in Path(study, "rubrics").iterdir()) == ["stance.toml"]
 
@@ -219,5 +219,5 @@ def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
     assert main(["grade", folder, "--grader", "baseline:lexical", "--scope", "all"]) == 0
     assert main(by_uncertainty) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "the first 8 stay" in said
-    assert "those where graders differ or are unsure" in said
+    assert "The first 8 and their labels are unchanged." in said
+    assert "those on which graders differ or are unsure" in said

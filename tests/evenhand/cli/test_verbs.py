@@ -52,14 +52,14 @@ def test_what_only_looks_mistyped_is_let_pass(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("plan --rubric refusal", "--rubric is about a pilot's labels"),
-        ("plan labels.csv --power 0.9", "--power is assumed where there is no pilot"),
+        ("plan --rubric refusal", "--rubric is about the labels of a pilot"),
+        ("plan labels.csv --power 0.9", "--power is an assumption for planning without a pilot"),
         ("plan . --categories 1,2", "--categories is for a ratings file"),
         ("select . --units units.csv", "--units is for a ratings file"),
         ("gate . --grader g --require kappa>0 --level ordinal", "--level is for a ratings file"),
         ("invite . --revoke --for ann --hours 3", "--hours is about new links"),
-        ("account . disable ann --role lead", "--role is for a login that is added"),
-        ("adjudicate . --by ann", "--by says whose decisions are taken in"),
+        ("account . disable ann --role lead", "--role is only for a login that is added"),
+        ("adjudicate . --by ann", "--by says who made the decisions"),
         ("grade . --grader baseline:lexical --batch --cancel --dry-run", "--dry-run asks nothing"),
         ("demo --no-app --port 8600", "--port: not allowed with argument --no-app"),
     ],

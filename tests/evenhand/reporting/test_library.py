@@ -176,7 +176,7 @@ def test_labels_of_any_type(labels: pd.DataFrame) -> None:
 
 def test_raters_who_are_not_named_are_left_out(labels: pd.DataFrame, file: Path) -> None:
     found = eh.check(eh.read(file), human=["ann", "ben"], **SCALE, resamples=50)
-    assert found.notes[0] == "left out, as human and model do not name them: cem"
+    assert found.notes[0] == "Left out, because neither human nor model names them: cem."
     # The graders stay as rater_kind has them.
     assert set(found.results["rater_b"]) >= {"ben", "gpt"}
     assert "cem" not in set(found.results["rater_a"]) | set(found.results["rater_b"])
@@ -200,14 +200,14 @@ def test_a_missing_cell_is_no_rating_and_an_empty_text_is_unscored(labels: pd.Da
         (lambda t: t, {"human": ["ann", "dan"]}, "no column 'dan'; it has unit_id, ann, ben"),
         (lambda t: t, {"human": "ann", "model": "ann"}, "human and model both name 'ann'"),
         (lambda t: t, {"human": PEOPLE, "categories": ["low", "mid"]},
-         r"ratings, row \d+, column 'ann': the label 'top' is none of the declared .*low, mid"),
+         r"ratings, row \d+, column 'ann': the label 'top' is not one of the declared .*low, mid"),
         (lambda t: t, {"human": PEOPLE, "level": "ordinal"}, r"example categories=\['1', '2'"),
         (lambda t: t, {"human": PEOPLE, "sides": ["low"]}, "sides= is 'low'; name two labels"),
         (lambda t: t, {"human": PEOPLE, "rubric": "refusl"}, "there is no rubric 'refusl'"),
         (lambda t: t, {"human": PEOPLE, "cluster": "tpic"}, "tpic"),
         (lambda t: t, {"human": PEOPLE, "margin": 5}, "margin"),
         (lambda t: pd.concat([t, t]), {"human": PEOPLE}, "unit 'u00' has two rows"),
-        (lambda t: t.assign(order="x"), {"human": PEOPLE}, "'order' means something else"),
+        (lambda t: t.assign(order="x"), {"human": PEOPLE}, "'order' has its own meaning"),
         (lambda t: t.rename(columns={"topic": "ann"}), {"human": PEOPLE}, "two columns are called"),
         (lambda t: t[:0], {"human": PEOPLE}, "has a header but no ratings"),
         (lambda t: t.rename(columns={"ann": "all"}), {"human": ["all"]}, "stands for a group"),
@@ -252,7 +252,7 @@ def test_bad_long_tables_are_one_sentence(
         ('{"label": "low"}', {}, "is nested JSON"),
         (["low"], {}, "is nested JSON"),
         ("x" * 201, {}, "has 201 characters"),
-        ("lo\0w", {}, "holds a NUL character"),
+        ("lo\0w", {}, "contains a NUL character"),
     ],
 )  # fmt: skip
 def test_dirty_labels_are_never_categories(
@@ -271,7 +271,7 @@ def test_dirty_labels_are_put_right_where_asked(labels: pd.DataFrame) -> None:
     found = eh.check(dirty, **who, normalise=True)
     changed = int(labels["gpt"].isin(["low", "mid"]).sum())
     of = int(labels[[*PEOPLE, "gpt"]].notna().to_numpy().sum())
-    assert found.notes[0] == f"normalised: {changed} of {of} labels were changed"
+    assert found.notes[0] == f"Normalised: {changed} of {of} labels were changed."
     pd.testing.assert_frame_equal(found.results, eh.check(labels, **who).results)
 
 
@@ -290,7 +290,7 @@ def test_probabilities_are_normalised_with_the_labels(labels: pd.DataFrame) -> N
     found = eh.check(
         pd.DataFrame(rows), categories=["n", "y"], affirmative="n", normalise=True, resamples=20
     )
-    assert found.notes[0] == "normalised: 40 of 120 labels were changed"
+    assert found.notes[0] == "Normalised: 40 of 120 labels were changed."
     rates = found.results.query("statistic == 'prevalence' and subset == 'all|binary'")
     assert rates.set_index("rater_a").loc["gpt", "estimate"] == 1  # all are 0.75 for n
 

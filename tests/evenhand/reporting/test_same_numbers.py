@@ -158,8 +158,8 @@ def test_an_ensemble_says_on_how_many_of_its_units(told: Told) -> None:
 
 def test_people_per_unit_are_those_who_labelled(told: Told) -> None:
     facts = told.report["study"]["facts"]
-    assert facts["people wanted per unit"] == 5
-    assert facts["people per labelled unit"] == "3 to 4, 3.8 on average"
+    assert facts["annotators wanted per unit"] == 5
+    assert facts["annotators per labelled unit"] == "3 to 4, 3.8 on average"
     assert told.cockpit.report["study"]["facts"] == facts
     assert "3 to 4, 3.8 on average" in told.page
 

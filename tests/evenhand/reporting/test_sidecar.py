@@ -123,7 +123,7 @@ def test_check_says_in_one_line_that_it_read_it(
 ) -> None:
     assert main(["check", str(copied), "--rubric", "refusal-2", "--resamples", "10"]) == 0
     (said,) = [line for line in capsys.readouterr().out.splitlines() if "scales.toml" in line]
-    assert said.endswith("come from ratings.scales.toml; options win over it.")
+    assert said.endswith("come from ratings.scales.toml. Options given here take precedence.")
 
 
 def test_a_file_written_by_hand(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ DAMAGED = {
     "steering": (b'"\\u001b[31m" = 1', "?[31m is no known key"),
     "a name that steers": (b'study = "\\u001b]0;me\\u0007"', "study"),
     "elsewhere": (b'units = "../units.csv"', "not the name of a file beside"),
-    "absent": (b'units = "gone.csv"', "gone.csv, which is not beside it"),
+    "absent": (b'units = "gone.csv"', "gone.csv, which is not next to it"),
     "for ever": (b"[analysis]\nresamples = 999999999", "at most 100000"),
     "margin": (b"[analysis]\nmargin = -1", "analysis.margin"),
     "rule": (b"[decision]\nmin_coverage = 7", "decision.min_coverage"),
@@ -194,7 +194,7 @@ def test_a_damaged_one_is_one_sentence(
 def test_a_folder_of_this_name_is_one_sentence(copied: Path) -> None:
     sidecar_path(copied).unlink()
     sidecar_path(copied).mkdir()
-    with pytest.raises(InputError, match=r"^ratings.scales.toml: it is a folder"):
+    with pytest.raises(InputError, match=r"^ratings.scales.toml: this is a folder"):
         read_sidecar(copied)
 
 

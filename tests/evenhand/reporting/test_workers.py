@@ -79,7 +79,7 @@ def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
 def test_what_is_refused_elsewhere_is_refused_here() -> None:
     with workers() as pool:
         assert pool is not None
-        with pytest.raises(InputError, match="is no grader"):
+        with pytest.raises(InputError, match="is not a valid grader"):
             pool.submit(parse_spec, "nonsense").result()
 
 
@@ -91,7 +91,7 @@ def test_after_an_error_nobody_waits_for_the_rest() -> None:
             pool.submit(time.sleep, 600)
             pool.submit(parse_spec, "nonsense").result()
 
-    with pytest.raises(InputError, match="is no grader"):
+    with pytest.raises(InputError, match="is not a valid grader"):
         fail()
 
 
@@ -102,7 +102,7 @@ def test_a_process_ended_from_outside_is_one_clear_sentence() -> None:
             assert pool is not None
             pool.submit(os._exit, 1).result()
 
-    with pytest.raises(InputError, match="memory is short"):
+    with pytest.raises(InputError, match="memory runs out"):
         end_one()
 
 
@@ -150,11 +150,11 @@ def test_apart_is_another_process_of_lower_priority() -> None:
 
 
 def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
-    with pytest.raises(InputError, match="is no grader"):
+    with pytest.raises(InputError, match="is not a valid grader"):
         apart(parse_spec, "nonsense")
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*ValueError: invalid literal"):
         apart(int, "nonsense")
-    with pytest.raises(InputError, match="memory is short"):
+    with pytest.raises(InputError, match="memory runs out"):
         apart(os._exit, 1)
 
 
