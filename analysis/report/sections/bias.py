@@ -47,11 +47,7 @@ def _answer(source: Source, own: list[Finding]) -> list[object]:
     if found:
         large, small = (
             listed(
-                [
-                    _shift(source, each, each.row)
-                    for each in found
-                    if each.beyond(BOUND) == is_large
-                ],
+                [_shift(source, each) for each in found if each.beyond(BOUND) == is_large],
                 "; ",
             )
             for is_large in (True, False)
@@ -64,15 +60,23 @@ def _answer(source: Source, own: list[Finding]) -> list[object]:
     if not limits:
         return in_pieces("report.bias_unknown")
     widest = max(limits, key=lambda each: each.largest)
-    return in_pieces("report.bias_none", most=_shift(source, widest, widest.at_most or widest.row))
+    asked, most = _figure(source, widest.row), _figure(source, widest.at_most or widest.row)
+    return in_pieces("report.bias_none", most=most, asked=_asked(asked))
 
 
-def _shift(source: Source, finding: Finding, row: ResultRow) -> list[object]:
-    """A number of a finding, with whom it is of and what was asked."""
-    asked, number = (source.figures.by_key(key_of(each)) for each in (finding.row, row))
-    if asked is None or number is None:
-        return []
-    return [f"{_heading(asked)}: {entry_for(asked.statistic).name.lower()} ", number]
+def _shift(source: Source, finding: Finding) -> list[object]:
+    """The number of a finding, with whom it is of and what was asked."""
+    figure = _figure(source, finding.row)
+    return [f"{_asked(figure)} ", figure]
+
+
+def _figure(source: Source, row: ResultRow) -> Figure:
+    (found,) = filter(None, [source.figures.by_key(key_of(row))])
+    return found
+
+
+def _asked(figure: Figure) -> str:
+    return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
 def _sentences(source: Source, own: list[Finding]) -> list[Block]:

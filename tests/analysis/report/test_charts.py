@@ -50,7 +50,7 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
         "price against agreement with annotators",
         "of every two raters",
         "labels of annotators and of each grader",
-        "agreement with annotators minus that in the rest, by topic",
+        "agreement with annotators by topic, minus that in the rest",
         "subjects' scores by annotators and by each grader",
         "how each rater uses the categories",
         "speed and agreement over each annotator's session",
