@@ -107,11 +107,12 @@ def _traced(source: Source, finding: Finding) -> str:
 
 def _questions(source: Source, rubric: str) -> list[Table]:
     """A row for every planned question to every grader: the shift and its p."""
+    shift = written("bias_section.shift")
     draft = TableDraft(
         source.caption(rubric, written("bias_section.caption")),
-        "Grader and question",
-        ["Shift", "Corrected p", "Any bias at most", "Detectable"],
-        drawn="Shift",
+        written("bias_section.question"),
+        [shift, *(written(f"bias_section.{name}") for name in ("p", "at_most", "detectable"))],
+        drawn=shift,
     )
     for statistic in PLANNED:
         draft.group(entry_for(statistic).name)
@@ -134,7 +135,7 @@ def _without_uncorrected(p: Figure) -> Figure:
 def _details(source: Source, rubric: str) -> list[Table]:
     """What stands beside the planned questions and is not tested."""
     caption = source.caption(rubric, written("bias_section.details"))
-    draft = TableDraft(caption, "Grader and question", ["Figure"])
+    draft = TableDraft(caption, written("bias_section.question"), ["Figure"])
     for statistic in _DETAILS:
         draft.group(entry_for(statistic).name)
         for figure in source.figures.everywhere(rubric, statistic):
@@ -157,5 +158,7 @@ def _heading(figure: Figure) -> str:
     """Whom a row is about, and on what."""
     grader = figure.raters[1] or figure.raters[0]
     part = figure.subset.removesuffix(BINARY)
-    about = ["" if part == "all" else part, figure.at.replace(">", " rather than ")]
+    first, _, second = figure.at.partition(">")
+    sides = written("direction.sides", first=first, second=second) if second else first
+    about = ["" if part == "all" else part, sides]
     return ", ".join([grader, *filter(None, about)])

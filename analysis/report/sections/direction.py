@@ -57,10 +57,16 @@ def _answer(figures: list[Figure]) -> list[list[object]]:
     who = rater_title(own[0].raters[0])
     if not apart:
         widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
-        place = _value(widest) or "all units"
+        place = _value(widest) or written("direction.everywhere")
         return [in_pieces("report.direction_even", who=who, place=place, net=widest)]
     favoured = [
-        [f"{_favoured(each)} on {_value(each) or 'all units'} (", each, ")"] for each in apart
+        in_pieces(
+            "direction.on",
+            favoured=_favoured(each),
+            place=_value(each) or written("direction.everywhere"),
+            net=each,
+        )
+        for each in apart
     ]
     return [in_pieces("report.direction", who=who, favoured=listed(favoured))]
 

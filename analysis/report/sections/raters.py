@@ -76,7 +76,7 @@ def _raters(source: Source, rubric: str) -> list[Table]:
         source.caption(rubric, written("raters.caption")),
         "Rater",
         [*(_share_title(*column) for column in columns), entry_for(COVERAGE).label],
-        count="Labelled units",
+        count=written("raters.labelled_units"),
     )
     by_place = {(figure.raters[0], figure.subset, figure.at): figure for figure in shares}
     for rater in dict.fromkeys(figure.raters[0] for figure in shares):

@@ -52,7 +52,9 @@ def _answers(source: Source, rubric: str) -> list[Block]:
     columns = dict.fromkeys(each.at for each in figures if each.at != REWORDED)
     out: list[Block] = []
     for column in columns:
-        draft = _draft(source, rubric, written("stability.answers", column=column), "Whose answers")
+        draft = _draft(
+            source, rubric, written("stability.answers", column=column), written("stability.whose")
+        )
         wholes = source.figures.select(rubric, STABILITY, ALL)
         for whole in wholes:
             if whole.at == column and whole.interval:

@@ -43,7 +43,10 @@ _QUALITY = [
     "brier_recalibrated",
     "ece_recalibrated",
 ]
-_COLUMNS = ("At the default", "Tuned threshold", "At the tuned one", "Corrected", "Held-out gain")
+_COLUMNS = [
+    written(f"thresholds.{name}")
+    for name in ("at_default", "tuned", "at_tuned", "corrected", "held_out_gain")
+]
 
 
 def section(source: Source) -> ReportSection | None:
@@ -119,7 +122,7 @@ def _tuned(
     source: Source, rubric: str, objectives: Sequence[str], what: str = "caption"
 ) -> list[Table]:
     caption = source.caption(rubric, written(f"thresholds.{what}"))
-    draft = TableDraft(caption, "Tuned to", _COLUMNS)
+    draft = TableDraft(caption, written("thresholds.tuned_to"), _COLUMNS)
     tuned = source.figures.select(rubric, "threshold", ALL_BINARY)
     for reference, grader in dict.fromkeys(figure.raters for figure in tuned):
         draft.group(_matched(grader, reference))
