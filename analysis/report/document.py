@@ -66,4 +66,8 @@ def _appendix(sections: Sequence[ReportSection]) -> list[ReportSection]:
     """What nobody decides by, of all sections; nothing where there is none."""
     parts = tuple(part for section in sections for part in section.appendix)
     said = (Answer((written("report.appendix"),)),)
-    return [ReportSection("appendix", "Appendix", answers=said, parts=parts)] if parts else []
+    return (
+        [ReportSection("appendix", written("page.appendix"), answers=said, parts=parts)]
+        if parts
+        else []
+    )

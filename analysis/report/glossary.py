@@ -30,7 +30,7 @@ GLOSSARY: dict[str, Entry] = _read()
 
 _BESIDE = (
     ("_p", "p", "corrected p"),
-    ("_at_most", "at most", "any bias is at most so large"),
+    ("_at_most", "at most", "the most that any bias may be"),
     ("_detectable", "80% power", "the bias found with 80% power"),
     ("_held_out", "held out", "at thresholds tuned on other clusters"),
 )

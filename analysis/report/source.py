@@ -20,17 +20,19 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-READINGS = {ALL: "on the categories", ALL_BINARY: "on the binary verdict"}
+READINGS = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
 """What a subset is called in a caption."""
 GROUPS = {
-    "humans": "People with each other",
-    "models": "Graders with each other",
-    "all": "People and graders",
+    "humans": written("naming.annotators_together"),
+    "models": written("naming.graders_together"),
+    "all": written("naming.everyone"),
 }
-_GROUP_NAMES = {"humans": "People", "models": "Graders", "all": "People and graders"}
-_BASELINE_NAMES = {
-    BASELINES[0]: "Baseline: constant",
-    BASELINES[1]: "Baseline: random",
+_NAMES = {
+    "humans": written("naming.annotators"),
+    "models": written("naming.graders"),
+    "all": written("naming.everyone"),
+    BASELINES[0]: written("naming.constant"),
+    BASELINES[1]: written("naming.random"),
 }
 
 
@@ -38,20 +40,29 @@ def rater_title(rater: str) -> str:
     """How a rater, a group or a baseline is called.
 
     >>> rater_title("humans"), rater_title("baseline:constant"), rater_title("r07")
-    ('People', 'Baseline: constant', 'r07')
+    ('Annotators', 'Baseline: constant', 'r07')
     """
     if is_ensemble(rater):
         return ensemble_title(rater)
-    return _GROUP_NAMES.get(rater) or _BASELINE_NAMES.get(rater) or rater
+    return _NAMES.get(rater, rater)
+
+
+def pair_title(raters: tuple[str, str]) -> str:
+    """How two raters are called together.
+
+    >>> pair_title(("humans", "g"))
+    'Annotators · g'
+    """
+    return " · ".join(map(rater_title, raters))
 
 
 def reference_title(rater: str) -> str:
-    """What a grader is set against, within a sentence.
+    """What a grader is compared with, within a sentence.
 
     >>> reference_title("humans"), reference_title("r07")
-    ('people', 'r07')
+    ('annotators', 'r07')
     """
-    return "people" if rater == "humans" else rater
+    return written("naming.reference") if rater == "humans" else rater
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,7 @@ class Source:
                 folded = written("report.folded", rubric=name)
                 parts.append(Part(folded, name, tuple(found.open), tuple(found.folded)))
             if found.appendix:
-                later = f"{title}: {name}"
+                later = written("naming.about", whom=title, what=name)
                 appendix.append(Part(later, name, folded=tuple(found.appendix)))
         if not (answers or parts):
             said = (Answer((otherwise,)),)
@@ -222,7 +233,7 @@ class Source:
 
     def caption(self, rubric: str, what: str) -> str:
         """The caption of what speaks of one rubric."""
-        return f"{self.context.title_of(rubric)}: {what}"
+        return written("naming.about", whom=self.context.title_of(rubric), what=what)
 
     def marked(self, caption: str) -> str:
         """The caption of what is shown without its page, which says once that it is synthetic."""

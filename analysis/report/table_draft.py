@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.analysis.report.blocks import Cell, Row, Table, Whisker
 from evenhand.analysis.report.figures import DASH, Figure
+from evenhand.texts import written
 
 _SHORT = 28
 """A reason of more letters than this stands below the table, so that columns stay narrow."""
@@ -108,7 +109,8 @@ class TableDraft:
 
 
 def _count(figure: Figure) -> Cell:
-    clusters = f"in {figure.n_clusters} clusters" if figure.n_clusters != figure.n_units else ""
+    own = figure.n_clusters != figure.n_units
+    clusters = written("naming.in_clusters", clusters=figure.n_clusters) if own else ""
     return Cell(str(figure.n_units), aside=clusters, key=figure.key, line=figure.line)
 
 

@@ -9,9 +9,10 @@ from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import DASH
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import GROUPS, READINGS, Source, rater_title
+from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -44,13 +45,10 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     )
     graders = source.graders(rubric, subset)
     who = [((name, ""), GROUPS[name]) for name in source.groups(rubric, subset) if name != "all"]
-    who += [
-        (pair, f"{pair[0]} · {pair[1]}")
-        for pair in source.pairs(rubric, "observed_agreement", subset)
-    ]
-    who += [(("humans", grader), f"People · {grader}") for grader in graders]
     others = (*source.ensembles(rubric, subset), *BASELINES)
-    who += [(("humans", name), f"People · {rater_title(name)}") for name in others]
+    pairs = source.pairs(rubric, "observed_agreement", subset)
+    pairs += [("humans", name) for name in (*graders, *others)]
+    who += [(pair, pair_title(pair)) for pair in pairs]
     for raters, title in who:
         draft.add(title, source.row(rubric, statistics, raters, subset))
     return [
@@ -70,7 +68,9 @@ def _title(table: Table) -> str:
     """The caption, and why cells are undefined: there is no room for that in a cell."""
     cells = [cell for row in table.rows for cell in row.cells[1:] if cell.text == DASH]
     reasons = "; ".join(dict.fromkeys(cell.reason for cell in cells))
-    return f"{table.caption}\n({DASH} undefined: {reasons})" if reasons else table.caption
+    if not reasons:
+        return table.caption
+    return written("naming.undefined", title=table.caption, dash=DASH, reasons=reasons)
 
 
 def _short(cell: Cell) -> str:

@@ -95,6 +95,7 @@ def _written(found: list[Analysis], folder: Path) -> list[str]:
 def test_every_code_has_a_text() -> None:
     assert set(TEXTS) == set(get_args(Code))
     assert set(WORDS) <= set(TEXTS)
+    assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from evenhand.analysis.report.charts.style import (
     Spec,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     panel_for_each_grader,
@@ -24,6 +25,7 @@ from evenhand.analysis.report.charts.style import (
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE
+from evenhand.texts import written
 
 
 def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
@@ -52,27 +54,23 @@ def coverage_curves(source: Source, rubric: str, data: tuple[Table, ...] = ()) -
     values = [datum for curve in curves.values() for datum in curve]
     if not values:
         return []
-    marks = {
-        "declared": " Circle: the declared cut.",
-        "chosen": " Diamond: the chosen one, where the target is reached.",
-    }
     marked = [
-        text
-        for mark, text in marks.items()
+        written(f"chart.confidence_{mark}")
+        for mark in ("declared", "chosen")
         if any(each[mark] and each["estimate"] is not None for each in values)
     ]
+    drawn = ", ".join(map(short, curves))
     return [
         Chart(
-            caption=source.caption(rubric, "what a cut keeps, and how far that agrees with people"),
-            alt="Curves, one for each grader: the share of its labels that a cut keeps across, "
-            "their agreement with the majority of people upwards, with intervals"
-            f"{'; the declared or the chosen cut is marked' if marked else ''}. "
-            f"Graders: {', '.join(map(short, curves))}.",
+            caption=source.caption(rubric, written("chart.confidence")),
+            alt=joined(written("chart.confidence_alt", graders=drawn), *marked),
             spec=chart_spec(values, _panels(values)),
             data=data,
-            note="The cut rises from right to left."
-            + "".join(marked)
-            + left_out([name for _, name in graders], curves),
+            note=joined(
+                written("chart.confidence_note"),
+                *marked,
+                left_out([name for _, name in graders], curves),
+            ),
         )
     ]
 

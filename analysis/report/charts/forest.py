@@ -1,4 +1,4 @@
-"""Forest plot: every grader's agreement with people, beside what people reach with each other."""
+"""Forest plot: every grader's agreement with people, and that of people with each other."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from evenhand.analysis.report.charts.style import (
     Spec,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     short,
@@ -23,6 +24,7 @@ from evenhand.analysis.report.charts.style import (
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.results import BASELINES
+from evenhand.texts import written
 
 _PEOPLE = "people"
 _WIDE = 320
@@ -37,25 +39,27 @@ def forest(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Ch
     values = [datum for subset in READINGS for datum in _reading(source, rubric, subset)]
     if not any(datum["kind"] != _PEOPLE for datum in values):
         return []
-    people = "; ".join(
+    people = [
         f"{datum['reading']} {datum['label']}" for datum in values if datum["kind"] == _PEOPLE
-    )
-    notes = ["Dashed line and band: people with each other, with the interval."] if people else []
-    if any(datum["kind"] == "baseline" for datum in values):
-        notes.append("Hollow points: baselines.")
+    ]
+    caption, alt = written("chart.forest"), written("chart.forest_alt")
+    if people:
+        caption = written("chart.forest_ceiling")
+        alt = written("chart.forest_alt_ceiling", figures="; ".join(people))
+    hollow = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(g for each in READINGS for g in source.graders(rubric, each)))
     drawn = {str(datum["rater"]) for datum in values}
-    beside = f", beside a band: people's kappa with each other ({people})" if people else ""
     return [
         Chart(
-            caption=source.caption(
-                rubric, "kappa with people" + (", and the human ceiling" if people else "")
-            ),
-            alt="Forest plot. Each grader's and baseline's kappa with people, with its interval"
-            f"{beside}.",
+            caption=source.caption(rubric, caption),
+            alt=alt,
             spec=_spec(values),
             data=data,
-            note=(" ".join(notes) + left_out(graders, drawn)).strip(),
+            note=joined(
+                written("chart.forest_band") if people else "",
+                written("chart.forest_baselines") if hollow else "",
+                left_out(graders, drawn),
+            ),
         )
     ]
 
@@ -65,10 +69,16 @@ def _spec(values: list[Datum]) -> Spec:
     points, band = f"datum.kind != '{_PEOPLE}'", f"datum.kind == '{_PEOPLE}'"
     # Names stand over the lines, not beside them, so that the figure fits a phone.
     plain = {"labels": False, "ticks": False, "domain": False}
-    who = {"field": "who", "type": "nominal", "sort": None, "title": "Grader", "axis": plain}
+    who = {
+        "field": "who",
+        "type": "nominal",
+        "sort": None,
+        "title": written("chart.grader"),
+        "axis": plain,
+    }
     rows = {"y": who}
     bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
-    x = through_zero(bounds, "Kappa with people")
+    x = through_zero(bounds, written("chart.forest_axis"))
     estimate = {"x": field("estimate", x)}
     fill = {"test": "datum.kind == 'baseline'", "value": PAGE}
     filled = {

@@ -11,6 +11,7 @@ from evenhand.analysis.report.charts.style import (
     Spec,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     one_for_each,
@@ -21,6 +22,7 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
+from evenhand.texts import written
 
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Of the largest count: one category often holds most, and the errors are what one looks for."""
@@ -42,21 +44,24 @@ def heat_map(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[
     raters = [short(rater_title(rater)) for rater in source.raters(rubric)]
     undefined = [each for each in values if each["estimate"] is None]
     label = entry_for(kappa).label
-    grid = _shaded(raters, _KAPPA_STEPS, x="Rater", y="Rater", slanted=True)
+    rater = written("chart.rater")
+    grid = _shaded(raters, _KAPPA_STEPS, x=rater, y=rater, slanted=True)
     spec = chart_spec(
         values,
         {"width": {"step": 50}, "height": {"step": 30}} | grid,
     )
     return [
         Chart(
-            caption=source.caption(rubric, f"{label} of every two raters"),
-            alt=f"Heat map of {label}, {READINGS[ALL]}, for every two raters: {', '.join(raters)}. "
-            "Each cell holds its number.",
+            caption=source.caption(rubric, written("chart.heat_map", statistic=label)),
+            alt=written(
+                "chart.heat_map_alt",
+                statistic=label, reading=READINGS[ALL], raters=", ".join(raters),
+            ),
             spec=spec,
             data=data,
-            note=f"A cell with {DASH}: undefined." if undefined else "",
+            note=written("chart.heat_map_note", dash=DASH) if undefined else "",
         )
-    ]
+    ]  # fmt: skip
 
 
 def confusions(source: Source, rubric: str) -> list[Chart]:
@@ -81,7 +86,8 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
     ]
     most = max(figure.bounds[1] for *_, figure in found)
     steps = [most * share for share in _COUNT_STEPS]
-    grid = _shaded(categories, steps, x="Grader", y="People")
+    annotators = rater_title("humans")
+    grid = _shaded(categories, steps, x=written("chart.grader"), y=annotators)
     spec = chart_spec(
         values,
         {
@@ -91,13 +97,14 @@ def confusions(source: Source, rubric: str) -> list[Chart]:
     )
     return [
         Chart(
-            caption=source.caption(rubric, "labels of people and of each grader"),
-            alt="Confusion matrices, one for each grader: rows are people's labels, columns the "
-            f"grader's; each cell counts label pairs. Graders: {', '.join(map(short, drawn))}.",
+            caption=source.caption(rubric, written("chart.confusion")),
+            alt=written("chart.confusion_alt", graders=", ".join(map(short, drawn))),
             spec=spec,
             data=tuple(_matrix(source, rubric, grader, categories) for grader in drawn),
-            note="Each cell counts pairs of labels on a unit, a person's and the grader's; on the "
-            "diagonal they agree." + left_out(graders, {grader for grader, *_ in found}),
+            note=joined(
+                written("chart.confusion_note"),
+                left_out(graders, {grader for grader, *_ in found}),
+            ),
         )
     ]
 
@@ -108,8 +115,8 @@ def _cell(source: Source, rubric: str, grader: str, said: str, graded: str) -> F
 
 def _matrix(source: Source, rubric: str, grader: str, categories: list[str]) -> Table:
     draft = TableDraft(
-        source.caption(rubric, f"labels of people (rows) and of {grader} (columns)"),
-        "People",
+        source.caption(rubric, written("chart.confusion_table", grader=grader)),
+        rater_title("humans"),
         categories,
         count="",
     )

@@ -15,6 +15,7 @@ from evenhand.analysis.report.charts.style import (
     Spec,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     short,
@@ -28,8 +29,7 @@ from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import TableRow, key_of
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.ranking import Candidate
-
-_DIFFERENCE = "Kappa with people minus people's own"
+from evenhand.texts import written
 
 
 def price_front(source: Source, rubric: str) -> list[Chart]:
@@ -43,9 +43,12 @@ def price_front(source: Source, rubric: str) -> list[Chart]:
         return []
     values: list[Datum] = []
     draft = TableDraft(
-        source.caption(rubric, "price and agreement"),
+        source.caption(rubric, written("chart.price_table")),
         "Grader",
-        [entry_for(PRICE).label, *(f"{_DIFFERENCE}, {reading}" for reading in READINGS.values())],
+        [
+            entry_for(PRICE).label,
+            *(written("chart.price_difference_on", reading=each) for each in READINGS.values()),
+        ],
         count="",
     )
     for each in drawn:
@@ -64,19 +67,17 @@ def price_front(source: Source, rubric: str) -> list[Chart]:
         by_reading = [difference if difference.subset == subset else None for subset in READINGS]
         draft.add(grader, [price, *by_reading])
     unpriced = _names([each for each in ranked if each not in priced])
-    missing = left_out(_names(priced), _names(drawn))
-    if unpriced:
-        missing += f" Not drawn, as price or agreement is not known: {', '.join(unpriced)}."
     return [
         Chart(
-            caption=source.caption(rubric, "price against agreement with people"),
-            alt="Scatter plot: US dollars for 1,000 units across, the grader's kappa with people "
-            "minus people's own upwards, with intervals; a stepped line joins those that no other "
-            f"beats at both. Graders: {', '.join(map(short, _names(drawn)))}.",
+            caption=source.caption(rubric, written("chart.price")),
+            alt=written("chart.price_alt", graders=", ".join(map(short, _names(drawn)))),
             spec=_spec(source, values),
             data=tuple(draft.finish()),
-            note="On the stepped line: no other grader is as cheap and agrees as well. Dashed: "
-            f"people's own kappa minus the margin.{missing}",
+            note=joined(
+                written("chart.price_note"),
+                left_out(_names(priced), _names(drawn)),
+                written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
+            ),
         )
     ]
 
@@ -92,15 +93,15 @@ def _figure(source: Source, row: TableRow | None) -> Figure | None:
 def _spec(source: Source, values: list[Datum]) -> Spec:
     margin = -source.analysis.settings.margin
     bounds = [datum[name] for datum in values for name in ("low", "estimate", "high")]
-    x = through_zero((datum["price"] for datum in values), "US dollars per 1,000 units")
-    y = through_zero([*bounds, margin], _DIFFERENCE)
+    x = through_zero((datum["price"] for datum in values), written("chart.price_axis"))
+    y = through_zero([*bounds, margin], written("chart.price_difference"))
     level = {"y": field("at", y)}
     price, estimate = {"x": field("price", x)}, {"y": field("estimate", y)}
     names = [datum["grader"] for datum in values]
     ranges = {"color": SERIES + SERIES, "shape": SHAPES + SHAPES[1:] + SHAPES[:1]}
     told_apart = {
         channel: {
-            "field": "grader", "type": "nominal", "title": "Grader",
+            "field": "grader", "type": "nominal", "title": written("chart.grader"),
             "scale": {"domain": names, "range": known[: len(names)]},
         }
         for channel, known in ranges.items()

@@ -15,6 +15,7 @@ from evenhand.analysis.report.charts.style import (
     chart_spec,
     equality,
     field,
+    joined,
     layer,
     left_out,
     panel_for_each_grader,
@@ -25,6 +26,7 @@ from evenhand.analysis.report.figures import ALL_BINARY, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import written
 
 _STATED, _SHARE = "reliability_probability", "reliability"
 
@@ -39,7 +41,7 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
     if not drawn:
         return []
     draft = TableDraft(
-        source.caption(rubric, "probabilities and what they came to"),
+        source.caption(rubric, written("chart.reliability_table")),
         "Probability",
         [entry_for(name).label for name in (_STATED, _SHARE)],
     )
@@ -63,31 +65,29 @@ def reliability_diagrams(source: Source, rubric: str) -> list[Chart]:
                     )
                 )
     whom = reference_title(drawn[0][0])
+    seen = [short(name) for _, name in drawn if name in with_figure]
     return [
         Chart(
-            caption=source.caption(rubric, "do probabilities mean what they say"),
-            alt="Reliability diagrams, one for each grader: the stated probability across, the "
-            f"share that {whom} affirmed upwards, by the rising curve that fits best. Beside it "
-            "the line on which both are equal, and the band in which a calibrated grader's curve "
-            "would be. "
-            f"Graders: {', '.join(short(name) for _, name in drawn if name in with_figure)}.",
+            caption=source.caption(rubric, written("chart.reliability")),
+            alt=written("chart.reliability_alt", reference=whom, graders=", ".join(seen)),
             spec=chart_spec(values, _panels(values, whom)),
             data=tuple(draft.finish()),
-            note="On the dashed line probabilities mean what they say; below it the grader "
-            "overstates, above it it understates. At 95% of its points a calibrated grader's curve "
-            "lies within the grey band." + left_out([name for _, name in graders], with_figure),
+            note=joined(
+                written("chart.reliability_note"),
+                left_out([name for _, name in graders], with_figure),
+            ),
         )
     ]
 
 
 def _panels(values: Sequence[Datum], whom: str) -> Spec:
-    across = {"title": "Stated probability"} | FROM_0_TO_1
-    y = {"title": f"Share affirmed by {whom}"} | FROM_0_TO_1
+    across = {"title": written("chart.reliability_axis")} | FROM_0_TO_1
+    y = {"title": written("chart.reliability_share", reference=whom)} | FROM_0_TO_1
     x = {"x": field("stated", across)}
     estimate = x | {"y": field("estimate", y)}
     band = x | span("y", y, "stated_low", "stated_high")
     size = {
-        "field": "units", "type": "quantitative", "title": "Units on the step",
+        "field": "units", "type": "quantitative", "title": written("chart.reliability_units"),
         "scale": {"rangeMin": 20, "rangeMax": 170},
         "legend": {"tickCount": 3, "columns": 4},
     }  # fmt: skip

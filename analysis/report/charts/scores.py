@@ -1,4 +1,4 @@
-"""Subjects' scores by grader beside their scores by people."""
+"""Subjects' scores by grader and by people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     panel_for_each_grader,
@@ -18,9 +19,10 @@ from evenhand.analysis.report.charts.style import (
     through_zero,
 )
 from evenhand.analysis.report.figures import ALL_BINARY
-from evenhand.analysis.report.source import Source
+from evenhand.analysis.report.source import Source, rater_title
+from evenhand.texts import written
 
-_PEOPLE, _GRADER = "People", "The grader"
+_PEOPLE, _GRADER = rater_title("humans"), written("chart.scores_grader")
 
 
 def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> list[Chart]:
@@ -46,37 +48,38 @@ def subject_scores(source: Source, rubric: str, data: tuple[Table, ...] = ()) ->
     if not values:
         return []
     scored = list(dict.fromkeys(figure.at for figure in scores))
-    missing = left_out(graders, drawn)
-    missing += left_out(
-        [*subjects, *(each for each in scored if each not in people)], drawn, "subjects"
-    )
+    known = [*subjects, *(each for each in scored if each not in people)]
     names = [short(subject) for subject in subjects[:MAX_LISTED] if subject in drawn]
     return [
         Chart(
-            caption=source.caption(rubric, "subjects' scores by people and by each grader"),
-            alt="Panels, one for each grader: every subject's score by people and by the grader, "
-            f"with intervals, the largest by people first. Subjects: {', '.join(names)}.",
+            caption=source.caption(rubric, written("chart.scores")),
+            alt=written("chart.scores_alt", subjects=", ".join(names)),
             spec=chart_spec(values, _panels(values, names)),
             data=data,
-            note=f"Hollow: people; filled: the grader.{missing}",
+            note=joined(
+                written("chart.scores_note"),
+                left_out(graders, drawn),
+                left_out(known, drawn, "subjects"),
+            ),
         )
     ]
 
 
 def _panels(values: list[Datum], names: list[str]) -> dict[str, object]:
     bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
-    x = through_zero(bounds, "Score")
+    x = through_zero(bounds, written("chart.scores_axis"))
     who = {"field": "who", "type": "nominal", "sort": [_PEOPLE, _GRADER]}
     two = {"domain": [_PEOPLE, _GRADER]}
+    by, subject = written("chart.scores_by"), written("chart.scores_subject")
     place = {
-        "y": {"field": "subject", "type": "nominal", "sort": names, "title": "Subject"},
+        "y": {"field": "subject", "type": "nominal", "sort": names, "title": subject},
         "yOffset": who,
-        "color": who | {"title": "By", "scale": two | {"range": SERIES[:2]}},
+        "color": who | {"title": by, "scale": two | {"range": SERIES[:2]}},
     }
     point = place | {
         "x": field("estimate", x),
-        "shape": who | {"title": "By", "scale": two | {"range": ["circle", "diamond"]}},
-        "fill": who | {"title": "By", "scale": two | {"range": [PAGE, SERIES[1]]}},
+        "shape": who | {"title": by, "scale": two | {"range": ["circle", "diamond"]}},
+        "fill": who | {"title": by, "scale": two | {"range": [PAGE, SERIES[1]]}},
     }
     return panel_for_each_grader(
         values,

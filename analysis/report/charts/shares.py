@@ -19,6 +19,7 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source, rater_title
+from evenhand.texts import written
 
 _MOST = 2 * MAX_LISTED
 _LEGIBLE = 0.05
@@ -52,14 +53,18 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     bright = [
         category for category, shade in zip(categories, shades, strict=True) if shade in HEAT[4:]
     ]
-    x: Spec = {"type": "quantitative", "title": "Share of labels", "scale": {"domain": [0, 1]}}
-    y = {"field": "who", "type": "nominal", "sort": None, "title": "Rater"}
+    x: Spec = {
+        "type": "quantitative",
+        "title": written("chart.shares_axis"),
+        "scale": {"domain": [0, 1]},
+    }
+    y = {"field": "who", "type": "nominal", "sort": None, "title": written("chart.rater")}
     part = span("x", {"axis": {"format": ".0%"}} | x, "from", "to")
     shade: Spec = {
         "field": "category",
         "type": "nominal",
         "sort": None,
-        "title": "Category",
+        "title": written("chart.shares_category"),
         "scale": {"domain": categories, "range": shades},
         "legend": {"symbolType": "square", "columns": len(categories)},
     }
@@ -83,13 +88,15 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     )
     return [
         Chart(
-            caption=source.caption(rubric, "how each rater uses the categories"),
-            alt="Stacked bars: for each of "
-            f"{', '.join(dict.fromkeys(str(datum['who']) for datum in values))}, the share of "
-            f"labels in each of the categories {', '.join(categories)}.",
+            caption=source.caption(rubric, written("chart.shares")),
+            alt=written(
+                "chart.shares_alt",
+                raters=", ".join(dict.fromkeys(str(datum["who"]) for datum in values)),
+                categories=", ".join(categories),
+            ),
             spec=spec,
             data=data,
-            note=left_out(raters, shown, "raters", _MOST).strip(),
+            note=left_out(raters, shown, "raters", _MOST),
         )
     ]
 

@@ -10,6 +10,7 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     short,
@@ -17,6 +18,7 @@ from evenhand.analysis.report.charts.style import (
     through_zero,
 )
 from evenhand.analysis.report.source import Source
+from evenhand.texts import written
 
 _MOST_VALUES = 24
 
@@ -47,8 +49,8 @@ def slice_plot(
     drawn = [name for name in graders if any(name == each.raters[1] for each in defined)]
     names = [short(name) for name in drawn]
     bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
-    x = through_zero(bounds, "Agreement with people: here less in the rest")
-    by_grader = {"field": "grader", "type": "nominal", "title": "Grader"}
+    x = through_zero(bounds, written("chart.parts_axis"))
+    by_grader = {"field": "grader", "type": "nominal", "title": written("chart.grader")}
     place = {
         "y": {
             "field": "value",
@@ -76,18 +78,16 @@ def slice_plot(
         },
     )
     with_figure = {figure.subset.removeprefix(prefix) for figure in defined}
-    missing = left_out(graders, drawn, most=len(SHAPES))
-    missing += left_out(parts, with_figure, "values", _MOST_VALUES)
     return [
         Chart(
-            caption=source.caption(
-                rubric, f"where graders agree with people more, or less, by {column}"
-            ),
-            alt=f"For every value of {column} and every grader, how much more or less the grader "
-            "agrees with people there than in the rest, with intervals. "
-            f"Graders: {', '.join(names)}.",
+            caption=source.caption(rubric, written("chart.parts", column=column)),
+            alt=written("chart.parts_alt", column=column, graders=", ".join(names)),
             spec=spec,
             data=data,
-            note="Right of the line: better agreement than in the rest of the sample." + missing,
+            note=joined(
+                written("chart.parts_note"),
+                left_out(graders, drawn, most=len(SHAPES)),
+                left_out(parts, with_figure, "values", _MOST_VALUES),
+            ),
         )
     ]

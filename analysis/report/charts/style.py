@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+from evenhand.texts import written
 
 Spec = dict[str, Any]
 Datum = dict[str, Any]
@@ -168,25 +170,36 @@ def one_for_each(name: str, data: Sequence[Datum]) -> Spec:
 
 
 def left_out(
-    listed: Sequence[str], drawn: Collection[str], what: str = "graders", most: int = MAX_LISTED
+    listed: Sequence[str],
+    drawn: Collection[str],
+    what: Literal["annotators", "graders", "raters", "subjects", "values"] = "graders",
+    most: int = MAX_LISTED,
 ) -> str:
     """What a chart's note says of those that are not drawn: names beyond the first `most`, and
     names that have no figure. Nothing where all are drawn.
 
-    >>> left_out(["a", "b", "c"], ["a"], "people", most=2)
-    ' Only the first 2 people are drawn, not c. Not drawn, for lack of a figure: b.'
+    >>> left_out(["a", "b", "c"], ["a"], "raters", most=2)
+    'Only the first 2 raters are drawn, not c. Not drawn, for lack of a figure: b.'
     >>> left_out(["a"], ["a"])
     ''
     """
-    beyond = listed[most:]
-    lacking = [name for name in listed[:most] if name not in drawn]
-    cut = f" Only the first {most} {what} are drawn, not {_listed(beyond)}." if beyond else ""
-    return cut + (f" Not drawn, for lack of a figure: {_listed(lacking)}." if lacking else "")
+    said = []
+    if beyond := listed[most:]:
+        of = written(f"chart.{what}")
+        said.append(written("chart.only_first", most=most, what=of, names=_listed(beyond)))
+    if lacking := [name for name in listed[:most] if name not in drawn]:
+        said.append(written("chart.no_figure", names=_listed(lacking)))
+    return " ".join(said)
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+    first, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
+    return written("chart.and_more", names=first, more=more) if more > 0 else first
+
+
+def joined(*sentences: str) -> str:
+    """A note: its sentences in a row, empty ones left out."""
+    return " ".join(filter(None, sentences))
 
 
 def through_zero(bounds: Iterable[float | None], title: str) -> Spec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evenhand.analysis.notes import Code
 from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import (
     FROM_0_TO_1,
@@ -16,6 +17,7 @@ from evenhand.analysis.report.charts.style import (
     Spec,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     panel_for_each_grader,
@@ -27,13 +29,10 @@ from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import written
 
-_ADVICE = {
-    "tuned": "use {estimate} {interval}",
-    "default": "keep {estimate}",
-    "not_identifiable": "keep {estimate}: the best is not identifiable",
-}
-"""What stands over a panel, by the kind of recommendation."""
+_KINDS: tuple[Code, ...] = ("tuned", "default", "not_identifiable")
+"""Of recommendations, each with its words over a panel."""
 _BEST, _DEFAULT = "best", "default"
 _BOUNDS = ("low", "estimate", "high")
 _STEPS = "step-before"
@@ -49,9 +48,10 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
     drawn = graders[:MAX_LISTED]
     if not drawn:
         return []
-    label = f"{entry_for(statistic).label} with {reference_title(drawn[0][0])}"
+    names = {"statistic": entry_for(statistic).label, "reference": reference_title(drawn[0][0])}
+    label = written("chart.threshold_label", **names)
     draft = TableDraft(
-        source.caption(rubric, f"{label} at each threshold"),
+        source.caption(rubric, written("chart.threshold_table", **names)),
         "Threshold",
         [entry_for(name).label for name in (statistic, "threshold", "threshold_recommended")],
         count="",
@@ -67,7 +67,7 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
         if best is None or advised is None:
             continue
         default = source.default_threshold(rubric, raters)
-        text = _ADVICE[advised.remarks[0].code].format_map(vars(advised))
+        text = _advice(advised)
         panel = {"grader": short(raters[1])}
         values += [_point(figure, default, best, advised) | panel for figure in curve]
         values += [best.datum(kind="interval", **panel)]
@@ -82,17 +82,24 @@ def threshold_curves(source: Source, rubric: str, objective: str) -> list[Chart]
     if not values:
         return []
     said = _marks(values)
+    every = "; ".join(
+        written("chart.threshold_advice", grader=grader, advice=text)
+        for grader, text in advice.items()
+    )
     return [
         Chart(
-            caption=source.caption(rubric, f"{label}, by threshold"),
-            alt=f"Curves, one for each grader: {label} across all thresholds, with its interval. "
-            f"{said} "
-            f"{'; '.join(f'{grader}: {text}' for grader, text in advice.items())}.",
+            caption=source.caption(rubric, written("chart.threshold", **names)),
+            alt=written("chart.threshold_alt", label=label, marks=said, advice=every),
             spec=chart_spec(values, _panels(values, label)),
             data=tuple(draft.finish()),
-            note=said + left_out([name for _, name in graders], advice),
+            note=joined(said, left_out([name for _, name in graders], advice)),
         )
     ]
+
+
+def _advice(advised: Figure) -> str:
+    kind = next(each for each in _KINDS if advised.says(each))
+    return written(f"chart.advice_{kind}", estimate=advised.estimate, interval=advised.interval)
 
 
 def _point(figure: Figure, default: str, best: Figure, advised: Figure) -> Datum:
@@ -106,17 +113,16 @@ def _marks(values: Sequence[Datum]) -> str:
     """What the marks that are drawn mean."""
     drawn = {datum.get("mark") for datum in values}
     strip = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
-    best = "Diamond and upright strip: the best threshold on these units, and its interval."
-    said = ["Circle and dashed line: the default."] if _DEFAULT in drawn else []
+    said = [written("chart.threshold_default")] if _DEFAULT in drawn else []
     if _BEST in drawn:
-        said.append(best if strip else "Diamond: the best threshold on these units.")
+        said.append(written("chart.threshold_best_interval" if strip else "chart.threshold_best"))
     if any(datum.get("used") and datum.get("mark") for datum in values):
-        said.append("Filled: the one to use.")
-    return " ".join(said)
+        said.append(written("chart.threshold_used"))
+    return joined(*said)
 
 
 def _panels(values: Sequence[Datum], label: str) -> Spec:
-    x = {"title": "Threshold"} | FROM_0_TO_1
+    x = {"title": written("chart.threshold_axis")} | FROM_0_TO_1
     curves = [datum for datum in values if datum["kind"] == "curve"]
     y = through_zero((datum[name] for datum in curves for name in _BOUNDS), label)
     at = {"x": field("at", x)}

@@ -9,6 +9,7 @@ from evenhand.analysis.report.charts.style import (
     Datum,
     chart_spec,
     field,
+    joined,
     layer,
     left_out,
     one_for_each,
@@ -17,6 +18,7 @@ from evenhand.analysis.report.charts.style import (
 )
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source
+from evenhand.texts import written
 
 SESSION_STATISTICS = ("rater_seconds_part", "rater_agreement_part")
 
@@ -39,21 +41,18 @@ def session_drift(source: Source, rubric: str, data: tuple[Table, ...] = ()) -> 
     spec = chart_spec(values, {"vconcat": panels})
     return [
         Chart(
-            caption=source.caption(rubric, "speed and agreement over each person's session"),
-            alt="Small panels, one for each person: median seconds per label, and agreement with "
-            "the other people, from the first part of the session to the last, with intervals. "
-            f"People: {', '.join(map(short, drawn))}.",
+            caption=source.caption(rubric, written("chart.sessions")),
+            alt=written("chart.sessions_alt", annotators=", ".join(map(short, drawn))),
             spec=spec,
             data=data,
-            note="A session is a person's labels on this rubric in the order given, in parts of "
-            "equally many labels." + left_out(raters, drawn, "people"),
+            note=joined(written("chart.sessions_note"), left_out(raters, drawn, "annotators")),
         )
     ]
 
 
 def _panel(statistic: str, values: list[Datum]) -> dict[str, object]:
     x = {
-        "field": "part", "type": "ordinal", "title": "Part of the session",
+        "field": "part", "type": "ordinal", "title": written("chart.sessions_axis"),
         "axis": {"labelAngle": 0},
     }  # fmt: skip
     y = {

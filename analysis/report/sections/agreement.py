@@ -15,11 +15,18 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.ensembles import ensemble_blocks
 from evenhand.analysis.report.sections.wording import defined, listed, sentences
-from evenhand.analysis.report.source import GROUPS, READINGS, Layers, Source, rater_title
+from evenhand.analysis.report.source import (
+    GROUPS,
+    READINGS,
+    Layers,
+    Source,
+    pair_title,
+    rater_title,
+)
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.verdicts.parts import PART
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _PAIR_PANEL = (
     "observed_agreement",
@@ -29,16 +36,6 @@ _PAIR_PANEL = (
     "gwet_ac1",
     "gwet_ac2",
     "brennan_prediger",
-)
-_ABOUT_CEILING = (
-    "A grader is set beside what people reach with each other. The difference is taken on the "
-    "units that the grader labelled too, in the same resamples; below 0 the grader agrees with "
-    "people less than they agree with each other. A baseline ignores what it grades: one always "
-    "gives people's most frequent category, one draws at random at people's shares."
-)
-_ABOUT_SLICES = (
-    "Among many parts some differ by chance: the p beside a difference is corrected for all parts "
-    "and graders that were looked at together. Parts of few units have wide intervals, or none."
 )
 _INDICES = ("prevalence_index", "bias_index")
 _GROUP_PANEL = ("observed_agreement", "fleiss_kappa", *_PAIR_PANEL[1:])
@@ -52,7 +49,7 @@ _CEILING_PANEL = (
 
 
 def ceiling_section(source: Source) -> ReportSection | None:
-    """Graders and baselines beside people."""
+    """Graders and baselines compared with annotators."""
 
     def layers_of(rubric: str) -> Layers:
         tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
@@ -66,10 +63,10 @@ def ceiling_section(source: Source) -> ReportSection | None:
 
     return source.section(
         "human-ceiling",
-        "Human ceiling",
+        written("ceiling.title"),
         layers_of,
-        about=[_ABOUT_CEILING],
-        otherwise="Nothing to compare: no unit was labelled by a person.",
+        about=[written("ceiling.about")],
+        otherwise=written("ceiling.none"),
     )
 
 
@@ -109,8 +106,8 @@ def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
         return []
     statistics = [*_CEILING_PANEL, source.alphas(rubric, subset)[0], CEILING]
     draft = TableDraft(
-        source.caption(rubric, f"agreement with people, {READINGS[subset]}"),
-        "Who with people",
+        source.caption(rubric, written("ceiling.caption", reading=READINGS[subset])),
+        "Rater",
         _labels(statistics),
     )
     draft.add(GROUPS["humans"], source.row(rubric, statistics, ("humans", ""), subset))
@@ -152,9 +149,9 @@ def pairs_section(source: Source) -> ReportSection | None:
 
     return source.section(
         "per-sample-agreement",
-        "Per-sample agreement",
+        written("pairs.title"),
         layers_of,
-        otherwise="Nothing to compare: no unit was labelled by two raters.",
+        otherwise=written("pairs.none"),
     )
 
 
@@ -173,7 +170,11 @@ def _pairs_answer(source: Source, rubric: str) -> list[list[object]]:
     elif people:
         high, low = people[0], people[-1]
         said = in_pieces(
-            "report.pairs", low=low, first=_pair(low.raters), high=high, last=_pair(high.raters)
+            "report.pairs",
+            low=low,
+            first=pair_title(low.raters),
+            high=high,
+            last=pair_title(high.raters),
         )
     return [sentences(said, *_short_in_parts(source, rubric))]
 
@@ -201,19 +202,19 @@ def _pairs_table(source: Source, rubric: str, subset: str) -> list[Table]:
     """Every pair of raters that share units."""
     statistics = [*_PAIR_PANEL, *source.alphas(rubric, subset), *_INDICES]
     draft = TableDraft(
-        source.caption(rubric, f"pairs of raters, {READINGS[subset]}"),
+        source.caption(rubric, written("pairs.caption", reading=READINGS[subset])),
         "Raters",
         _labels(statistics),
     )
     for pair in source.pairs(rubric, "observed_agreement", subset):
-        draft.add(_pair(pair), source.row(rubric, statistics, pair, subset))
+        draft.add(pair_title(pair), source.row(rubric, statistics, pair, subset))
     return draft.finish()
 
 
 def _groups_table(source: Source, rubric: str, subset: str) -> list[Table]:
     statistics = [*_GROUP_PANEL, *source.alphas(rubric, subset), _INDICES[0]]
     draft = TableDraft(
-        source.caption(rubric, f"groups of raters, {READINGS[subset]}"),
+        source.caption(rubric, written("pairs.groups", reading=READINGS[subset])),
         "Group",
         _labels(statistics),
     )
@@ -226,14 +227,14 @@ def _on_pairs_of_responses(source: Source, rubric: str) -> list[Table]:
     """The verdict on a pair, where raters labelled its two responses."""
     statistics = ["pair_observed_agreement", "pair_cohen_kappa"]
     draft = TableDraft(
-        source.caption(rubric, "verdict on the pair, from the mean of its two responses"),
+        source.caption(rubric, written("pairs.on_pairs")),
         "Raters",
         _labels(statistics),
     )
-    draft.group("Pairs of raters")
+    draft.group(written("pairs.of_raters"))
     for pair in source.pairs(rubric, statistics[0], ALL_BINARY):
-        draft.add(_pair(pair), source.row(rubric, statistics, pair, ALL_BINARY))
-    draft.group("Graders with people")
+        draft.add(pair_title(pair), source.row(rubric, statistics, pair, ALL_BINARY))
+    draft.group(written("pairs.with_annotators"))
     for figure in source.figures.select(rubric, statistics[0], ALL_BINARY):
         if figure.raters[0] == "humans":
             row: list[Figure | None] = source.row(rubric, statistics, figure.raters, ALL_BINARY)
@@ -247,12 +248,12 @@ def _slices(source: Source, rubric: str) -> list[Block]:
     out: list[Block] = []
     for column, figures in source.figures.slices(rubric, "slice_difference").items():
         draft = TableDraft(
-            source.caption(rubric, f"agreement with people by {column}"),
+            source.caption(rubric, written("pairs.parts", column=column)),
             column,
             _labels(statistics),
         )
         for grader in dict.fromkeys(figure.raters[1] for figure in figures):
-            draft.group(f"People · {grader}")
+            draft.group(pair_title(("humans", grader)))
             for figure in figures:
                 if figure.raters[1] == grader:
                     row = source.row(rubric, statistics, figure.raters, figure.subset)
@@ -260,20 +261,14 @@ def _slices(source: Source, rubric: str) -> list[Block]:
         tables = draft.finish()
         out += slice_plot(source, rubric, column, tuple(tables)) or tables
     if out:
-        out.append(Paragraph(_ABOUT_SLICES))
+        out.append(Paragraph(written("pairs.about_parts")))
     return out
 
 
 def _why_no_pairs(source: Source, rubric: str, subset: str) -> str:
-    return (
-        f"{source.context.title_of(rubric)}, {READINGS[subset]}: pairs of raters are not listed, "
-        "because there are too many raters or no two of them share a unit; groups follow."
-    )
+    title = source.context.title_of(rubric)
+    return written("pairs.not_listed", rubric=title, reading=READINGS[subset])
 
 
 def _labels(statistics: list[str]) -> list[str]:
     return [entry_for(name).label for name in statistics]
-
-
-def _pair(raters: tuple[str, str]) -> str:
-    return f"{rater_title(raters[0])} · {rater_title(raters[1])}"

@@ -15,16 +15,8 @@ from evenhand.analysis.report.sections.wording import listed, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import ResultRow, key_of
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
-_ABOUT = (
-    "Each figure says how far a grader's labels shift with something beyond what people's labels "
-    "of the same units explain. A grader that is merely stricter than people, or errs more often, "
-    "is not called biased. Where no bias is detected, the table says what any bias is at most (90% "
-    "CI, two one-sided tests) and which bias would be found with 80% power. "
-    "Questions to one grader are corrected by Holm, parts of the sample by Benjamini-Hochberg. "
-    f"A shift whose whole interval lies beyond ±{BOUND:g} is marked."
-)
 _DETAILS = ("bias_side_share", "bias_side_errors", "bias_order_flips", "bias_order_first")
 
 
@@ -42,11 +34,10 @@ def section(source: Source) -> ReportSection | None:
 
     return source.section(
         "bias-audit",
-        "Bias audit",
+        written("bias_section.title"),
         layers_of,
-        about=[_ABOUT],
-        otherwise="Nothing could be audited: that needs graders beside people, and sides, both "
-        "orders, lengths, subjects or columns to slice by.",
+        about=[written("bias_section.about", bound=BOUND)],
+        otherwise=written("bias_section.none"),
     )
 
 
@@ -56,11 +47,7 @@ def _answer(source: Source, own: list[Finding]) -> list[object]:
     if found:
         large, small = (
             listed(
-                [
-                    _shift(source, each, each.row)
-                    for each in found
-                    if each.beyond(BOUND) == is_large
-                ],
+                [_shift(source, each) for each in found if each.beyond(BOUND) == is_large],
                 "; ",
             )
             for is_large in (True, False)
@@ -73,15 +60,23 @@ def _answer(source: Source, own: list[Finding]) -> list[object]:
     if not limits:
         return in_pieces("report.bias_unknown")
     widest = max(limits, key=lambda each: each.largest)
-    return in_pieces("report.bias_none", most=_shift(source, widest, widest.at_most or widest.row))
+    asked, most = _figure(source, widest.row), _figure(source, widest.at_most or widest.row)
+    return in_pieces("report.bias_none", most=most, asked=_asked(asked))
 
 
-def _shift(source: Source, finding: Finding, row: ResultRow) -> list[object]:
-    """A number of a finding, with whom it is of and what was asked."""
-    asked, number = (source.figures.by_key(key_of(each)) for each in (finding.row, row))
-    if asked is None or number is None:
-        return []
-    return [f"{_heading(asked)}: {entry_for(asked.statistic).name.lower()} ", number]
+def _shift(source: Source, finding: Finding) -> list[object]:
+    """The number of a finding, with whom it is of and what was asked."""
+    figure = _figure(source, finding.row)
+    return [f"{_asked(figure)} ", figure]
+
+
+def _figure(source: Source, row: ResultRow) -> Figure:
+    (found,) = filter(None, [source.figures.by_key(key_of(row))])
+    return found
+
+
+def _asked(figure: Figure) -> str:
+    return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
 def _sentences(source: Source, own: list[Finding]) -> list[Block]:
@@ -96,7 +91,7 @@ def _sentences(source: Source, own: list[Finding]) -> list[Block]:
     by_grader = sorted(screened, key=lambda each: each.grader)
     for _, of_grader in groupby(by_grader, key=lambda each: each.grader):
         rest += filter(None, [screening_sentence(list(of_grader))])
-    titled = {"Found": shown, "Not detected, or cannot tell": rest}
+    titled = {written("bias_section.found"): shown, written("bias_section.rest"): rest}
     return [Items(title, tuple(lines)) for title, lines in titled.items() if lines]
 
 
@@ -104,17 +99,20 @@ def _traced(source: Source, finding: Finding) -> str:
     """The sentence, marked where it lies beyond the bound, with the rows that it was read off."""
     figures = [source.figures.by_key(key_of(row)) for row in finding.rows]
     lines = ", ".join(str(figure.line) for figure in figures if figure)
-    mark = f" Beyond ±{BOUND:g}." if finding.beyond(BOUND) else ""
-    return f"{finding.sentence}{mark} (results.csv rows {lines})"
+    said = finding.sentence
+    if finding.beyond(BOUND):
+        said = written("bias_section.beyond", sentence=said, bound=BOUND)
+    return written("naming.traced", sentence=said, lines=lines)
 
 
 def _questions(source: Source, rubric: str) -> list[Table]:
     """A row for every planned question to every grader: the shift and its p."""
+    shift = written("bias_section.shift")
     draft = TableDraft(
-        source.caption(rubric, "shift of each grader beside people"),
-        "Grader and question",
-        ["Shift", "Corrected p", "Any bias at most", "Detectable"],
-        drawn="Shift",
+        source.caption(rubric, written("bias_section.caption")),
+        written("bias_section.question"),
+        [shift, *(written(f"bias_section.{name}") for name in ("p", "at_most", "detectable"))],
+        drawn=shift,
     )
     for statistic in PLANNED:
         draft.group(entry_for(statistic).name)
@@ -136,7 +134,8 @@ def _without_uncorrected(p: Figure) -> Figure:
 
 def _details(source: Source, rubric: str) -> list[Table]:
     """What stands beside the planned questions and is not tested."""
-    draft = TableDraft(source.caption(rubric, "beside these"), "Grader and question", ["Figure"])
+    caption = source.caption(rubric, written("bias_section.details"))
+    draft = TableDraft(caption, written("bias_section.question"), ["Figure"])
     for statistic in _DETAILS:
         draft.group(entry_for(statistic).name)
         for figure in source.figures.everywhere(rubric, statistic):
@@ -147,7 +146,7 @@ def _details(source: Source, rubric: str) -> list[Table]:
 def _slices(source: Source, rubric: str) -> list[Table]:
     own = [f for name in SCREENED for f in source.figures.everywhere(rubric, name)]
     graders = list(dict.fromkeys(figure.raters[1] for figure in own))
-    draft = TableDraft(source.caption(rubric, "shift in each part of the sample"), "Part", graders)
+    draft = TableDraft(source.caption(rubric, written("bias_section.parts")), "Part", graders)
     by_place = {(figure.subset, figure.raters[1]): figure for figure in own}
     for subset in dict.fromkeys(figure.subset for figure in own):
         row = [by_place.get((subset, grader)) for grader in graders]
@@ -159,5 +158,7 @@ def _heading(figure: Figure) -> str:
     """Whom a row is about, and on what."""
     grader = figure.raters[1] or figure.raters[0]
     part = figure.subset.removesuffix(BINARY)
-    about = ["" if part == "all" else part, figure.at.replace(">", " rather than ")]
+    first, _, second = figure.at.partition(">")
+    sides = written("direction.sides", first=first, second=second) if second else first
+    about = ["" if part == "all" else part, sides]
     return ", ".join([grader, *filter(None, about)])

@@ -9,31 +9,26 @@ from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.sections.wording import defined, sentences
-from evenhand.analysis.report.source import Layers, Source
+from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _SUBSET = ALL + COLLAPSED
 _PEOPLE = ["clear_share", "fleiss_kappa", "observed_agreement"]
 _GRADERS = [CLEAR_AGREEMENT, SORTED_AGREEMENT]
-_SURE = {"clear": "Confidence, clear", UNCLEAR: "Confidence, unclear"}
-_ABOUT = (
-    "The categories are collapsed into the rubric's coarser ones; the reference is the majority "
-    "of people. Among people, labels that call a unit unclear are left out of agreement; for a "
-    "grader, calling a clear unit unclear counts as a disagreement."
-)
+_SURE = {"clear": written("clarity.sure_clear"), UNCLEAR: written("clarity.sure_unclear")}
 
 
 def section(source: Source) -> ReportSection | None:
     """For rubrics that call a category unclear: people first, then every grader."""
     return source.section(
         "clear-and-unclear",
-        "Clear and unclear",
+        written("clarity.title"),
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=[*_people(source, rubric), *_graders(source, rubric)],
         ),
-        about=[_ABOUT],
+        about=[written("clarity.about")],
     )
 
 
@@ -52,7 +47,7 @@ def _answer(source: Source, rubric: str) -> list[list[object]]:
 
 def _people(source: Source, rubric: str) -> list[Block]:
     draft = TableDraft(
-        source.caption(rubric, "people with each other, collapsed categories"),
+        source.caption(rubric, written("clarity.annotators")),
         "Who",
         [entry_for(name).label for name in _PEOPLE],
         count="",
@@ -60,7 +55,7 @@ def _people(source: Source, rubric: str) -> list[Block]:
     row = [source.figures.get(rubric, name, "humans", "", _SUBSET) for name in _PEOPLE]
     if row[0] is None:
         return []
-    draft.add("People", row)
+    draft.add(rater_title("humans"), row)
     columns = {
         entry_for("clear_share").label: "clear_share",
         entry_for("fleiss_kappa").label: "fleiss_kappa",
@@ -70,7 +65,7 @@ def _people(source: Source, rubric: str) -> list[Block]:
 
 def _graders(source: Source, rubric: str) -> list[Block]:
     draft = TableDraft(
-        source.caption(rubric, "graders with the majority of people, and their confidence"),
+        source.caption(rubric, written("clarity.graders")),
         "Grader",
         [*(entry_for(name).label for name in _GRADERS), *_SURE.values()],
         count="",

@@ -16,27 +16,20 @@ from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.thresholds import routing
 from evenhand.analysis.thresholds.confidence import AGREEMENT, CHOSEN, COVERAGE, HELD_OUT
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
 _CURVE = [COVERAGE, AGREEMENT]
 _CHOICE = [CHOSEN, COVERAGE + HELD_OUT, AGREEMENT + HELD_OUT]
-_ABOUT = (
-    "Labels that a grader is not sure of are left to people, the others count. A higher cut keeps "
-    "less and should agree more; where agreement does not rise with the cut, the grader's "
-    "confidence says nothing. The chosen cut looks better on the units it was chosen on than "
-    "elsewhere, so read its held-out figures. A cut with a promise is stricter. Its promise holds "
-    "for one grader chosen beforehand, not for the best of several."
-)
 
 
 def section(source: Source) -> ReportSection | None:
     """Every grader with a confidence: the declared cut, the chosen one, a promise, the curve."""
     return source.section(
         "confidence-filter",
-        "Confidence filter",
+        written("confidence.title"),
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=[
@@ -45,7 +38,7 @@ def section(source: Source) -> ReportSection | None:
                 *_curve(source, rubric),
             ],
         ),
-        about=[_ABOUT],
+        about=[written("confidence.about")],
     )
 
 
@@ -71,18 +64,25 @@ def render_routing_text(analysis: Analysis) -> list[str]:
     """A sentence or two on every grader with a confidence: which of its labels to trust."""
     figures = ResultsIndex(analysis.rows)
     return [
-        f"Routing, {figure.raters[1]}{f' on {rubric}' if rubric else ''}: {text}"
+        written(
+            "confidence.routing_on" if rubric else "confidence.routing",
+            grader=figure.raters[1], rubric=rubric, said=text,
+        )
         for rubric in figures.rubrics
         for figure, text in _routes(figures, rubric)
-    ]
+    ]  # fmt: skip
 
 
 def _promises(source: Source, rubric: str) -> list[Block]:
     said = tuple(
-        f"{cut.raters[1]}: {text} (results.csv rows {_lines(source.figures, cut)})"
+        written(
+            "naming.traced",
+            sentence=written("naming.about", whom=cut.raters[1], what=text),
+            lines=_lines(source.figures, cut),
+        )
         for cut, text in _routes(source.figures, rubric)
     )
-    title = source.caption(rubric, "which labels to trust, with a promise")
+    title = source.caption(rubric, written("confidence.what"))
     return [Items(title, said)] if said else []
 
 
@@ -111,23 +111,24 @@ def _routes(figures: ResultsIndex, rubric: str) -> Iterator[tuple[Figure, str]]:
 def _no_route(reason: Remark, target: str) -> str:
     units, *more = reason.detail
     if not more:
-        return (
-            f"no cut can promise {target} agreement with {units} units. No realistic number would "
-            "do if agreement stays as it is."
-        )
-    return f"no cut can promise {target} agreement with {units} units; label about {more[0]} more."
+        return written("confidence.out_of_reach", target=target, units=units)
+    return written("confidence.label_more", target=target, units=units, more=more[0])
 
 
 def _route(cut: Figure, target: str, share: Figure, agreement: Figure, hours: Figure) -> str:
     below = 1.0 - cut.bounds[1]
     places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-    saved = f" and saves each person {hours.estimate} hours per {routing.HOURS_PER:,} units"
-    return (
-        f"trust labels with a confidence of {cut.bounds[1]:.{places}f} or more, and ask people "
-        f"about the rest. With {1 - routing.ERROR:.0%} certainty, at least {target} of the trusted "
-        f"labels agree with most people; here {agreement.bounds[1]:.1%} do. This routes "
-        f"{share.bounds[1]:.0%} of units to the grader{'' if hours.reason else saved}."
+    routes = written(
+        "confidence.routes" if hours.reason else "confidence.routes_saving",
+        share=share.bounds[1],
+        hours=hours.estimate,
+        per=routing.HOURS_PER,
     )
+    return written(
+        "confidence.trust",
+        cut=f"{cut.bounds[1]:.{places}f}", certainty=1 - routing.ERROR, target=target,
+        agreement=agreement.bounds[1], routes=routes,
+    )  # fmt: skip
 
 
 def _cuts(source: Source, rubric: str) -> list[Block]:
@@ -141,11 +142,11 @@ def _cuts(source: Source, rubric: str) -> list[Block]:
         return []
     cut = shown(float(declared[0].at), CHOSEN)
     draft = TableDraft(
-        source.caption(rubric, "labels kept at the declared and at the chosen confidence"),
+        source.caption(rubric, written("confidence.caption")),
         "Grader",
         [
-            f"Kept at {cut}",
-            f"Agreement at {cut}",
+            written("confidence.kept_at", cut=cut),
+            written("confidence.agreement_at", cut=cut),
             *(entry_for(name).label for name in _CHOICE),
         ],
     )
@@ -168,7 +169,7 @@ def _cuts(source: Source, rubric: str) -> list[Block]:
 def _curve(source: Source, rubric: str) -> list[Block]:
     """Coverage against agreement as the cut rises."""
     draft = TableDraft(
-        source.caption(rubric, "what each cut keeps, and how far that agrees with people"),
+        source.caption(rubric, written("confidence.curve")),
         "Cut",
         [entry_for(name).label for name in _CURVE],
         count="",

@@ -12,21 +12,12 @@ from evenhand.analysis.report.sections.wording import sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import from_to
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _RATES = ["rate_raw", "rate_rogan_gladen", "rate_ppi", "rate_ppi_lambda"]
 _RANKS = ["rate_rank_raw", "rate_rank_ppi"]
 _ERRORS = ["sensitivity", "specificity", "youden_j"]
 _SURE = 0.975
-_ABOUT = (
-    "A rate is the share of a subject's units (pairs, where the rubric is on responses) whose "
-    "verdict is affirmative. The raw rate is the grader's count on everything it graded, and has "
-    "its errors in it. Both corrections read those errors off the units that people labelled too, "
-    "and their intervals resample these and the others alike. Rogan-Gladen takes it that the "
-    "grader errs alike on all subjects, and so cannot change their order; PPI++ does not, and is "
-    "the one to read where the two part. "
-    "People's rate is the mean over units of the share of human raters who affirm the unit."
-)
 
 
 def section(source: Source) -> ReportSection | None:
@@ -42,7 +33,7 @@ def section(source: Source) -> ReportSection | None:
             return Layers()
         found = [*_rates(source, rubric, graders), *_errors(source, rubric, graders)]
         if sentences := tuple(_sentences(source, rubric, graders)):
-            found.append(Items("What the corrections show", sentences))
+            found.append(Items(written("rates.what"), sentences))
         return Layers(
             answers=[_answer(source, rubric, graders)],
             folded=found,
@@ -51,10 +42,10 @@ def section(source: Source) -> ReportSection | None:
 
     return source.section(
         "corrected-rates",
-        "Corrected rates",
+        written("rates.title"),
         layers_of,
-        about=[_ABOUT],
-        otherwise="No rate to correct: people and graders gave no binary verdicts to compare.",
+        about=[written("rates.about")],
+        otherwise=written("rates.none"),
     )
 
 
@@ -78,7 +69,7 @@ def _at(source: Source, rubric: str, statistic: str, grader: str) -> dict[str, F
 
 def _rates(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
-        source.caption(rubric, "subjects' rates, raw and corrected"),
+        source.caption(rubric, written("rates.caption")),
         "Subject",
         [entry_for(name).label for name in ("rate_raw", "rate_human", *_RATES[1:])],
     )
@@ -88,13 +79,13 @@ def _rates(source: Source, rubric: str, graders: list[str]) -> list[Block]:
         columns = [_at(source, rubric, name, grader) for name in _RATES]
         for subject, raw in columns[0].items():
             corrected = [column.get(subject) for column in columns[1:]]
-            draft.add(subject or "All units", [raw, people.get(subject), *corrected])
+            draft.add(subject or written("rates.all_units"), [raw, people.get(subject), *corrected])
     return [*draft.finish()]
 
 
 def _errors(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
-        source.caption(rubric, "graders' error rates, against the human raters"),
+        source.caption(rubric, written("rates.errors")),
         "Grader",
         [entry_for(name).label for name in _ERRORS],
         count="",
@@ -106,7 +97,7 @@ def _errors(source: Source, rubric: str, graders: list[str]) -> list[Block]:
 
 def _ranks(source: Source, rubric: str, graders: list[str]) -> list[Block]:
     draft = TableDraft(
-        source.caption(rubric, "subjects' places before and after correction, first the highest"),
+        source.caption(rubric, written("rates.ranks")),
         "Subject",
         [entry_for(name).label for name in _RANKS],
         count="",
@@ -124,54 +115,47 @@ def _sentences(source: Source, rubric: str, graders: list[str]) -> Iterator[str]
         rogan_gladen = _at(source, rubric, "rate_rogan_gladen", grader)
         reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
         if reasons == {"no_unlabelled_units"}:
-            yield (
-                f"{grader} graded only what people labelled, so people's own rates are the answer; "
-                "let it grade the rest (evenhand grade --scope all) to have narrower ones."
-            )
+            yield written("rates.nothing_else", grader=grader)
         if "grader_not_informative" in reasons:
             j = _at(source, rubric, "youden_j", grader)[""]
-            yield (
-                f"{grader} cannot be corrected by Rogan-Gladen: its sensitivity + specificity - 1 "
-                f"is {j.estimate} {j.interval}, which may be 0 (results.csv row {j.line})."
-            )
+            own = f"{j.estimate} {j.interval}"
+            yield written("rates.not_informative", grader=grader, j=own, line=j.line)
         bias = _at(source, rubric, "rogan_gladen_bias", grader)
         for subject, figure in rogan_gladen.items():
             if figure.says("errors_differ"):
                 missed = bias[subject]
-                yield (
-                    f"{grader} errs differently on {subject}: with error rates of all subjects, "
-                    f"Rogan-Gladen misses people's own rate there by {missed.estimate} "
-                    f"{missed.interval} (results.csv row {missed.line}). Read its PPI++ rate."
-                )
+                yield written(
+                    "rates.errors_differ",
+                    grader=grader, subject=subject, line=missed.line,
+                    missed=f"{missed.estimate} {missed.interval}",
+                )  # fmt: skip
         if flips := _at(source, rubric, "rate_order_flip", grader):
-            yield _order_sentence(source, rubric, grader, flips)
+            yield from _order_sentences(source, rubric, grader, flips)
 
 
-def _order_sentence(source: Source, rubric: str, grader: str, flips: dict[str, Figure]) -> str:
+def _order_sentences(
+    source: Source, rubric: str, grader: str, flips: dict[str, Figure]
+) -> Iterator[str]:
     """Whether PPI++ changes the order of the raw rates, and in how many resamples it does.
 
     A change is only called one where 97.5% of the resamples have it, as a 95% interval would.
     """
     subjects = _at(source, rubric, "rate_raw", grader)
-    names = {from_to(*pair): " and ".join(pair) for pair in permutations(subjects, 2)}
+    pairs = {from_to(*pair): pair for pair in permutations(subjects, 2)}
     changed = [figure for figure in flips.values() if figure.says("order_changed")]
     if not changed:
         closest = max(flips.values(), key=lambda figure: figure.bounds[1])
-        return (
-            f"{grader}: PPI++ leaves the subjects in the order of the raw rates; nearest to a "
-            f"change are {names[closest.at]}, {_how_often(closest)}."
-        )
-    sure = [each for each in changed if each.bounds[1] >= _SURE]
-    unsure = [each for each in changed if each.bounds[1] < _SURE]
-    said = []
+        yield written("rates.order_kept", grader=grader, pair=_swapped(pairs, closest))
+    sure = [_swapped(pairs, each) for each in changed if each.bounds[1] >= _SURE]
+    unsure = [_swapped(pairs, each) for each in changed if each.bounds[1] < _SURE]
     if sure:
-        listed = ", ".join(f"{names[each.at]} ({_how_often(each)})" for each in sure)
-        said.append(f"PPI++ changes the order of {listed}")
+        yield written("rates.order_changed", grader=grader, pairs=", ".join(sure))
     if unsure:
-        listed = ", ".join(f"{names[each.at]} ({_how_often(each)})" for each in unsure)
-        said.append(f"the PPI++ estimates swap {listed}, which is not shown to be more than chance")
-    return f"{grader}: {'; '.join(said)}."
+        yield written("rates.order_may_change", grader=grader, pairs=", ".join(unsure))
 
 
-def _how_often(figure: Figure) -> str:
-    return f"swapped in {figure.bounds[1]:.0%} of the resamples, results.csv row {figure.line}"
+def _swapped(pairs: dict[str, tuple[str, str]], figure: Figure) -> str:
+    """Two subjects, and in how many of the resamples they change places."""
+    first, second = pairs[figure.at]
+    names = written("rates.names", first=first, second=second)
+    return written("rates.swapped", names=names, share=figure.bounds[1], line=figure.line)

@@ -12,26 +12,15 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import listed
 from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _NET, _SHARE = "direction_net", "direction_share"
-_ABOUT = (
-    "A pair has two sides. Net direction is the share of units on which a rater finds the first "
-    "side better served less the share on which it finds the second: 0 is even. On a rubric of "
-    "single responses it is how much more often the response to the first side is affirmative. "
-    "The share is of the units on which a side is favoured at all. What people say is the mean of "
-    "theirs."
-)
-_SIDE_A = (
-    "Side a is whichever prompt stands first in the pairs file. To tell left from right where "
-    "they change places, name the groups of each under [analysis.leanings] in study.toml."
-)
 _APART = ("subject", "group")
 """Columns whose values have tables of their own."""
 
 
 def section(source: Source) -> ReportSection | None:
-    """People beside graders: on everything, for every subject, for every group; nothing where no
+    """Annotators and graders: on everything, for every subject, for every group; nothing where no
     option favours a side and no unit is one side of a pair.
     """
 
@@ -49,8 +38,8 @@ def section(source: Source) -> ReportSection | None:
 
     every = [f for rubric in source.figures.rubrics for f in _net(source, rubric)]
     unnamed = any(figure.at == "side a>side b" for figure in every)
-    about = [_ABOUT, _SIDE_A] if unnamed else [_ABOUT]
-    return source.section("direction", "Direction", layers_of, about=about)
+    about = [written("direction.about"), *([written("direction.side_a")] if unnamed else [])]
+    return source.section("direction", written("direction.title"), layers_of, about=about)
 
 
 def _net(source: Source, rubric: str) -> list[Figure]:
@@ -65,13 +54,19 @@ def _answer(figures: list[Figure]) -> list[list[object]]:
     if not own:
         return [in_pieces("report.direction_unknown")] if figures else []
     apart = [figure for figure in own if not figure.bounds[0] <= 0 <= figure.bounds[2]]
-    who = rater_title(own[0].raters[0]) if own[0].raters[0] != "humans" else "Annotators"
+    who = rater_title(own[0].raters[0])
     if not apart:
         widest = max(own, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
-        place = _value(widest) or "all units"
+        place = _value(widest) or written("direction.everywhere")
         return [in_pieces("report.direction_even", who=who, place=place, net=widest)]
     favoured = [
-        [f"{_favoured(each)} on {_value(each) or 'all units'} (", each, ")"] for each in apart
+        in_pieces(
+            "direction.on",
+            favoured=_favoured(each),
+            place=_value(each) or written("direction.everywhere"),
+            net=each,
+        )
+        for each in apart
     ]
     return [in_pieces("report.direction", who=who, favoured=listed(favoured))]
 
@@ -86,24 +81,25 @@ def _sentences(figures: list[Figure]) -> list[Block]:
     own = [figure for figure in figures if _part(figure)[0] == "subject"]
     people = [figure for figure in own if figure.raters[0] == "humans"]
     said = tuple(_sentence(figure) for figure in people or own)
-    return [Items("Are the two sides treated alike?", said)] if said else []
+    return [Items(written("direction.what"), said)] if said else []
 
 
 def _sentence(figure: Figure) -> str:
     low, estimate, high = figure.bounds
     first, _, second = figure.at.partition(">")
-    who = f"{_value(figure)}, by {rater_title(figure.raters[0]).lower()}"
-    numbers = " ".join(part for part in (f"net {figure.estimate}", figure.interval) if part)
-    numbers += f"; {figure.n_units} units; results.csv row {figure.line}"
+    who = {"rater": rater_title(figure.raters[0]), "subject": _value(figure)}
+    net = f"{figure.estimate} {figure.interval}".strip()
+    units, line = figure.n_units, figure.line
+    figures = written("direction.figures", net=net, units=units, line=line)
     if math.isnan(low):
-        return f"{who}: cannot tell ({numbers})."
+        return written("direction.open", **who, figures=figures)
     if low <= 0 <= high:
-        widest = max(-low, high)
-        return f"{who}: no side shown to be favoured; it could be up to {widest:.2f} ({numbers})."
+        return written("direction.even", **who, most=max(-low, high), figures=figures)
     favoured, other = (first, second) if estimate > 0 else (second, first)
-    if figure.subset.endswith(BINARY):
-        return f"{who}: more often affirmative on {favoured} than on {other} ({numbers})."
-    return f"{who}: favours {favoured} rather than {other} ({numbers})."
+    return written(
+        "direction.affirms" if figure.subset.endswith(BINARY) else "direction.favours",
+        **who, favoured=favoured, other=other, figures=figures,
+    )  # fmt: skip
 
 
 def _by_rater(
@@ -117,7 +113,7 @@ def _by_rater(
     own = [figure for figure in figures if _part(figure)[0] == column]
     raters = list(dict.fromkeys(figure.raters[0] for figure in own))
     draft = TableDraft(
-        source.caption(rubric, f"net direction for every {column}"),
+        source.caption(rubric, written("direction.by_column", column=column)),
         column.title(),
         [rater_title(name) for name in raters],
     )
@@ -132,14 +128,14 @@ def _by_rater(
 def _parts(source: Source, rubric: str, figures: list[Figure]) -> list[Table]:
     """Net and share of every rater, on everything and on the parts without tables of their own."""
     draft = TableDraft(
-        source.caption(rubric, "which side is favoured"),
+        source.caption(rubric, written("direction.by_rater")),
         "Rater",
         [entry_for(name).label for name in (_NET, _SHARE)],
     )
     own = [figure for figure in figures if _part(figure)[0] not in _APART]
     for first in {figure.subset: figure for figure in own}.values():
         column, value = _part(first)
-        draft.group(_sides(first) + (f", where {column} = {value}" if value else ""))
+        draft.group(_sides(first, column, value))
         for figure in own:
             if figure.subset == first.subset:
                 share = source.figures.by_key((rubric, _SHARE, *figure.key[2:]))
@@ -157,7 +153,10 @@ def _value(figure: Figure) -> str:
     return _part(figure)[1]
 
 
-def _sides(figure: Figure) -> str:
-    """The two sides of a figure in words."""
+def _sides(figure: Figure, column: str = "", value: str = "") -> str:
+    """The two sides of a figure in words, and the part of the sample, if it has a value."""
     first, _, second = figure.at.partition(">")
-    return f"{first} rather than {second}"
+    return written(
+        "direction.sides_where" if value else "direction.sides",
+        first=first, second=second, column=column, value=value,
+    )  # fmt: skip

@@ -80,7 +80,7 @@ def _sums(source: Source, rubric: str) -> list[Table]:
         source.caption(rubric, written("disagreement.sums")),
         "Grader",
         [kind_title(kind) for kind in kinds],
-        count="Sorted units",
+        count=written("disagreement.sorted_units"),
     )
     by_place = {(figure.raters[1], figure.at): figure for figure in figures}
     for grader in source.by_agreement(rubric, {figure.raters[1] for figure in figures}):

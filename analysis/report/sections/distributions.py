@@ -15,29 +15,22 @@ from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _DISTANCE = [named.TOTAL_VARIATION, named.EXCESS, named.CROSS_ENTROPY, named.CROSS_EXCESS]
-_ABOUT = (
-    "Where people differ, a grader can still be right about how many people say what. Its "
-    f"probabilities are compared with people's shares, on units that at least {MIN_PEOPLE} people "
-    "labelled. The noise ceiling is the distance of another group of as many people. A grader that "
-    "knew the shares of all people like these would be closer still. A grader without "
-    "probabilities counts as certain of its label."
-)
 
 
 def section(source: Source) -> ReportSection | None:
-    """Probabilities beside people's shares, and labels beside one and several right answers."""
+    """Probabilities and people's shares, and labels where one or several answers are right."""
     return source.section(
         "distributions",
-        "People's distribution",
+        written("distributions.title"),
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=_every(source, rubric, _distances, _said),
             appendix=_every(source, rubric, _right_answers, _verdicts_by_share),
         ),
-        about=[_ABOUT],
+        about=[written("distributions.about", least=MIN_PEOPLE)],
     )
 
 
@@ -67,41 +60,47 @@ def _every(source: Source, rubric: str, *blocks_of: Callable[..., list[Block]]) 
 def _distances(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
     columns = [*_DISTANCE, named.WORTH]
     draft = TableDraft(
-        source.caption(rubric, f"probabilities and people's shares, {READINGS[subset]}"),
+        source.caption(rubric, written("distributions.distances", reading=READINGS[subset])),
         "Who",
         [entry_for(name).label for name in columns],
     )
     floor = source.figures.get(rubric, named.ENTROPY, "humans", "", subset)
-    draft.add("Lowest possible", [None, None, floor, None, None])
+    draft.add(written("distributions.lowest"), [None, None, floor, None, None])
     for rater in ["", *raters]:
         row = source.row(rubric, columns, ("humans", rater), subset)
-        draft.add(rater_title(rater) if rater else "Other people", row)
+        draft.add(rater_title(rater) if rater else written("distributions.others"), row)
     return [*draft.finish()]
 
 
 def _right_answers(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
     shares = [f"{share:g}" for share in RIGHT_SHARES]
     draft = TableDraft(
-        source.caption(rubric, f"one right answer and several, {READINGS[subset]}"),
+        source.caption(rubric, written("distributions.right_answers", reading=READINGS[subset])),
         "Who",
-        [entry_for(named.FORCED).label, *(f"Right from {float(each):.0%}" for each in shares)],
+        [
+            entry_for(named.FORCED).label,
+            *(written("distributions.right_from", share=each) for each in RIGHT_SHARES),
+        ],
     )
     get = source.figures.get
     several = [get(rubric, named.SEVERAL, "humans", "", subset, at) for at in shares]
-    draft.add("Units with several right answers", [None, *several])
+    draft.add(written("distributions.several_units"), [None, *several])
     for rater in ["", *raters]:
         forced = get(rubric, named.FORCED, "humans", rater, subset)
         right = [get(rubric, named.RIGHT, "humans", rater, subset, at) for at in shares]
-        draft.add(rater_title(rater) if rater else "A person", [forced, *right])
+        draft.add(
+            rater_title(rater) if rater else written("distributions.one_annotator"),
+            [forced, *right],
+        )
     return [*draft.finish()]
 
 
 def _verdicts_by_share(source: Source, rubric: str, subset: str, raters: list[str]) -> list[Block]:
     shares = [f"{share:g}" for share in AFFIRMED_SHARES]
     draft = TableDraft(
-        source.caption(rubric, "agreement where a share of people makes a unit affirmative"),
+        source.caption(rubric, written("distributions.affirmed")),
         "Grader",
-        [f"From {float(each):.0%}" for each in shares],
+        [written("distributions.affirmed_from", share=each) for each in AFFIRMED_SHARES],
     )
     for rater in raters:
         row = [
@@ -117,7 +116,7 @@ def _said(source: Source, rubric: str, subset: str, raters: list[str]) -> list[B
     said += [_closeness(source, rubric, subset, grader) for grader in graders]
     said += _orders(source, rubric, subset)
     sentences = tuple(sentence for sentence in said if sentence)
-    title = f"Graders and people's shares, {READINGS[subset]}"
+    title = written("distributions.what", reading=READINGS[subset])
     return [Items(source.caption(rubric, title), sentences)] if sentences else []
 
 
@@ -127,11 +126,8 @@ def _several(source: Source, rubric: str, subset: str) -> str:
     several = source.figures.get(rubric, named.SEVERAL, "humans", "", subset, at)
     if several is None:
         return ""
-    return (
-        f"On {several.bounds[1]:.0%} of units, two labels or more were each given by at least "
-        f"{float(at):.0%} of people (results.csv row {several.line}). Where right answers are "
-        "several, agreement with most people's label alone can rank graders wrongly."
-    )
+    units, line = several.bounds[1], several.line
+    return written("distributions.several", units=units, share=float(at), line=line)
 
 
 def _closeness(source: Source, rubric: str, subset: str, grader: str) -> str:
@@ -142,23 +138,24 @@ def _closeness(source: Source, rubric: str, subset: str, grader: str) -> str:
     if not (own and excess and excess.interval):
         return ""
     low, _, high = excess.bounds
-    found = "not shown to be closer or further than"
-    if low > 0:
-        found = "further from people's shares than"
-    elif high < 0:
-        found = "closer to people's shares than"
-    worth_said = "" if not worth or worth.reason else f" It is worth {_people(worth)}."
-    lines = f"results.csv rows {own.line}, {excess.line}"
-    return (
-        f"{grader} is {found} another group of as many people would be: its distance is "
-        f"{own.estimate}, the difference {excess.estimate} {excess.interval} ({lines}).{worth_said}"
+    found = "further" if low > 0 else "closer" if high < 0 else "not_apart"
+    figures = written(
+        "distributions.figures",
+        distance=own.estimate,
+        difference=f"{excess.estimate} {excess.interval}",
+        lines=f"{own.line}, {excess.line}",
     )
+    said = [written(f"distributions.{found}", grader=grader, figures=figures)]
+    if worth and not worth.reason:
+        said.append(_worth(worth))
+    return " ".join(said)
 
 
-def _people(worth: Figure) -> str:
+def _worth(worth: Figure) -> str:
     if worth.says("people_or_more"):
-        return f"{MOST_PEOPLE:,} people or more"
-    return f"{worth.estimate} people {worth.interval}".rstrip()
+        return written("distributions.worth_most", most=MOST_PEOPLE)
+    annotators = f"{worth.estimate} {worth.interval}".rstrip()
+    return written("distributions.worth", annotators=annotators)
 
 
 def _orders(source: Source, rubric: str, subset: str) -> list[str]:
@@ -170,16 +167,25 @@ def _orders(source: Source, rubric: str, subset: str) -> list[str]:
         if apart is None or not forced.bounds[1] * apart.bounds[1] > 0:
             continue
         first, second = names if forced.bounds[1] > 0 else names[::-1]
-        sure = [not each.bounds[0] <= 0 <= each.bounds[2] for each in (forced, apart)]
-        clear = {2: "both differences are clear", 0: "neither difference is clear"}
-        word = clear.get(sum(sure)) or (
-            "only the first difference is clear" if sure[0] else "only the second is clear"
+        sure = (_is_clear(forced), _is_clear(apart))
+        clear = {
+            (True, True): "both",
+            (False, False): "neither",
+            (True, False): "first",
+            (False, True): "second",
+        }[sure]
+        figures = written(
+            "distributions.order_figures",
+            one=names[0],
+            other=names[1],
+            agreement=f"{forced.estimate} {forced.interval}",
+            distance=f"{apart.estimate} {apart.interval}",
+            clear=written(f"distributions.clear_{clear}"),
+            lines=f"{forced.line}, {apart.line}",
         )
-        said.append(
-            f"The order of graders depends on the measure. {first} agrees with most people's label "
-            f"more often than {second}, but {second} is closer to people's shares "
-            f"({names[0]} minus {names[1]}: agreement {forced.estimate} {forced.interval}, squared "
-            f"distance {apart.estimate} {apart.interval}; {word}; results.csv rows {forced.line}, "
-            f"{apart.line})."
-        )
+        said.append(written("distributions.order", first=first, second=second, figures=figures))
     return said
+
+
+def _is_clear(difference: Figure) -> bool:
+    return not difference.bounds[0] <= 0 <= difference.bounds[2]

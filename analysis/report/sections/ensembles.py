@@ -1,4 +1,4 @@
-"""Ensembles of graders beside their members."""
+"""Ensembles of graders compared with their members."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import READINGS, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import written
 
 _STATISTICS = (
     "ensemble_agreement",
@@ -16,10 +17,10 @@ _STATISTICS = (
     "ensemble_mean_kappa",
 )
 _WHO = {
-    AVERAGE: "Single graders, average",
-    BEST: "Best single grader, held out",
-    TOGETHER: "Ensemble",
-    DIFFERENCE: "Ensemble less best single",
+    AVERAGE: written("ensembles.average"),
+    BEST: written("ensembles.best"),
+    TOGETHER: written("ensembles.together"),
+    DIFFERENCE: written("ensembles.difference"),
 }
 
 
@@ -29,10 +30,8 @@ def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
     for subset, reading in READINGS.items():
         ensembles = source.ensembles(rubric, subset)
         draft = TableDraft(
-            source.caption(
-                rubric, f"ensembles beside their graders, where all of them labelled, {reading}"
-            ),
-            "Who with people",
+            source.caption(rubric, written("ensembles.caption", reading=reading)),
+            "Rater",
             [entry_for(name).label for name in _STATISTICS],
         )
         for name in ensembles:
@@ -43,7 +42,7 @@ def ensemble_blocks(source: Source, rubric: str) -> list[Block]:
         blocks += draft.finish()
         said = [_sentence(source, rubric, name, subset) for name in ensembles]
         if sentences := tuple(sentence for sentence in said if sentence):
-            blocks.append(Items(f"What ensembles bring, {reading}", sentences))
+            blocks.append(Items(written("ensembles.what", reading=reading), sentences))
     return blocks
 
 
@@ -59,14 +58,11 @@ def _sentence(source: Source, rubric: str, ensemble: str, subset: str) -> str:
     if figure is None or not figure.interval:
         return ""
     low, _, high = figure.bounds
-    if low > 0:
-        found = "agrees with people's majority better than the best single grader"
-    elif high < 0:
-        found = "agrees with people's majority less well than the best single grader"
-    else:
-        found = "is not shown to agree better or worse than the best single grader"
-    return (
-        f"{rater_title(ensemble)} {found} (kappa less that of the grader that is best on other "
-        f"clusters: {figure.estimate} {figure.interval}; {figure.n_units} units; "
-        f"results.csv row {figure.line})."
+    found = "better" if low > 0 else "worse" if high < 0 else "not_shown"
+    figures = written(
+        "ensembles.figures",
+        difference=f"{figure.estimate} {figure.interval}",
+        units=figure.n_units,
+        line=figure.line,
     )
+    return written(f"ensembles.{found}", ensemble=rater_title(ensemble), figures=figures)

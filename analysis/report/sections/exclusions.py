@@ -10,19 +10,16 @@ from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import written
 
 _READINGS = {ALL: ALL_RATERS, ALL_BINARY: ALL_RATERS + BINARY}
 _STATISTICS = ["observed_agreement", "cohen_kappa", "weighted_kappa_quadratic", CEILING]
-_SENTENCE = (
-    "Some raters were excluded, for the reasons at the end of Verdicts. Their labels are "
-    "kept; the figures of this report leave them out, and this table says what they would change."
-)
 
 
 def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
     """People among themselves and every grader with them; nothing where nobody is excluded."""
     draft = TableDraft(
-        source.caption(rubric, "without and with the excluded raters"),
+        source.caption(rubric, written("exclusions.caption")),
         "Rater",
         [entry_for(name).label for name in _STATISTICS],
     )
@@ -30,10 +27,10 @@ def exclusion_blocks(source: Source, rubric: str) -> list[Block]:
         found = source.figures.select(rubric, "observed_agreement", everyone)
         listed = [figure.raters for figure in found if figure.raters[0] == "humans"]
         for title, subset in (("without", main), ("with", everyone)):
-            verdict = ", binary verdict" if subset.endswith(BINARY) else ""
-            draft.group(f"{title.capitalize()} the excluded raters{verdict}")
+            binary = subset.endswith(BINARY)
+            draft.group(written(f"exclusions.{title}_binary" if binary else f"exclusions.{title}"))
             for raters in listed:
                 name = rater_title(raters[1] or raters[0])
                 draft.add(name, source.row(rubric, _STATISTICS, raters, subset))
     tables = draft.finish()
-    return [Paragraph(_SENTENCE), *tables] if tables else []
+    return [Paragraph(written("exclusions.about")), *tables] if tables else []

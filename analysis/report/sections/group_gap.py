@@ -10,27 +10,22 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _DETAIL = [BALANCED, "group_precision", "group_recall", "group_kappa", "group_difference"]
-_ABOUT = (
-    "Each grader beside the majority of people, group by group. The gap between the best and the "
-    "worst group is never zero in a sample; its interval allows for all groups at once, so a "
-    "lower bound above 0 is a gap that chance does not explain."
-)
 
 
 def section(source: Source) -> ReportSection | None:
     """Performance by group against people's consensus; nothing where no group column was named."""
     return source.section(
         "groups",
-        "Groups",
+        written("groups.title"),
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=_overview(source, rubric),
             appendix=_detail(source, rubric),
         ),
-        about=[_ABOUT],
+        about=[written("groups.about")],
     )
 
 
@@ -60,7 +55,7 @@ def _overview(source: Source, rubric: str) -> list[Block]:
         subsets = _subsets(source, rubric, column, reading)
         titles = [_value(subset) for subset in subsets]
         draft = TableDraft(
-            source.caption(rubric, f"balanced accuracy by {column}"),
+            source.caption(rubric, written("groups.caption", column=column)),
             "Grader",
             [*titles, entry_for(GAP).label],
             count="",
@@ -80,7 +75,7 @@ def _detail(source: Source, rubric: str) -> list[Block]:
     gaps = source.figures.select(rubric, GAP, ALL + reading)
     for column in dict.fromkeys(each.at for each in gaps):
         draft = TableDraft(
-            source.caption(rubric, f"precision and recall by {column}"),
+            source.caption(rubric, written("groups.detail", column=column)),
             "Group",
             [entry_for(name).label for name in _DETAIL],
             drawn=entry_for("group_difference").label,

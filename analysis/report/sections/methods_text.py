@@ -12,50 +12,21 @@ from evenhand.analysis.report.blocks import Quotable
 from evenhand.analysis.report.figures import ALL
 from evenhand.analysis.report.source import Source
 from evenhand.analysis.report.table_files import tex
+from evenhand.texts import written
 
 _CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")
 _ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
-_SAID = (
-    (
-        "krippendorff_alpha_",
-        "Agreement of the human raters as a group was also measured by Krippendorff's alpha "
-        "[krippendorff2011] and Gwet's AC1 [gwet2008].",
-    ),
-    (
-        "alt_test_winning_rate",
-        "The alternative annotator test [calderon2025] was applied with epsilon = {epsilon:g}.",
-    ),
-    (
-        "dawid_skene_",
-        "A consensus of the human raters was estimated by the Dawid-Skene model [dawid1979].",
-    ),
-    (
-        "threshold_recommended",
-        "Decision thresholds for graders' probabilities were tuned to agreement with the human "
-        "majority and judged on prompt clusters that they had not been tuned on.",
-    ),
-    (
-        "reliability",
-        "Calibration of the probabilities was assessed by isotonic reliability curves "
-        "[dimitriadis2021] and the debiased calibration error [kumar2019].",
-    ),
-    (
-        "bias_",
-        "Graders were audited for bias conditionally on the human raters' labels of the same "
-        "units, that is, for differential item functioning [holland1988].",
-    ),
-    (
-        "rate_rogan_gladen",
-        "Rates on all graded units were corrected for the graders' errors by the Rogan-Gladen "
-        "estimator [rogan1978].",
-    ),
-    (
-        "rate_ppi",
-        "Rates on all graded units were also estimated by prediction-powered inference "
-        "[angelopoulos2023].",
-    ),
-)
+_SAID = {
+    "krippendorff_alpha_": "alpha",
+    "alt_test_winning_rate": "alt_test",
+    "dawid_skene_": "consensus",
+    "threshold_recommended": "thresholds",
+    "reliability": "calibration",
+    "bias_": "bias",
+    "rate_rogan_gladen": "rogan_gladen",
+    "rate_ppi": "ppi",
+}
 """What is said where a statistic whose name begins so is among the results."""
 
 
@@ -65,7 +36,7 @@ def methods_text(source: Source) -> Quotable:
     keys = dict.fromkeys(key for found in _CITED.findall(text) for key in found.split(", "))
     entries = references()
     return Quotable(
-        title="Methods, to paste",
+        title=written("methods.paste"),
         text=_CITED.sub(lambda found: f" ({'; '.join(map(_by_author, _keys(found)))})", text),
         tex=_in_tex(text),
         bibtex="\n\n".join(entries[key] for key in keys) + "\n",
@@ -110,32 +81,27 @@ def _sentences(source: Source) -> Iterator[str]:
     analysis, settings = source.analysis, source.analysis.settings
     statistics = source.figures.statistics
     if source.context.synthetic:
-        yield "All labels are synthetic."
+        yield written("methods_text.synthetic")
     yield from _who(source)
     weighted = any(source.kappa(rubric, ALL) != "cohen_kappa" for rubric in source.figures.rubrics)
-    yield (
-        "Agreement was measured by Cohen's kappa [cohen1960]"
-        + (", with quadratic weights on ordered categories [cohen1968]." if weighted else ".")
-    )
+    yield written("methods_text.weighted_kappa" if weighted else "methods_text.kappa")
     if "human_ceiling_difference" in statistics:
-        yield (
-            "Each grader's mean kappa with the human raters was compared with the human raters' "
-            "mean kappa with one another on the same units, with a non-inferiority margin of "
-            f"{settings.margin:g}; a baseline that always gives the most frequent label and one "
-            "that draws labels at random had to be beaten."
-        )
-    kind = "BCa" if settings.interval == "bca" else "percentile"
-    yield (
-        f"Intervals are 95% {kind} intervals from {settings.resamples:,} bootstrap resamples of "
-        f"{_resampled(source)} [field2007], widened where clusters are few [hesterberg2015]."
+        yield written("methods_text.ceiling", margin=settings.margin)
+    yield written(
+        "methods_text.intervals",
+        kind="BCa" if settings.interval == "bca" else "percentile",
+        resamples=settings.resamples,
+        resampled=_resampled(source),
     )
-    for begins, said in _SAID:
+    for begins, said in _SAID.items():
         if any(name.startswith(begins) for name in statistics):
-            yield said.format(epsilon=settings.epsilon)
+            yield written(f"methods_text.{said}", epsilon=settings.epsilon)
     if analysis.verification is not None:
-        yield "Estimates were verified against scikit-learn, krippendorff and statsmodels."
+        yield written("methods_text.verified")
     version = source.context.facts.get("evenhand")
-    yield f"The analysis was made with evenhand{f' {version}' if version else ''}."
+    yield written(
+        "methods_text.made_with_version" if version else "methods_text.made_with", version=version
+    )
 
 
 def _who(source: Source) -> Iterator[str]:
@@ -143,16 +109,17 @@ def _who(source: Source) -> Iterator[str]:
     for rubric in source.figures.rubrics:
         agreed = source.figures.select(rubric, "observed_agreement")
         people = {figure.raters[0] for figure in source.figures.select(rubric, "rater_agreement")}
-        graders = source.graders(rubric, ALL)
         group = next((figure for figure in agreed if figure.raters == ("humans", "")), None)
         if group is None:
             continue
-        clusters = f" in {group.n_clusters:,} clusters" if group.n_clusters != group.n_units else ""
-        title = source.context.title_of(rubric).replace("[", "(").replace("]", ")")
-        yield (
-            f"For {title}, {len(people)} human raters labelled "
-            f"{group.n_units:,} units{clusters}, and {len(graders)} model graders were compared "
-            "with them."
+        own = group.n_clusters != group.n_units
+        yield written(
+            "methods_text.who_in_clusters" if own else "methods_text.who",
+            rubric=source.context.title_of(rubric).replace("[", "(").replace("]", ")"),
+            annotators=len(people),
+            units=group.n_units,
+            clusters=group.n_clusters,
+            graders=len(source.graders(rubric, ALL)),
         )
 
 
@@ -160,7 +127,8 @@ def _resampled(source: Source) -> str:
     cluster = source.analysis.settings.cluster
     rows = source.analysis.rows
     if cluster == "unit" or all(row["n_clusters"] in (0, row["n_units"]) for row in rows):
-        return "units"
+        return written("methods_text.units")
     if cluster != "pair":
-        return f"clusters by {cluster}"
-    return "prompt pairs" if "clusters" in source.context.facts else "clusters of units"
+        return written("methods_text.clusters_by", column=cluster)
+    of_study = "clusters" in source.context.facts
+    return written("methods_text.pairs" if of_study else "methods_text.clusters_of_units")

@@ -8,16 +8,11 @@ from evenhand.analysis.report.figures import ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.published import beside_published
 from evenhand.analysis.report.sections.wording import defined, sentences
-from evenhand.analysis.report.source import Layers, Source, rater_title
+from evenhand.analysis.report.source import Layers, Source, pair_title, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _CORRELATIONS = ["spearman", "pearson", "kendall"]
-_ABOUT = (
-    "A subject's score is the share of affirmative verdicts on what it said. With few subjects "
-    "even a perfect correlation can be chance; an exact p stands with it, two-sided, from all "
-    "orders of the subjects."
-)
 
 
 def section(source: Source) -> ReportSection | None:
@@ -34,11 +29,10 @@ def section(source: Source) -> ReportSection | None:
 
     return source.section(
         "overall-agreement",
-        "Overall agreement",
+        written("overall.title"),
         layers_of,
-        about=[_ABOUT],
-        otherwise="No overall scores: no subject is known for the units, or there is no binary "
-        "verdict.",
+        about=[written("overall.about")],
+        otherwise=written("overall.none"),
     )
 
 
@@ -60,14 +54,14 @@ def _scores(source: Source, rubric: str) -> list[Table]:
     raters = list(dict.fromkeys(figure.raters[0] for figure in scores))
     ranks = source.figures.select(rubric, "subject_rank", ALL_BINARY)
     draft = TableDraft(
-        source.caption(rubric, "subjects' scores by rater"),
+        source.caption(rubric, written("overall.caption")),
         "Subject",
         [rater_title(rater) for rater in raters],
         count="",
     )
-    for title, figures in (("Score", scores), ("Rank by score", ranks)):
+    for title, figures in (("score", scores), ("rank", ranks)):
         by_place = {(figure.at, figure.raters[0]): figure for figure in figures}
-        draft.group(title)
+        draft.group(written(f"overall.{title}"))
         for subject in sorted({figure.at for figure in figures}):
             draft.add(subject, [by_place.get((subject, rater)) for rater in raters])
     return draft.finish()
@@ -75,13 +69,12 @@ def _scores(source: Source, rubric: str) -> list[Table]:
 
 def _correlations(source: Source, rubric: str) -> list[Table]:
     draft = TableDraft(
-        source.caption(rubric, "correlation of the scores between raters"),
+        source.caption(rubric, written("overall.correlations")),
         "Raters",
         [entry_for(name).label for name in _CORRELATIONS],
         asides=True,
     )
     for figure in source.figures.select(rubric, _CORRELATIONS[0], ALL_BINARY):
-        first, second = figure.raters
         row = source.row(rubric, _CORRELATIONS, figure.raters, ALL_BINARY)
-        draft.add(f"{rater_title(first)} · {rater_title(second)}", row)
+        draft.add(pair_title(figure.raters), row)
     return draft.finish()

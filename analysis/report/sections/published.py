@@ -1,4 +1,4 @@
-"""The user's own raters beside the figures that others published on the same rubric."""
+"""The user's own raters and the figures that others published on the same rubric."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from evenhand.analysis.report.blocks import Block, Cell, Paragraph, Row, Table
 from evenhand.analysis.report.figures import ALL_BINARY, Figure
-from evenhand.analysis.report.source import GROUPS, Source
+from evenhand.analysis.report.source import GROUPS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.texts import written
 
 _COLUMNS = {
     "Per-sample agreement": "agreement",
@@ -23,24 +24,18 @@ def beside_published(source: Source, rubric: str) -> list[Block]:
     rubric on which nothing was published."""
     if not _quoted(source, rubric, _COLUMNS):
         return []
-    draft = TableDraft(
-        source.caption(rubric, "own raters beside published figures"), "Raters", [*_COLUMNS]
-    )
-    draft.group("Here")
+    draft = TableDraft(source.caption(rubric, written("published.caption")), "Raters", [*_COLUMNS])
+    draft.group(written("published.here"))
     draft.add(GROUPS["humans"], _own(source, rubric, "humans", ""))
     graders = source.graders(rubric, ALL_BINARY)
     for grader in graders:
-        draft.add(f"People · {grader}", _own(source, rubric, "humans", grader))
+        draft.add(pair_title(("humans", grader)), _own(source, rubric, "humans", grader))
     for first, second in source.pairs(rubric, "observed_agreement", ALL_BINARY):
         if {first, second} <= set(graders):
-            draft.add(f"{first} · {second}", _own(source, rubric, first, second))
+            draft.add(pair_title((first, second)), _own(source, rubric, first, second))
     return [
         *(with_published(table, source, rubric, _COLUMNS) for table in draft.finish()),
-        Paragraph(
-            "Published figures are quoted as printed; they speak of other responses, other people "
-            "and other graders, and most came without an interval. How alike the rows are is no "
-            "test of anything: read them for the order of magnitude."
-        ),
+        Paragraph(written("published.about")),
     ]
 
 
@@ -63,10 +58,11 @@ def with_published(table: Table, source: Source, rubric: str, columns: Mapping[s
         sources.append(reference)
     if not rows:
         return table
+    heading = written("published.heading")
     return replace(
         table,
-        rows=(*table.rows, Row("Published"), *rows),
-        footnotes=(*table.footnotes, *(("Published", each) for each in dict.fromkeys(sources))),
+        rows=(*table.rows, Row(heading), *rows),
+        footnotes=(*table.footnotes, *((heading, each) for each in dict.fromkeys(sources))),
     )
 
 

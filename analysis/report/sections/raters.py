@@ -13,7 +13,7 @@ from evenhand.analysis.report.sections.exclusions import exclusion_blocks
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import READINGS, Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 _WORK = (
     "rater_agreement",
@@ -40,7 +40,9 @@ def section(source: Source) -> ReportSection | None:
             appendix=_sensitivity(source, rubric),
         )
 
-    return source.section("raters", "Raters", layers_of, otherwise="Nobody has labelled anything.")
+    return source.section(
+        "raters", written("raters.title"), layers_of, otherwise=written("raters.none")
+    )
 
 
 def _answer(source: Source, rubric: str, *, labelled: bool) -> list[list[object]]:
@@ -71,10 +73,10 @@ def _raters(source: Source, rubric: str) -> list[Table]:
     coverage = {figure.raters[1]: figure for figure in source.figures.select(rubric, COVERAGE)}
     columns = list(dict.fromkeys((figure.subset, figure.at) for figure in shares))
     draft = TableDraft(
-        source.caption(rubric, "labels given, share of each category, coverage"),
+        source.caption(rubric, written("raters.caption")),
         "Rater",
         [*(_share_title(*column) for column in columns), entry_for(COVERAGE).label],
-        count="Labelled units",
+        count=written("raters.labelled_units"),
     )
     by_place = {(figure.raters[0], figure.subset, figure.at): figure for figure in shares}
     for rater in dict.fromkeys(figure.raters[0] for figure in shares):
@@ -87,13 +89,13 @@ def _not_listed(source: Source, rubric: str) -> list[Block]:
     listed = {figure.raters[0] for figure in _shares(source, rubric)}
     if {figure.raters[1] for figure in source.figures.select(rubric, COVERAGE)} <= listed:
         return []
-    return [Paragraph("The coverage of raters that are not listed is in results.csv.")]
+    return [Paragraph(written("raters.not_listed"))]
 
 
 def _work(source: Source, rubric: str) -> list[Table]:
     """Of every rater: time per label, agreement with the other people, and how both changed."""
     draft = TableDraft(
-        source.caption(rubric, "agreement with the other people, time per label, and drift"),
+        source.caption(rubric, written("raters.work")),
         "Rater",
         [entry_for(name).label for name in _WORK],
         count="Labels",
@@ -109,9 +111,9 @@ def _sessions(source: Source, rubric: str) -> list[Table]:
     figures = source.figures.select(rubric, SESSION_STATISTICS[1])
     parts = list(dict.fromkeys(figure.at for figure in figures))
     draft = TableDraft(
-        source.caption(rubric, "speed and agreement by part of the session"),
+        source.caption(rubric, written("raters.sessions")),
         "Rater",
-        [f"Part {part}" for part in parts],
+        [written("raters.part", part=part) for part in parts],
         count="",
     )
     for statistic in SESSION_STATISTICS:
@@ -125,7 +127,7 @@ def _sessions(source: Source, rubric: str) -> list[Table]:
 def _sensitivity(source: Source, rubric: str) -> list[Block]:
     statistics = ["observed_agreement", UNSCORED_AS_DISAGREEMENT]
     draft = TableDraft(
-        source.caption(rubric, "if every unscored unit counted as a disagreement"),
+        source.caption(rubric, written("raters.sensitivity")),
         "Grader",
         [entry_for(name).label for name in statistics],
     )
@@ -134,14 +136,14 @@ def _sensitivity(source: Source, rubric: str) -> list[Block]:
         for subset in READINGS
     }
     for subset, reading in READINGS.items():
-        draft.group(f"With people, {reading}")
+        draft.group(written("raters.with_annotators", reading=reading))
         for figure in figures[subset]:
             if figure.says("unscored"):
                 row = source.row(rubric, statistics, figure.raters, subset)
                 draft.add(figure.raters[1], row)
     tables = draft.finish()
     if any(figures.values()) and not tables:
-        return [Paragraph("No grader left a unit unscored.")]
+        return [Paragraph(written("raters.none_unscored"))]
     return [*tables]
 
 
@@ -154,4 +156,5 @@ def _shares(source: Source, rubric: str) -> list[Figure]:
 
 
 def _share_title(subset: str, category: str) -> str:
-    return "Affirmative" if (subset, category) == (ALL_BINARY, AFFIRMATIVE) else category
+    affirmed = (subset, category) == (ALL_BINARY, AFFIRMATIVE)
+    return written("raters.affirmative") if affirmed else category

@@ -11,26 +11,19 @@ from evenhand.analysis.report.sections.published import with_published
 from evenhand.analysis.report.sections.wording import defined, sentences
 from evenhand.analysis.report.source import Layers, Source, rater_title
 from evenhand.analysis.report.table_draft import TableDraft
-from evenhand.texts import in_pieces
-
-_ABOUT = (
-    "The same question in several wordings, paraphrases or draws: the variants are taken as "
-    "raters of one unit, so that 1 is an answer that never changes and 0 one that changes as by "
-    "chance. Intervals come from resampling the questions; who labelled several variants of too "
-    "few questions for one is left to results.csv."
-)
+from evenhand.texts import in_pieces, written
 
 
 def section(source: Source) -> ReportSection | None:
     """Kappa across variants by subject and by grader; nothing where nothing varies."""
     return source.section(
         "stability",
-        "Stability",
+        written("stability.title"),
         lambda rubric: Layers(
             answers=_answer(source, rubric),
             folded=[*_answers(source, rubric), *_graders(source, rubric)],
         ),
-        about=[_ABOUT],
+        about=[written("stability.about")],
     )
 
 
@@ -59,11 +52,13 @@ def _answers(source: Source, rubric: str) -> list[Block]:
     columns = dict.fromkeys(each.at for each in figures if each.at != REWORDED)
     out: list[Block] = []
     for column in columns:
-        draft = _draft(source, rubric, f"answers across every {column}", "Whose answers")
+        draft = _draft(
+            source, rubric, written("stability.answers", column=column), written("stability.whose")
+        )
         wholes = source.figures.select(rubric, STABILITY, ALL)
         for whole in wholes:
             if whole.at == column and whole.interval:
-                draft.group(f"As {_reader(whole.raters[0])} labelled them")
+                draft.group(written("stability.labelled_by", rater=_reader(whole.raters[0])))
                 for subset in dict.fromkeys(each.subset for each in figures):
                     if not subset.endswith(BINARY):
                         row = _row(source, rubric, whole.raters, subset, column)
@@ -76,7 +71,7 @@ def _answers(source: Source, rubric: str) -> list[Block]:
 
 
 def _graders(source: Source, rubric: str) -> list[Block]:
-    draft = _draft(source, rubric, "each rater under several wordings of the rubric", "Rater")
+    draft = _draft(source, rubric, written("stability.graders"), "Rater")
     for figure in source.figures.select(rubric, STABILITY, ALL):
         if figure.at == REWORDED:
             row = _row(source, rubric, figure.raters, ALL, REWORDED)
@@ -86,7 +81,7 @@ def _graders(source: Source, rubric: str) -> list[Block]:
 
 def _draft(source: Source, rubric: str, what: str, stub: str) -> TableDraft:
     labels = [entry_for(name).label for name in (STABILITY, SPREAD)]
-    columns = [*labels, f"{labels[0]}, binary verdict"]
+    columns = [*labels, written("stability.binary", statistic=labels[0])]
     return TableDraft(source.caption(rubric, what), stub, columns, count="Questions")
 
 
@@ -101,8 +96,8 @@ def _row(
 
 
 def _reader(rater: str) -> str:
-    return "the majority of people" if rater == "humans" else rater
+    return written("stability.majority") if rater == "humans" else rater
 
 
 def _place(subset: str) -> str:
-    return "All subjects" if subset == ALL else subset.removeprefix("subject=")
+    return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")

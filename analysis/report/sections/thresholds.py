@@ -16,12 +16,12 @@ from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import ALL_BINARY, Figure, shown
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import bare, listed, sentences
-from evenhand.analysis.report.source import Layers, Source, rater_title, reference_title
+from evenhand.analysis.report.source import Layers, Source, reference_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.thresholds.rows import AT_THRESHOLD
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
-from evenhand.texts import in_pieces
+from evenhand.texts import in_pieces, written
 
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
@@ -30,11 +30,8 @@ MAIN = "kappa"
 """The objective that the section's sentences are about."""
 _OTHERS = [each for each in OBJECTIVES if each != MAIN]
 _TITLES = {
-    "kappa": "kappa",
-    "agreement": "agreement",
-    "f1": "F1",
-    "youden": "Youden's index",
-    "prevalence": "the match of shares",
+    name: written(f"thresholds.objective_{name}")
+    for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
 _QUALITY = [
     "brier",
@@ -46,13 +43,10 @@ _QUALITY = [
     "brier_recalibrated",
     "ece_recalibrated",
 ]
-_COLUMNS = ("At the default", "Tuned threshold", "At the tuned one", "Corrected", "Held-out gain")
-_ABOUT = (
-    "A threshold tuned on these units looks better here than it would elsewhere. It is "
-    "recommended only where it beats the default on clusters that it was not tuned on; its "
-    "interval holds every threshold that the best one does not clearly beat. The default is the "
-    "rubric's threshold, or the one declared in study.toml; never one that was tuned."
-)
+_COLUMNS = [
+    written(f"thresholds.{name}")
+    for name in ("at_default", "tuned", "at_tuned", "corrected", "held_out_gain")
+]
 
 
 def section(source: Source) -> ReportSection | None:
@@ -61,7 +55,7 @@ def section(source: Source) -> ReportSection | None:
     def layers_of(rubric: str) -> Layers:
         found = _advised(source, rubric, [MAIN])
         lines = tuple(_traced(source, rubric, figure) for figure in found)
-        advice: list[Block] = [Items("What to use", lines)] if lines else []
+        advice: list[Block] = [Items(written("thresholds.what"), lines)] if lines else []
         return Layers(
             answers=_answer(source, rubric, found),
             folded=[
@@ -71,15 +65,15 @@ def section(source: Source) -> ReportSection | None:
                 *_quality(source, rubric),
                 *reliability_diagrams(source, rubric),
             ],
-            appendix=_tuned(source, rubric, _OTHERS, "thresholds tuned to other objectives"),
+            appendix=_tuned(source, rubric, _OTHERS, "others"),
         )
 
     return source.section(
         "thresholds",
-        "Thresholds",
+        written("thresholds.title"),
         layers_of,
-        about=[_ABOUT],
-        otherwise="No threshold to look at: no grader gave probabilities that could be compared.",
+        about=[written("thresholds.about")],
+        otherwise=written("thresholds.none"),
     )
 
 
@@ -125,16 +119,21 @@ def _advised(source: Source, rubric: str, objectives: Sequence[str]) -> list[Fig
 
 
 def _tuned(
-    source: Source, rubric: str, objectives: Sequence[str], what: str = "tuned thresholds"
+    source: Source, rubric: str, objectives: Sequence[str], what: str = "caption"
 ) -> list[Table]:
-    draft = TableDraft(source.caption(rubric, what), "Tuned to", _COLUMNS)
+    caption = source.caption(rubric, written(f"thresholds.{what}"))
+    draft = TableDraft(caption, written("thresholds.tuned_to"), _COLUMNS)
     tuned = source.figures.select(rubric, "threshold", ALL_BINARY)
     for reference, grader in dict.fromkeys(figure.raters for figure in tuned):
-        draft.group(f"{grader}, to {rater_title(reference)}")
+        draft.group(_matched(grader, reference))
         for figure in tuned:
             if figure.raters == (reference, grader) and figure.at in objectives:
                 draft.add(_TITLES[figure.at], _row(source, rubric, figure))
     return draft.finish()
+
+
+def _matched(grader: str, reference: str) -> str:
+    return written("thresholds.matched_to", grader=grader, reference=reference_title(reference))
 
 
 def _row(source: Source, rubric: str, tuned: Figure) -> list[Figure | None]:
@@ -166,43 +165,50 @@ def _traced(source: Source, rubric: str, advised: Figure) -> str:
     """The sentence with the rows that it was read off."""
     rows = [advised, *_evidence(source, rubric, advised)]
     lines = ", ".join(str(figure.line) for figure in rows if figure)
-    return f"{_sentence(source, rubric, advised)} (results.csv rows {lines})"
+    said = _sentence(source, rubric, advised)
+    return written("naming.traced", sentence=said, lines=lines)
 
 
 def _sentence(source: Source, rubric: str, advised: Figure) -> str:
     """What to use, in plain words, with the numbers that carry it."""
-    reference, grader = advised.raters
-    objective = _TITLES[advised.at]
     kind, reason, *others = advised.remarks
     at = source.default_threshold(rubric, advised.raters)
-    default = shown(float(at), "threshold") if at else "the default"
+    default = shown(float(at), "threshold") if at else written("thresholds.default")
     tuned, gain = _evidence(source, rubric, advised)
     best = f"{tuned.estimate} {tuned.interval}".strip() if tuned else ""
     won = f"{gain.estimate} {gain.interval}".strip() if gain else ""
-    head = f"{grader}, to match {reference_title(reference)} by {objective}: "
+    why = reason.words
     if kind.code == "tuned":
-        text = f"use {best} instead of {default}; held out it gains {won}."
+        answer = "use"
     elif kind.code == "not_identifiable":
-        text = f"keep {default}; the best threshold is not identifiable here: {reason.words}"
-        text += f" ({best})." if reason.code == "interval_too_wide" else "."
+        answer = "not_identifiable"
+        if reason.code == "interval_too_wide":
+            why = written("thresholds.too_wide", why=why, best=best)
     elif tuned is not None and tuned.bounds[1] == float(at or "nan"):
-        text = f"keep {default}; {reason.words}."
+        answer = "not_better"
     else:
-        text = f"keep {default}; the best here is {best}, but held out it gains {won}."
+        answer = "not_won"
+    reference, grader = advised.raters
+    said = written(
+        f"thresholds.{answer}",
+        grader=grader, reference=reference_title(reference), objective=_TITLES[advised.at],
+        default=default, best=best, gain=won, why=why,
+    )  # fmt: skip
     coarse = [each.words for each in others if each.code == "coarse_draws"]
-    beside = [f"{each[0].upper()}{each[1:]}." for each in coarse]
+    more = [f"{each[0].upper()}{each[1:]}." for each in coarse]
     if in_force := source.figures.get(rubric, IN_FORCE, "", grader, ALL_BINARY):
-        beside.append(f"In force: {in_force.estimate}, {in_force.remarks[0].words}.")
-    return " ".join([head + text, *beside])
+        of = in_force.remarks[0].words
+        more.append(written("thresholds.in_force", threshold=in_force.estimate, why=of))
+    return " ".join([said, *more])
 
 
 def _quality(source: Source, rubric: str) -> list[Table]:
     draft = TableDraft(
-        source.caption(rubric, "errors of the probabilities"),
+        source.caption(rubric, written("thresholds.errors")),
         "Grader",
         [entry_for(name).label for name in _QUALITY],
     )
     for figure in source.figures.select(rubric, "brier", ALL_BINARY):
         row = [source.figures.get(rubric, name, *figure.raters, ALL_BINARY) for name in _QUALITY]
-        draft.add(f"{figure.raters[1]}, to {rater_title(figure.raters[0])}", row)
+        draft.add(_matched(figure.raters[1], figure.raters[0]), row)
     return draft.finish()

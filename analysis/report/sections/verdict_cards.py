@@ -123,7 +123,7 @@ def _evidence(figure: Figure) -> tuple[str, Cell]:
     parts = [other] if other.startswith("Baseline") else []
     parts.append(entry_for(figure.statistic).label)
     if figure.subset == ALL_BINARY:
-        parts.append("binary verdict")
+        parts.append(written("naming.binary_verdict"))
     return ", ".join(parts), _cell(figure)
 
 

@@ -35,7 +35,7 @@
   all.addEventListener("click", () => {
     const open = folds.some(fold => !fold.open);
     for (const fold of folds) fold.open = open;
-    all.textContent = open ? "Close all" : "Expand all";
+    all.textContent = open ? {{ written("page.close") | tojson }} : {{ written("page.expand") | tojson }};
   });
 
   const reveal = () => {

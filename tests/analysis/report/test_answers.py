@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.notes import TEXTS
 from evenhand.analysis.report import ReportContext
-from evenhand.analysis.report.blocks import Answer, Cell
+from evenhand.analysis.report.blocks import Answer, Cell, Chart, Items, Table
 from evenhand.analysis.report.document import SECTIONS, sections_of
 from evenhand.analysis.results import RESULTS_KEY
 from tests.analysis.report.small_study import SCALE, tables
@@ -106,6 +107,21 @@ def test_answers_stand_on_the_page_with_their_rows(
     cells = [cell for s in found for answer in s.answers for cell in cells_of(answer)]
     assert shown == [cell.line for cell in cells]
     assert len(shown) > 12
+
+
+@pytest.mark.parametrize("study", NAMES)
+def test_what_has_no_figure_says_why_in_words(studies: dict[str, Analysis], study: str) -> None:
+    """No table, list or answer shows a code such as no_variation; notes of the rows hold some."""
+    found = sections_of(studies[study], ReportContext("A study"))
+    blocks = [block for section in found for block in section.every_block()]
+    shown = [table for each in blocks if isinstance(each, Chart | Table) for table in each.data]
+    said = [cell.plain for table in shown for row in table.rows for cell in row.cells]
+    said += [text for table in shown for _, text in table.footnotes]
+    said += [item for each in blocks if isinstance(each, Items) for item in each.items]
+    said += [answer.plain for section in found for answer in section.answers]
+    codes = {code for code in TEXTS if "_" in code}
+    assert not [each for each in said if any(code in each for code in codes)]
+    assert codes & {remark.text for row in studies[study].rows for remark in row["remarks"]}
 
 
 def test_the_same_answer_on_all_rubrics_is_given_once() -> None:

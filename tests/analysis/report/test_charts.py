@@ -46,15 +46,15 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
     captions = [chart.caption for chart in charts_of(busy_analysis)]
 
     for what in (
-        "kappa with people, and the human ceiling",
-        "price against agreement with people",
+        "kappa with annotators, and the human ceiling",
+        "price against agreement with annotators",
         "of every two raters",
-        "labels of people and of each grader",
-        "agree with people more, or less, by topic",
-        "subjects' scores by people and by each grader",
+        "labels of annotators and of each grader",
+        "agreement with annotators by topic, minus that in the rest",
+        "subjects' scores by annotators and by each grader",
         "how each rater uses the categories",
-        "speed and agreement over each person's session",
-        "Cohen κ with people, by threshold",
+        "speed and agreement over each annotator's session",
+        "Cohen κ with annotators, by threshold",
         "do probabilities mean what they say",
     ):
         assert any(what in caption for caption in captions), what
@@ -287,7 +287,7 @@ def test_captions_speak_only_of_what_is_drawn() -> None:
     ]
     scale = Scale("", ("x", "y"), affirmative=frozenset({"x"}))
     found = analyse(pd.DataFrame(rows), None, [scale], resamples=20)
-    [forest] = [each for each in charts_of(found) if "kappa with people" in each.caption]
+    [forest] = [each for each in charts_of(found) if "kappa with annotators" in each.caption]
     assert "ceiling" not in forest.caption
     assert "band" not in forest.note + forest.alt
     assert not any("price" in each.caption for each in charts_of(found))

@@ -69,7 +69,7 @@ def test_where_nothing_is_recommended_the_default_is_filled() -> None:
     [chart] = threshold_curves(source_of(25), "tone", "kappa")
     assert [each["used"] for each in data_of(chart, mark="default")] == [True]
     assert not any(each["used"] for each in data_of(chart, mark="best"))
-    assert "g00: keep 0.5: the best is not identifiable." in chart.alt
+    assert "g00: keep 0.5: the best is uncertain." in chart.alt
 
 
 def test_without_intervals_nothing_is_shaded() -> None:

@@ -40,7 +40,7 @@ def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     bias = rows.loc[("rogan_gladen_bias", "kin", "s1")]
     assert (
         f"kin errs differently on s1: with error rates of all subjects, Rogan-Gladen misses "
-        f"people's own rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
+        f"annotators' own rate there by {bias['estimate']:+.2f} [{bias['low']:+.2f}" in said
     )
     flip = rows.loc[("rate_order_flip", "kin", "s1>s0"), "estimate"]
     swapped = f"s1 and s0 (swapped in {flip:.0%} of the resamples, results.csv row"
@@ -57,7 +57,7 @@ def test_who_graded_nothing_else_is_told_how_to(
     analysis: Analysis, written: Callable[..., Path]
 ) -> None:
     said = part_of(text_of(written, analysis), "Corrected rates")
-    assert "provider:sure graded only what people labelled" in said
+    assert "provider:sure graded only what annotators labelled" in said
     assert "--scope all" in said
 
 
@@ -69,10 +69,10 @@ def test_ensembles_in_sentences(analysis: Analysis, written: Callable[..., Path]
     rows = analysis.results.set_index(["statistic", "rater_b", "subset", "at"])
     for name, title in (("majority", "majority"), ("mean_probability", "mean probability")):
         row = rows.loc[("ensemble_kappa", f"ensemble:{name}", "all|binary", "ensemble-best_single")]
-        sentence = re.search(rf"Ensemble: {title} (.*) \(kappa less .*: (\S+) \[", said)
+        sentence = re.search(rf"Ensemble: {title} (.*) \(kappa minus .*: (\S+) \[", said)
         assert sentence is not None
         assert float(sentence.group(2)) == round(row["estimate"], 2)
-        better = "agrees with people's majority better than the best single grader"
+        better = "agrees with annotators' majority better than the best single grader"
         assert (sentence.group(1) == better) is bool(row["low"] > 0)
     assert "| Ensemble: majority |" in part_of(text, "Human ceiling")
     assert "Ensemble" not in part_of(text, "The answer")

@@ -173,7 +173,7 @@ def test_each_figure_hands_over_a_picture_that_opens_alone(opened: Callable[...,
     assert "var(" not in text
     assert ROLES["series-1"] in text, "light, on a dark page too"
     said = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
-    assert "kappa with people, and the human ceiling (synthetic)" in said
+    assert "kappa with annotators, and the human ceiling (synthetic)" in said
     assert "Hollow points: baselines." in said
 
 

@@ -18,8 +18,8 @@ def test_one_table_for_each_reading(analysis: Analysis) -> None:
     assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]
     assert all(len(row) == len(columns) for row in rows)
     names = [row[0] for row in rows]
-    assert names[:3] == ["People with each other", "Graders with each other", "ann · ben"]
-    assert names[-2:] == ["People · Baseline: constant", "People · Baseline: random"]
+    assert names[:3] == ["Annotators with one another", "Graders with one another", "ann · ben"]
+    assert names[-2:] == ["Annotators · Baseline: constant", "Annotators · Baseline: random"]
 
 
 def test_numbers_are_the_results_rounded(analysis: Analysis) -> None:
@@ -47,9 +47,9 @@ def test_many_raters_are_pooled() -> None:
     [(_, _, rows)] = render_table_text(found, ReportContext("f.csv"))
 
     assert [row[0] for row in rows] == [
-        "People with each other",
-        "People · Baseline: constant",
-        "People · Baseline: random",
+        "Annotators with one another",
+        "Annotators · Baseline: constant",
+        "Annotators · Baseline: random",
     ]
 
 
@@ -70,5 +70,5 @@ def test_undefined_cells_are_explained_in_the_title() -> None:
 
     assert title.startswith("Labels: on the categories\n(— undefined: ")
     assert "no two humans share 30 units" in title
-    row = next(row for row in rows if row[0] == "People · m")
+    row = next(row for row in rows if row[0] == "Annotators · m")
     assert row[columns.index("Difference to people")] == "—"

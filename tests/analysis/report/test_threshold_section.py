@@ -54,7 +54,7 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
             Remark("does_not_win_held_out"),
             (0.42, 0.3, 0.6),
             0.01,
-            "keep 0.5; the best here is 0.42 [0.3, 0.6], but held out it gains "
+            "keep 0.5. The best here is 0.42 [0.3, 0.6], but held out it gains "
             "+0.01 [-0.04, +0.06].",
         ),
         (
@@ -69,7 +69,7 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
             Remark("interval_too_wide"),
             (0.3, 0.1, 0.99),
             0.0,
-            "keep 0.5; the best threshold is not identifiable here: its interval spans over half "
+            "keep 0.5. No best threshold can be identified here: its interval spans over half "
             "of the scale (0.3 [0.1, 0.99]).",
         ),
         (
@@ -77,7 +77,7 @@ def _source(kind: Code, reason: Note, tuned: tuple[float, float, float], gain: f
             (Remark("few_clusters", (30,)), Remark("coarse_draws", (5, 0.1, 10))),
             (0.3, 0.1, 0.4),
             0.0,
-            "keep 0.5; the best threshold is not identifiable here: fewer than 30 clusters. "
+            "keep 0.5. No best threshold can be identified here: fewer than 30 clusters. "
             "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws.",
         ),
     ],
@@ -89,7 +89,7 @@ def test_the_sentence_of_each_answer(
     assert found is not None
     blocks = list(found.every_block())
     sentences = next(block.items for block in blocks if isinstance(block, Items))
-    assert sentences == (f"g, to match people by kappa: {says} (results.csv rows 4, 2, 3)",)
+    assert sentences == (f"g, to match annotators by kappa: {says} (results.csv rows 4, 2, 3)",)
     table = next(block for block in blocks if isinstance(block, Table))
     cells = table.rows[1].cells
     assert cells[1].text == "0.30"

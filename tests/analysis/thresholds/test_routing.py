@@ -62,10 +62,10 @@ def test_the_sure_half_is_trusted(halves: pd.DataFrame) -> None:
 
 def test_a_sentence_says_what_to_trust_and_what_that_saves(halves: pd.DataFrame) -> None:
     assert render_routing_text(analysed(halves)) == [
-        "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask people about "
-        "the rest. With 95% certainty, at least 95% of the trusted labels agree with most people; "
-        "here 100.0% do. This routes 50% of units to the grader and saves each person 5.0 hours "
-        "per 1,000 units."
+        "Routing, g on tone: trust labels with a confidence of 0.900 or more, and ask annotators "
+        "about the rest. With 95% certainty, at least 95% of the trusted labels agree with most "
+        "annotators; here 100.0% do. This routes 50% of units to the grader and saves each "
+        "annotator 5.0 hours per 1,000 units."
     ]
 
 

@@ -51,7 +51,7 @@ def test_it_says_what_to_use_and_writes_nothing(
     before = (study.folder / "study.toml").read_bytes()
     assert main(["calibrate", str(study.folder)]) == 0
     said = capsys.readouterr().out
-    assert "prob, to match people by kappa: use 0.1" in said
+    assert "prob, to match annotators by kappa: use 0.1" in said
     assert "instead of 0.5; held out it gains +0." in said
     assert (study.folder / "study.toml").read_bytes() == before
 
@@ -69,7 +69,7 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(
     import_ratings(study, validate_ratings(pd.DataFrame(rows)), "more.csv")
     assert main(["calibrate", str(study.folder)]) == 0
     said = capsys.readouterr().out
-    assert "prob, to match people by kappa: use 0.1" in said
+    assert "prob, to match annotators by kappa: use 0.1" in said
     assert "Left out, because annotators labelled nothing: even-handedness." in said
     assert main(["calibrate", str(study.folder), "--rubric", rubric.name]) == 2
     assert "no person has labelled 'even-handedness'" in capsys.readouterr().err

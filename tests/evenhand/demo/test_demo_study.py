@@ -127,7 +127,7 @@ def test_price_against_agreement_is_seen(demo: Path, results: pd.DataFrame) -> N
     )
     assert rows["note"].str.endswith("synthetic").all()
     page = (demo / "report" / "report.html").read_text("utf-8")
-    assert page.count("price against agreement with people <a") == 3
+    assert page.count("price against agreement with annotators <a") == 3
 
 
 def test_everything_simulated_says_synthetic(demo: Path) -> None:

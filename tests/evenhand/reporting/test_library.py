@@ -320,7 +320,7 @@ def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> Non
     places = [shown.index(part) for part in (str(escape(verdict["sentence"])), "<table>", "<svg")]
     assert places == sorted(places)
     assert shown.count("<svg") == 1
-    assert "People with each other" in shown
+    assert "Annotators with one another" in shown
     assert len(shown) < 50_000
     # Colours of its own for light and dark; nothing is run, nothing is fetched.
     assert "prefers-color-scheme: dark" in shown

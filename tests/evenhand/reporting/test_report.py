@@ -10,7 +10,12 @@ import pandas as pd
 import pytest
 
 from evenhand.errors import InputError
-from evenhand.reporting.live_figures import DISAGREEMENTS_FILE, OVER_TIME_FILE, QUALITY_FILE, study_figures
+from evenhand.reporting.live_figures import (
+    DISAGREEMENTS_FILE,
+    OVER_TIME_FILE,
+    QUALITY_FILE,
+    study_figures,
+)
 from evenhand.reporting.report import report_study
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement

@@ -124,7 +124,7 @@ def test_what_decides_is_one_figure(told: Told) -> None:
 
 def test_a_direction_has_the_units_of_its_rows(told: Told) -> None:
     """Graders called more units than people did: each cell is on its own row's units."""
-    cells = told.table("Refusal: net direction for every subject")["s1"]
+    cells = told.table("Refusal: net direction by subject")["s1"]
     of_people, of_late = (
         told.row("refusal", "direction_net", rater, "", "subject=s1|binary", "left>right")[
             "n_units"
@@ -135,7 +135,7 @@ def test_a_direction_has_the_units_of_its_rows(told: Told) -> None:
     assert cells[0].split()[0] == str(of_people)
     assert f"{of_late} units" not in cells[1]
     assert f"{of_late} units" in cells[2]
-    (sentence,) = re.findall(r"- s1, by people: .*?; (\d+) units;", told.markdown)
+    (sentence,) = re.findall(r"- Annotators on s1: .*?; (\d+) units;", told.markdown)
     assert int(sentence) == of_people
 
 
@@ -146,9 +146,9 @@ def test_an_ensemble_says_on_how_many_of_its_units(told: Told) -> None:
     )
     assert beside < alone
     title = f"Ensemble: majority of fine, {LATE}, {PARTLY}"
-    (line, *_) = re.findall(rf"People · {title} +(\d+)", told.check)
+    (line, *_) = re.findall(rf"Annotators · {title} +(\d+)", told.check)
     assert int(line) == alone
-    assert told.table("Refusal: agreement with people, on the categories")[title][0].startswith(
+    assert told.table("Refusal: agreement with annotators, on the categories")[title][0].startswith(
         f"{alone} "
     )
     explained = f"{beside} of the ensemble's {alone} units, those with a label of every grader"
