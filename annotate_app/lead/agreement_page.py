@@ -12,7 +12,7 @@ from evenhand.analysis.people.ceiling import CEILING
 from evenhand.analysis.planning.more_clusters import clusters_for_width
 from evenhand.analysis.report.figures import ALL, ALL_BINARY
 from evenhand.analysis.report.glossary import entry_for
-from evenhand.analysis.report.source import rater_title
+from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.annotate_app.lead.board import SERIES
@@ -107,7 +107,7 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     rows = results[usual | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
     rows = rows.assign(
         who=[
-            rater_title(grader) if grader else "People with each other"
+            rater_title(grader) if grader else GROUPS["humans"]
             for grader in rows["rater_b"]
         ],
         figure=[

@@ -53,7 +53,7 @@ def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
     assert in_words(first.quality)["kappa"].str.startswith("0.87").all()
     main = main_rows(first.results)
-    assert main["who"].iloc[0] == "People with each other"
+    assert main["who"].iloc[0] == "Annotators with one another"
     (sentence,) = enough(main, 0.01)
     assert sentence.startswith("shorter: label about ")
     (sentence,) = enough(main, 0.5)

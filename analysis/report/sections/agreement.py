@@ -99,7 +99,7 @@ def _of_graders(graders: list[Figure]) -> list[object]:
 
 
 def _ceiling_table(source: Source, rubric: str, subset: str) -> list[Table]:
-    """People with each other, each grader with people, and the baselines."""
+    """Annotators with one another, each grader with them, and the baselines."""
     graders = source.graders(rubric, subset)
     people = source.figures.select(rubric, "observed_agreement", subset)
     if not any(figure.raters[0] == "humans" for figure in people):
