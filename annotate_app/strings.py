@@ -66,6 +66,9 @@ PANEL = {
     "rationale_hint": "Ctrl + Enter submits, Esc leaves the field.",
     "submit": "Submit and go on",
     "change": "Save the change",
+    "too_early": "Not taken: this unit had only just appeared. Read it, then choose.",
+    "too_late": "Not taken: this unit was too long on its way. Please choose again.",
+    "keys_wait": "One moment: the unit that you asked for is on its way.",
     "choose_first": "Choose an answer first.",
     "choose_all": "One question still needs an answer.",
     "elsewhere": "This one is no longer open to you: you have answered it in another window, or it "

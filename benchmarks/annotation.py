@@ -24,7 +24,7 @@ from evenhand.demo.responses import demo_responses
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
-from harness.annotator import CLOCK, IS_NEXT
+from harness.annotator import CLOCK, IS_NEXT, READY
 from harness.chromium import launched_chromium
 from harness.served import Served
 from harness.sessions import Session, work_at_pace
@@ -85,7 +85,7 @@ def in_a_browser(served: Served, units: int, setting: str) -> Result:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(CLOCK)
         page.goto(f"{served.url}?rater=browser")
-        page.wait_for_selector(".option")
+        page.wait_for_selector(READY)
         for _ in range(units):
             before = page.text_content(".material")
             page.keyboard.press("1")

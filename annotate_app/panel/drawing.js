@@ -71,12 +71,14 @@ class DrawnPanel {
 
   drawState() {
     const choosing = this.phase === "choosing";
+    const answerable = this.answerable();
+    this.find("#rationale").readOnly = !answerable;
     this.root.querySelectorAll(".ask").forEach((ask, at) => {
       const answer = this.answers[at];
       ask.classList.toggle("current", at === this.at);
       for (const radio of ask.querySelectorAll("input")) {
         radio.checked = radio.value === answer?.option;
-        radio.disabled = !choosing;
+        radio.disabled = !answerable;
       }
       const skipped = ask.querySelector(".skipped");
       skipped.hidden = !answer?.skip;

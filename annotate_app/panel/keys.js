@@ -1,6 +1,13 @@
 // Which key does what. Keys are silent while someone types in a field.
 
+const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
+const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|\.)$/; // they answer nothing
+const OPENS_A_FIELD = /^[-+.]$/; // what follows is meant for the field
+
 class KeyedPanel extends DrawnPanel {
+  ahead = []; // keys that wait for the unit that was asked for
+
   onKey(event) {
     if (!event.key || event.isComposing || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0];
@@ -23,13 +30,41 @@ class KeyedPanel extends DrawnPanel {
   actionOf(event, target) {
     if (event.ctrlKey) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
-    switch (event.key) {
-      case "?":
-        return () => this.toggleKeys();
-      case "Enter": {
-        const ownsEnter = target.closest?.("a, summary, button:not(.go)");
-        return ownsEnter || event.shiftKey ? null : () => this.go();
+    if (event.key === "?") return () => this.toggleKeys();
+    const ownsEnter = event.shiftKey || target.closest?.("a, summary, button:not(.go)");
+    if (event.key === "Enter" && ownsEnter) return null;
+    const belongs = this.awaits() ? KEYS_OF_A_UNIT.test(event.key) : this.unitAction(event);
+    return belongs ? () => this.press(event) : null;
+  }
+
+  // While a unit that was asked for is on its way, keys belong to no other unit: they wait for it.
+  press(event) {
+    this.ahead.push(event);
+    if (this.awaits() && event.key !== "Enter") this.say(this.words.keys_wait);
+    this.takeKeys();
+  }
+
+  takeKeys() {
+    if (this.awaits()) return;
+    const late = this.ahead.some((event) => performance.now() - event.timeStamp > KEPT_MS);
+    if (late) return this.refuse(this.words.too_late);
+    while (this.ahead.length > 0 && !this.awaits()) {
+      const event = this.ahead[0];
+      if (this.phase === "showing" && !TAKEN_AT_ONCE.test(event.key)) {
+        if (this.known()) return; // until it has been seen once more
+        if (event.key !== "Enter") return this.refuse(this.words.too_early);
       }
+      this.ahead.shift();
+      if (OPENS_A_FIELD.test(event.key)) this.ahead = [];
+      if (this.phase !== "showing" || event.key !== "Enter") this.unitAction(event)?.();
+    }
+  }
+
+  // What a key does to the unit in view.
+  unitAction(event) {
+    switch (event.key) {
+      case "Enter":
+        return () => this.go();
       case "Backspace":
         return () => this.lookBack();
       case "Escape":

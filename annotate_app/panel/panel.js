@@ -3,6 +3,7 @@
 const RESEND_MS = 2000;
 const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
+const SEEN_MS = 150; // a unit has been seen when it has been painted for so long
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
@@ -13,7 +14,9 @@ class Panel extends KeyedPanel {
     this.root = place.querySelector(".panel");
     this.find = (selector) => this.root.querySelector(selector);
     this.sheet = undefined; // not known yet; null once there is nothing left to do
-    this.phase = "choosing"; // -> "sending" -> (next unit) or "notice" -> (next unit)
+    // "showing" -> "choosing" -> "sending" or "looking" -> (another unit), or "notice" -> (next unit)
+    this.phase = "showing";
+    this.seen = new Set(); // ids of the sheets that this window has shown for long enough
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
     this.hearing = new AbortController();
@@ -44,7 +47,7 @@ class Panel extends KeyedPanel {
   destroy() {
     this.saveDraft();
     this.hearing.abort();
-    clearTimeout(this.timer);
+    for (const timer of [this.timer, this.lookTimer, this.seenTimer]) clearTimeout(timer);
   }
 
   // ---- what the server says ------------------------------------------------------------------
@@ -71,15 +74,27 @@ class Panel extends KeyedPanel {
     }
   }
 
-  // What this window asked to look at is here.
+  // What this window asked to look at is here. Keys that waited for an earlier unit are nobody's
+  // where there is none.
   arrive() {
     if (!this.looking || this.data.looked !== this.looking.nonce) return false;
     const { wish } = this.looking;
+    const { sheet } = this.data;
     this.looking = undefined;
-    if (this.phase !== "choosing") return false; // submitted meanwhile
-    if (wish === "list") this.showEarlier();
-    else if (this.data.sheet?.id === this.sheet?.id) this.say(this.words.no_earlier);
-    else this.open(this.data.sheet);
+    clearTimeout(this.lookTimer);
+    if (wish === "list") {
+      if (!this.answerable()) return false; // submitted meanwhile
+      this.showEarlier();
+      return true;
+    }
+    if (sheet?.id === this.sheet?.id) {
+      this.reopen(this.words.no_earlier);
+      return true;
+    }
+    const none = wish === "task" && !sheet?.earlier;
+    if (none) this.ahead = [];
+    this.open(sheet);
+    if (none) this.say(this.words.no_earlier);
     return true;
   }
 
@@ -90,10 +105,11 @@ class Panel extends KeyedPanel {
     const refused = statuses.find((status) => REFUSED.includes(status));
     const stored = statuses.length > 0 && statuses.every((status) => STORED.includes(status));
     if (this.phase === "notice") return; // until the reader goes on
+    if (this.phase === "looking") return; // until what was asked for is here
     if (same) return refused && this.reopen(this.words[refused]);
     if (!this.sheet || stored) this.open(offered);
     else if (refused) this.interrupt(this.words[refused]);
-    else if (this.phase === "choosing") {
+    else if (this.answerable()) {
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
     }
   }
@@ -102,18 +118,51 @@ class Panel extends KeyedPanel {
 
   open(sheet) {
     this.sheet = sheet;
-    this.phase = "choosing";
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
     const draft = (sheet && !sheet.earlier && this.drafts.read(`draft:${sheet.id}`)) || {};
-    this.answers = this.questions.map((question) => this.known(question, draft));
+    this.answers = this.questions.map((question) => this.answerSoFar(question, draft));
     this.clock = new Clock(draft.seconds);
+    this.appear();
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
     const onItsWay = this.drafts.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
     if (onItsWay.length > 0) this.wait(onItsWay);
     this.drawSheet();
     this.moveTo(this.openQuestion(0), false);
+    this.takeKeys();
+  }
+
+  // Only what was seen is answered: the second frame begins when the first one has been painted.
+  appear() {
+    const { sheet } = this;
+    clearTimeout(this.seenTimer);
+    this.phase = sheet ? "showing" : "choosing";
+    const seen = () => {
+      if (this.sheet !== sheet || this.phase !== "showing") return;
+      this.seen.add(sheet.id);
+      this.phase = "choosing";
+      this.drawState();
+      this.takeKeys();
+    };
+    const painted = () => {
+      if (sheet && this.sheet === sheet) this.seenTimer = setTimeout(seen, SEEN_MS);
+    };
+    requestAnimationFrame(() => requestAnimationFrame(painted));
+  }
+
+  // Whether its reader has seen this unit before: an earlier one they have even answered.
+  known() {
+    return this.sheet.earlier || this.seen.has(this.sheet.id);
+  }
+
+  answerable() {
+    return this.phase === "choosing" || this.phase === "showing";
+  }
+
+  // Another unit was asked for; until it is here, keys belong to none.
+  awaits() {
+    return this.phase === "looking" || this.phase === "sending";
   }
 
   // Confidence is asked like any other question; an answer is complete without it.
@@ -131,13 +180,14 @@ class Panel extends KeyedPanel {
   }
 
   // The draft's answer, or the one that is being changed; only what is still among the options.
-  known(question, draft) {
+  answerSoFar(question, draft) {
     const answer = draft.answers?.[question.task] ?? question.given ?? {};
     if (question.options.some((option) => option.key === answer.option)) return { option: answer.option };
     return answer.skip in this.data.asks.skip ? { skip: answer.skip } : undefined;
   }
 
   choose(at, option) {
+    if (this.phase === "showing") this.refuse(this.words.too_early);
     if (this.phase !== "choosing") return;
     this.answers[at] = { option };
     this.say("");
@@ -221,8 +271,14 @@ class Panel extends KeyedPanel {
   }
 
   reopen(notice) {
-    this.phase = "choosing";
     this.pending = [];
+    this.appear();
+    this.refuse(notice);
+  }
+
+  // Says why what was pressed is not taken, and forgets what was pressed after it.
+  refuse(notice) {
+    this.ahead = [];
     this.say(notice);
     this.drawState();
   }
@@ -232,8 +288,7 @@ class Panel extends KeyedPanel {
     this.phase = "notice";
     this.noticedAt = performance.now();
     this.drafts.drop(`draft:${this.sheet.id}`);
-    this.say(notice);
-    this.drawState();
+    this.refuse(notice);
   }
 
   leaveNotice() {
@@ -259,10 +314,22 @@ class Panel extends KeyedPanel {
   // ---- looking back, skipping, flagging ------------------------------------------------------
 
   look(wish, task = "") {
-    if (this.phase !== "choosing") return;
+    if (!this.answerable()) return;
     this.saveDraft();
-    this.looking = { wish, nonce: newId() };
-    this.trigger("look", { wish, nonce: this.looking.nonce, task_id: task });
+    this.looking = { wish, nonce: newId(), task_id: task };
+    if (wish !== "list") {
+      this.phase = "looking";
+      this.say("");
+      this.drawState();
+    }
+    this.ask();
+  }
+
+  // Again and again, as answers are sent: a line that breaks takes the wish with it.
+  ask() {
+    clearTimeout(this.lookTimer);
+    this.trigger("look", this.looking);
+    this.lookTimer = setTimeout(() => this.ask(), RESEND_MS);
   }
 
   lookBack() {
@@ -279,6 +346,7 @@ class Panel extends KeyedPanel {
   }
 
   askReason(kind) {
+    if (this.phase === "showing") return this.refuse(this.words.too_early);
     if (this.phase !== "choosing" || !this.sheet) return;
     const done = (reason, note) => (kind === "skip" ? this.skip(reason, note) : this.flag(reason, note));
     this.showDialog(reasonView(kind, this.words, this.data.asks[kind], done));
