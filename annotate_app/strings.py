@@ -92,6 +92,7 @@ PANEL = {
     "cancel": "Cancel",
     "skipped": "Skipped: {reason}",
     "flagged": "Your flag is on its way. Go on with your answer.",
+    "together": "Scroll together",
     "earlier": "Earlier answers",
     "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
     "earlier_none": "There is none yet.",
@@ -108,6 +109,10 @@ PANEL = {
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
+    "sheet_confidence": "How sure you are: a guess, fairly sure, certain, no answer",
+    "sheet_scroll": "Scroll the texts, both sides at once. To scroll one text, click it or press Tab; "
+    "Esc returns to both",
+    "sheet_together": "Tie the two responses, so that one scrolls with the other; again: untie",
     "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",
     "sheet_back": "Back to the last answer, to change it; again: further back",

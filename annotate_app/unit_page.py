@@ -43,7 +43,9 @@ _mount = component(
     html=_asset("panel.html"),
     css=_asset("panel.css", "dialogs.css", "narrow.css"),
     # One module: the parts share its scope.
-    js=_asset("drafts.js", "view.js", "dialogs.js", "drawing.js", "keys.js", "panel.js"),
+    js=_asset(
+        "drafts.js", "view.js", "dialogs.js", "reading.js", "drawing.js", "keys.js", "panel.js"
+    ),
 )
 
 

@@ -12,13 +12,14 @@ class DrawnPanel {
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
+    this.find(".together").hidden = !this.hasSides();
+    this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".count").textContent = filled(words.progress, progress);
     const bar = this.find(".progress");
     bar.setAttribute("aria-label", filled(words.progress, progress));
     bar.setAttribute("aria-valuemax", progress.total);
     bar.setAttribute("aria-valuenow", progress.done);
     this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
-    this.root.hidden = false;
   }
 
   drawSheet() {
@@ -26,6 +27,7 @@ class DrawnPanel {
     const material = this.find(".material");
     material.replaceChildren(...(sheet ? materialView(sheet.blocks) : [this.ending()]));
     this.find(".rail").hidden = !sheet;
+    tieScrolling([...material.querySelectorAll(".side .response .text")], () => this.tied());
     const several = questions.length > 1;
     this.find(".asks").replaceChildren(
       ...questions.map((question, at) =>
@@ -40,6 +42,14 @@ class DrawnPanel {
     this.find(".guides").replaceChildren(...guides);
     this.say("");
     this.toTop(material);
+  }
+
+  hasSides() {
+    return Boolean(this.sheet?.blocks.some((block) => block.side));
+  }
+
+  tied() {
+    return this.hasSides() && this.drafts.read("together") === true;
   }
 
   ending() {
@@ -58,7 +68,7 @@ class DrawnPanel {
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;
     this.find(".question").scrollTop = 0;
-    material.focus({ preventScroll: true });
+    this.toTexts();
   }
 
   // Open when a rubric is new to this reader and there is room, then as they leave it.

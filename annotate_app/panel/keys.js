@@ -15,7 +15,7 @@ class KeyedPanel extends DrawnPanel {
     if (act) {
       event.preventDefault();
       event.stopImmediatePropagation();
-      if (!event.repeat) act();
+      if (!event.repeat || event.key in SCROLLS) act();
     } else if (!isTyping(target) && !event.ctrlKey && /^[a-z]$/i.test(event.key)) {
       event.stopImmediatePropagation(); // see listen()
     }
@@ -24,13 +24,18 @@ class KeyedPanel extends DrawnPanel {
   inField(event, target) {
     if (target.id !== "rationale") return undefined;
     if (event.key === "Enter" && event.ctrlKey) return () => this.go();
-    return event.key === "Escape" ? () => this.find(".material").focus() : undefined;
+    return event.key === "Escape" ? () => this.toTexts() : undefined;
   }
 
   actionOf(event, target) {
     if (event.ctrlKey) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
     if (event.key === "?") return () => this.toggleKeys();
+    const pages = pagesScrolled(event, target);
+    if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
+    if (event.key === "=" && this.hasSides()) return () => this.tie();
+    const inText = target.closest?.(".text") && !this.sheet?.earlier;
+    if (event.key === "Escape" && inText && !this.awaits()) return () => this.toTexts();
     const ownsEnter = event.shiftKey || target.closest?.("a, summary, button:not(.go)");
     if (event.key === "Enter" && ownsEnter) return null;
     const belongs = this.awaits() ? KEYS_OF_A_UNIT.test(event.key) : this.unitAction(event);
@@ -71,7 +76,7 @@ class KeyedPanel extends DrawnPanel {
         return this.sheet?.earlier ? () => this.look("next") : null;
       case "ArrowLeft":
       case "ArrowRight":
-        if (this.questions.length < 2) return null;
+        if (!(this.sheet?.questions.length > 1)) return null;
         return () => this.moveTo(this.at + (event.key === "ArrowLeft" ? -1 : 1));
       case "-":
         return () => this.askReason("skip");
@@ -80,15 +85,17 @@ class KeyedPanel extends DrawnPanel {
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
+    const zero = event.key === "0" || (event.code === "Digit0" && !event.shiftKey);
+    if (zero) return this.asksConfidence() ? () => this.stepConfidence() : null;
     return this.choiceAction(event);
   }
 
   // The present question's options; a letter that is not among them may be another question's.
   choiceAction(event) {
-    const places = this.questions.map((_, n) => n);
+    const places = (this.sheet?.questions ?? []).map((_, n) => n);
     const letters = /^[a-z]$/i.test(event.key) ? places : [];
     for (const at of [this.at, ...letters]) {
-      const option = this.questions[at] && pressedOption(event, this.questions[at].options);
+      const option = this.sheet && pressedOption(event, this.questions[at].options);
       if (option) return () => this.choose(at, option.key);
     }
     return null;
@@ -107,7 +114,8 @@ class KeyedPanel extends DrawnPanel {
   toggleKeys() {
     const sheet = this.find(".sheet");
     if (sheet.open) return sheet.close();
-    this.showDialog(keysView(this.words, this.questions, this.data.asks.rationale));
+    const asks = { why: this.data.asks.rationale, confidence: this.asksConfidence() };
+    this.showDialog(keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides()));
   }
 
   showDialog(parts) {

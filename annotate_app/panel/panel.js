@@ -37,11 +37,32 @@ class Panel extends KeyedPanel {
       ".flag": () => this.askReason("flag"),
       ".list": () => this.look("list"),
       ".leave": () => this.look("next"),
+      ".together": () => this.tie(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
+    this.root.addEventListener("click", (event) => this.afterClick(event), until);
+    this.find(".sheet").addEventListener("close", () => this.toTexts(), until);
+  }
+
+  // The focus stays with the texts: what was clicked must not take the next Enter for itself.
+  afterClick(event) {
+    const pressed = event.target.closest("button, summary, .option");
+    const byArrows = pressed?.matches(".option") && event.detail === 0;
+    if (!pressed || pressed.closest(".sheet") || byArrows) return;
+    setTimeout(() => this.find(".sheet").open || this.toTexts());
+  }
+
+  toTexts() {
+    this.find(".material").focus({ preventScroll: true });
+  }
+
+  // Both responses scroll together, or each by itself.
+  tie() {
+    this.drafts.write("together", !this.drafts.read("together"));
+    this.drawFrame();
   }
 
   destroy() {
@@ -57,6 +78,7 @@ class Panel extends KeyedPanel {
     this.data = data;
     this.words = data.words;
     this.trigger = setTriggerValue;
+    this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
     this.drawFrame();
@@ -192,18 +214,34 @@ class Panel extends KeyedPanel {
     this.answers[at] = { option };
     this.say("");
     this.saveDraft();
-    this.moveTo(this.openQuestion(at), false);
+    this.moveTo(this.questions[at].task ? this.openQuestion(at) : this.at, false);
+  }
+
+  // Confidence has a key of its own, so that a digit always is an answer to a rubric.
+  asksConfidence() {
+    return Boolean(this.sheet) && this.data.asks.confidence.length > 0;
+  }
+
+  // From one level to the next, and back to none.
+  stepConfidence() {
+    const at = this.sheet.questions.length;
+    const level = Number(this.answers[at]?.option ?? 0) + 1;
+    const none = level > this.questions[at].options.length;
+    this.answers[at] = none ? undefined : { option: String(level) };
+    this.saveDraft();
+    this.drawState();
   }
 
   // The next question without an answer; where there is none, the same one.
   openQuestion(from) {
-    const places = this.questions.map((_, n) => (from + n) % this.questions.length);
-    const open = places.filter((place) => !this.answers[place]);
-    return open.find((place) => this.questions[place].task) ?? open[0] ?? from;
+    const asked = this.sheet?.questions ?? [];
+    const places = asked.map((_, n) => (from + n) % asked.length);
+    return places.find((place) => !this.answers[place]) ?? from;
   }
 
   moveTo(at, focus = true) {
-    this.at = Math.min(Math.max(at, 0), Math.max(this.questions.length - 1, 0));
+    const last = (this.sheet?.questions.length ?? 1) - 1;
+    this.at = Math.min(Math.max(at, 0), last);
     this.drawState();
     const ask = this.root.querySelectorAll(".ask")[this.at];
     if (this.questions.length > 1) ask?.scrollIntoView({ block: "nearest" });

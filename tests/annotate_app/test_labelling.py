@@ -267,8 +267,10 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     keys.press("Enter")
     assert "needs an answer" in page.text_content(".notice")
     keys.press("5")
-    keys.press("3")  # confidence
+    for _ in range(3):
+        keys.press("0")  # confidence: a guess, fairly sure, certain
     keys.press("ArrowLeft")
+    keys.press("ArrowRight")
     keys.press("4")
     keys.press(".")
     keys.type("because. 1 2 3")
