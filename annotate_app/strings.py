@@ -110,8 +110,8 @@ PANEL = {
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
     "sheet_confidence": "How sure you are: a guess, fairly sure, certain, no answer",
-    "sheet_scroll": "Scroll the texts, both sides at once. To scroll one text, click it or press Tab; "
-    "Esc returns to both",
+    "sheet_scroll": "Scroll the texts, both sides at once. To scroll one text, click it or press "
+    "Tab; Esc returns to both",
     "sheet_together": "Tie the two responses, so that one scrolls with the other; again: untie",
     "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",

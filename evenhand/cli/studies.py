@@ -131,6 +131,7 @@ def describe_study(study: Study) -> None:
     for column in study.config.sample.stratify:
         _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(study)
+    _print_hidden_prompts(study)
     _print_precision(study, sampled)
 
 
@@ -175,6 +176,19 @@ def _print_workload(study: Study) -> None:
     say(
         f"Hours at {load.words_per_minute} words a minute and {load.seconds_to_decide} s to decide."
     )
+
+
+def _print_hidden_prompts(study: Study) -> None:
+    """Which rubrics are judged without the prompt, and whether that can be kept."""
+    from evenhand.study.desk.hidden_prompts import judged_without_prompt
+    from evenhand.texts import written
+
+    if hiding := judged_without_prompt(study.labelled_rubrics()):
+        names = ", ".join(rubric.name for rubric in hiding)
+        together = study.config.annotation.screen == "all"
+        console().print(written("prompts.together" if together else "prompts.first", rubrics=names))
+        if study.config.annotation.repeat_share:
+            console().print(written("prompts.repeats", rubrics=names))
 
 
 def _print_precision(study: Study, sampled: pd.DataFrame) -> None:
