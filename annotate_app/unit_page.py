@@ -44,7 +44,8 @@ _mount = component(
     css=_asset("panel.css", "dialogs.css", "narrow.css"),
     # One module: the parts share its scope.
     js=_asset(
-        "drafts.js", "view.js", "dialogs.js", "reading.js", "drawing.js", "keys.js", "panel.js"
+        *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
+        *("drawing.js", "keys.js", "panel.js"),
     ),
 )
 

@@ -102,14 +102,27 @@ class DrawnPanel {
     this.root.dataset.phase = this.phase;
   }
 
-  drawChip(unsent) {
-    const failed = unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed");
-    const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
-    const state = unsent.length === 0 ? "saved" : failed ? "failed" : late ? "offline" : "waiting";
+  // What has become of the answers, and whether the server is there: at any time, not only when
+  // something is sent.
+  drawChip() {
+    if (!this.data) return;
     const chip = this.find(".chip");
+    const state = this.drafts.unsent().length > 0 ? this.stateOfSending() : this.stateOfLine();
     if (chip.dataset.state === state) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
     chip.textContent = this.words[state];
+  }
+
+  stateOfSending() {
+    const unsent = this.drafts.unsent();
+    if (unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed")) return "failed";
+    const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
+    return late || this.line.down ? "offline" : "waiting";
+  }
+
+  stateOfLine() {
+    const late = this.looking && performance.now() - this.lookingSince >= OFFLINE_AFTER_MS;
+    return late || this.line.down ? "away" : "saved";
   }
 
   say(notice) {

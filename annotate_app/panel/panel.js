@@ -20,6 +20,7 @@ class Panel extends KeyedPanel {
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
     this.hearing = new AbortController();
+    this.line = new Line(place, () => this.drawChip());
     this.listen();
   }
 
@@ -68,6 +69,7 @@ class Panel extends KeyedPanel {
   destroy() {
     this.saveDraft();
     this.hearing.abort();
+    this.line.leave();
     for (const timer of [this.timer, this.lookTimer, this.seenTimer]) clearTimeout(timer);
   }
 
@@ -305,7 +307,7 @@ class Panel extends KeyedPanel {
     } else {
       this.waitingSince = undefined;
     }
-    this.drawChip(answers);
+    this.drawChip();
   }
 
   reopen(notice) {
@@ -355,6 +357,7 @@ class Panel extends KeyedPanel {
     if (!this.answerable()) return;
     this.saveDraft();
     this.looking = { wish, nonce: newId(), task_id: task };
+    this.lookingSince = performance.now();
     if (wish !== "list") {
       this.phase = "looking";
       this.say("");
@@ -367,6 +370,7 @@ class Panel extends KeyedPanel {
   ask() {
     clearTimeout(this.lookTimer);
     this.trigger("look", this.looking);
+    this.drawChip();
     this.lookTimer = setTimeout(() => this.ask(), RESEND_MS);
   }
 
