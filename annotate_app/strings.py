@@ -50,6 +50,7 @@ FLAG_REASONS = {
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
+    "new_code": "",
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
     "progress": "{done} of {total} answered",
@@ -111,8 +112,9 @@ PANEL = {
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
     "sheet_confidence": "How sure you are: a guess, fairly sure, certain, no answer",
-    "sheet_scroll": "Scroll the texts, both sides at once. To scroll one text, click it or press "
-    "Tab; Esc returns to both",
+    "sheet_scroll": "Scroll the texts",
+    "sheet_scroll_sides": "Scroll both sides at once. To scroll one text, click it or press Tab; "
+    "Esc returns to both",
     "sheet_together": "Tie the two responses, so that one scrolls with the other; again: untie",
     "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",
@@ -126,6 +128,11 @@ PANEL = {
     "sheet_close": "Close",
 }
 
+NEW_CODE = {
+    "new_code": "Nothing is answered under this code yet. If you have labelled here before, check "
+    "how you wrote it; otherwise go on."
+}
+"""For who came by a code, until their first answer."""
 LOG_OUT = {"change_rater": "Log out"}
 """For who came by an account."""
 NO_WAY_OUT = {"change_rater": ""}

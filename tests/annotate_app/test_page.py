@@ -205,11 +205,14 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
     assert page.url.endswith("?rater=anna")
     page.reload()
     page.wait_for_selector(READY)
+    unknown = page.get_by_text("Nothing is answered under this code yet")
+    assert unknown.is_visible()
     for done in ("1 of 2", "2 of 2"):
         page.wait_for_selector(READY)
         page.keyboard.press("1")
         page.keyboard.press("Enter")
         page.get_by_text(f"{done} answered").wait_for()
+        assert not unknown.is_visible()
     page.get_by_text("All done").wait_for()
     assert len(mortal.labels("anna")) == 2
     page.reload()
