@@ -167,9 +167,10 @@ Measured on {today} by `python -m benchmarks.annotation` ({where}, Streamlit
 
 One session is a real Chromium driven by keyboard without a pause: milliseconds from Enter to the
 frame in which the next unit is painted; the answer is on disk by then. "75 ms each way" is the same
-through a proxy that delays every byte so much: the aim is one round trip and 100 ms. More sessions speak to the
-app over its WebSocket, each with one submit in {asked.pause:g} s for {asked.seconds:g} s after all
-have opened the page: milliseconds from the submit to the end of the run that brings the next unit.
+through a proxy that delays every byte so much: the aim is one round trip and 100 ms. More sessions
+speak to the app over its WebSocket, each with one submit in {asked.pause:g} s for
+{asked.seconds:g} s after all have opened the page: milliseconds from the submit to the end of the
+run that brings the next unit.
 "Lost" counts answers that the app acknowledged and the store does not have.
 
 All sessions share one process, which uses one core at a time: the setting breaks where submits come
