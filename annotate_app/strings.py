@@ -59,7 +59,7 @@ PANEL = {
     "saved": "Saved",
     "waiting": "Saving",
     "offline": "Not saved yet: no answer from the server. Kept in this browser and sent again.",
-    "away": "No answer from the server. All your answers are saved; this page goes on by itself.",
+    "away": "The server does not answer. All your answers are saved; this page goes on by itself.",
     "failed": "Not saved: the server could not store it. Kept in this browser and sent again.",
     "guidelines": "Guidelines",
     "examples": "Examples",

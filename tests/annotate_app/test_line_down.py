@@ -13,24 +13,27 @@ pytestmark = pytest.mark.browser
 AT_THE_TEXT = "([x, y]) => document.elementFromPoint(x, y).dataset.testid"
 
 
-def test_a_dead_server_is_told_at_once_and_the_texts_stay(annotator, mortal):
+def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal):
     person = annotator("down", mortal)
+    person.answer("L")
     page = person.page
     text = page.locator(".response .text").first
     box = text.bounding_box()
     mortal.kill()
     person.wait_for_chip("away")  # nothing was sent
     assert "All your answers are saved" in page.locator(".chip").inner_text()
+    for key in ("Backspace", "c", "Enter"):
+        page.keyboard.press(key)
     page.get_by_test_id("stDialog").wait_for(state="attached")  # Streamlit's, which bars all else
     page.wait_for_timeout(100)
     middle = [box["x"] + 60, box["y"] + 15]
     assert page.evaluate(AT_THE_TEXT, middle) == "stBidiComponentIsolated"
     page.mouse.click(*middle, click_count=3)
     assert page.evaluate("String(getSelection())").startswith("Response")
-    person.choose("L")
-    person.submit()
-    person.wait_for_chip("offline")
     mortal.start()
+    page.wait_for_selector(READY, timeout=30_000)
+    assert page.locator(".editing").is_visible()  # the wish was kept, but not keys so old
+    assert "too long on its way" in page.text_content(".notice")
     person.wait_for_chip("saved")
     assert person.stored() == person.given
 
