@@ -46,7 +46,7 @@ _mount = component(
     # One module: the parts share its scope.
     js=_asset(
         *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
-        *("drawing.js", "keys.js", "panel.js"),
+        *("drawing.js", "keys.js", "looking.js", "panel.js"),
     ),
 )
 

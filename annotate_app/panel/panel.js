@@ -1,13 +1,12 @@
 // The panel: shows one unit, takes the answers, and goes on only when the server has stored them.
 
-const RESEND_MS = 2000;
 const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
 const SEEN_MS = 150; // a unit has been seen when it has been painted for so long
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
-class Panel extends KeyedPanel {
+class Panel extends LookingPanel {
   constructor(place) {
     super();
     this.place = place;
@@ -96,30 +95,6 @@ class Panel extends KeyedPanel {
       this.drafts.drop(`answer:${answer.submit_id}`);
       if (!answer.flag) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
-  }
-
-  // What this window asked to look at is here. Keys that waited for an earlier unit are nobody's
-  // where there is none.
-  arrive() {
-    if (!this.looking || this.data.looked !== this.looking.nonce) return false;
-    const { wish } = this.looking;
-    const { sheet } = this.data;
-    this.looking = undefined;
-    clearTimeout(this.lookTimer);
-    if (wish === "list") {
-      if (!this.answerable()) return false; // submitted meanwhile
-      this.showEarlier();
-      return true;
-    }
-    if (sheet?.id === this.sheet?.id) {
-      this.reopen(this.words.no_earlier);
-      return true;
-    }
-    const none = wish === "task" && !sheet?.earlier;
-    if (none) this.ahead = [];
-    this.open(sheet);
-    if (none) this.say(this.words.no_earlier);
-    return true;
   }
 
   advance() {
@@ -226,6 +201,7 @@ class Panel extends KeyedPanel {
 
   // From one level to the next, and back to none.
   stepConfidence() {
+    if (this.phase !== "choosing") return;
     const at = this.sheet.questions.length;
     const level = Number(this.answers[at]?.option ?? 0) + 1;
     const none = level > this.questions[at].options.length;
@@ -286,6 +262,8 @@ class Panel extends KeyedPanel {
 
   wait(sent) {
     this.phase = "sending";
+    this.looking = undefined; // the list of earlier answers, if it was asked for, comes too late
+    clearTimeout(this.lookTimer);
     this.pending = sent.map((answer) => answer.submit_id);
     for (const answer of sent) {
       const at = this.questions.findIndex(({ task }) => task === answer.task_id);
@@ -349,68 +327,6 @@ class Panel extends KeyedPanel {
   onVisibility() {
     this.clock?.tick();
     this.saveDraft();
-  }
-
-  // ---- looking back, skipping, flagging ------------------------------------------------------
-
-  look(wish, task = "") {
-    if (!this.answerable()) return;
-    this.saveDraft();
-    this.looking = { wish, nonce: newId(), task_id: task };
-    this.lookingSince = performance.now();
-    if (wish !== "list") {
-      this.phase = "looking";
-      this.say("");
-      this.drawState();
-    }
-    this.ask();
-  }
-
-  // Again and again, as answers are sent: a line that breaks takes the wish with it.
-  ask() {
-    clearTimeout(this.lookTimer);
-    this.trigger("look", this.looking);
-    this.drawChip();
-    this.lookTimer = setTimeout(() => this.ask(), RESEND_MS);
-  }
-
-  lookBack() {
-    this.look("task", this.sheet?.before);
-  }
-
-  showEarlier() {
-    this.showDialog(
-      earlierView(this.words, this.data.earlier ?? [], (task) => {
-        this.find(".sheet").close();
-        this.look("task", task);
-      }),
-    );
-  }
-
-  askReason(kind) {
-    if (this.phase === "showing") return this.refuse(this.words.too_early);
-    if (this.phase !== "choosing" || !this.sheet) return;
-    const done = (reason, note) => (kind === "skip" ? this.skip(reason, note) : this.flag(reason, note));
-    this.showDialog(reasonView(kind, this.words, this.data.asks[kind], done));
-  }
-
-  // Where there is one question, a reason is all that is needed to go on.
-  skip(reason, note) {
-    const at = Math.min(this.at, this.sheet.questions.length - 1);
-    this.answers[at] = { skip: reason };
-    const why = this.find("#rationale");
-    if (note) why.value = [why.value, note].filter(Boolean).join("\n");
-    this.saveDraft();
-    if (this.sheet.questions.length === 1) this.submit();
-    else this.moveTo(this.openQuestion(at), false);
-  }
-
-  flag(reason, text) {
-    const id = newId();
-    const task = this.questions[Math.min(this.at, this.sheet.questions.length - 1)].task;
-    this.drafts.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
-    this.say(this.words.flagged);
-    this.send();
   }
 }
 
