@@ -50,6 +50,7 @@ FLAG_REASONS = {
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
+    "new_code": "",
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
     "progress": "{done} of {total} answered",
@@ -58,6 +59,7 @@ PANEL = {
     "saved": "Saved",
     "waiting": "Saving",
     "offline": "Not saved yet: no answer from the server. Kept in this browser and sent again.",
+    "away": "The server does not answer. All your answers are saved; this page goes on by itself.",
     "failed": "Not saved: the server could not store it. Kept in this browser and sent again.",
     "guidelines": "Guidelines",
     "examples": "Examples",
@@ -66,6 +68,9 @@ PANEL = {
     "rationale_hint": "Ctrl + Enter submits, Esc leaves the field.",
     "submit": "Submit and go on",
     "change": "Save the change",
+    "too_early": "Not taken: this unit had only just appeared. Read it, then choose.",
+    "too_late": "Not taken: this unit was too long on its way. Please choose again.",
+    "keys_wait": "One moment: the unit that you asked for is on its way.",
     "choose_first": "Choose an answer first.",
     "choose_all": "One question still needs an answer.",
     "elsewhere": "This one is no longer open to you: you have answered it in another window, or it "
@@ -89,6 +94,7 @@ PANEL = {
     "cancel": "Cancel",
     "skipped": "Skipped: {reason}",
     "flagged": "Your flag is on its way. Go on with your answer.",
+    "together": "Scroll together",
     "earlier": "Earlier answers",
     "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
     "earlier_none": "There is none yet.",
@@ -105,6 +111,11 @@ PANEL = {
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
+    "sheet_confidence": "How sure you are: a guess, fairly sure, certain, no answer",
+    "sheet_scroll": "Scroll the texts",
+    "sheet_scroll_sides": "Scroll both sides at once. To scroll one text, click it or press Tab; "
+    "Esc returns to both",
+    "sheet_together": "Tie the two responses, so that one scrolls with the other; again: untie",
     "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",
     "sheet_back": "Back to the last answer, to change it; again: further back",
@@ -117,6 +128,11 @@ PANEL = {
     "sheet_close": "Close",
 }
 
+NEW_CODE = {
+    "new_code": "Nothing is answered under this code yet. If you have labelled here before, check "
+    "how you wrote it; otherwise go on."
+}
+"""For who came by a code, until their first answer."""
 LOG_OUT = {"change_rater": "Log out"}
 """For who came by an account."""
 NO_WAY_OUT = {"change_rater": ""}

@@ -27,6 +27,7 @@ _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
 _WORDS = {
+    "open": strings.NEW_CODE,
     "invite": strings.NO_WAY_OUT,
     "account": strings.LOG_OUT,
     "prolific": strings.PROLIFIC,
@@ -43,7 +44,10 @@ _mount = component(
     html=_asset("panel.html"),
     css=_asset("panel.css", "dialogs.css", "narrow.css"),
     # One module: the parts share its scope.
-    js=_asset("drafts.js", "view.js", "dialogs.js", "drawing.js", "keys.js", "panel.js"),
+    js=_asset(
+        *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
+        *("drawing.js", "keys.js", "looking.js", "panel.js"),
+    ),
 )
 
 

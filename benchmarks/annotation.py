@@ -24,10 +24,11 @@ from evenhand.demo.responses import demo_responses
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.desk.desk import AnnotationDesk
-from harness.annotator import CLOCK, IS_NEXT
+from harness.annotator import CLOCK, IS_NEXT, READY
 from harness.chromium import launched_chromium
 from harness.served import Served
 from harness.sessions import Session, work_at_pace
+from harness.slow_line import SlowLine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance-annotation.md"
@@ -76,16 +77,20 @@ def make_study(folder: Path, pairs: int) -> Path:
     return folder
 
 
-def in_a_browser(served: Served, units: int, setting: str) -> Result:
-    """One annotator by keyboard: from Enter to the frame in which the next unit is painted."""
+def in_a_browser(served: Served, units: int, setting: str, each_way: int = 0) -> Result:
+    """One annotator by keyboard: from Enter to the frame in which the next unit is painted.
+
+    `each_way` are the milliseconds of the line between browser and server.
+    """
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright, SlowLine(served.port) as line:
         browser = launched_chromium(playwright)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(CLOCK)
-        page.goto(f"{served.url}?rater=browser")
-        page.wait_for_selector(".option")
+        page.goto(f"{line.url if each_way else served.url}?rater=browser-{each_way}")
+        page.wait_for_selector(READY)
+        line.milliseconds = each_way
         for _ in range(units):
             before = page.text_content(".material")
             page.keyboard.press("1")
@@ -94,7 +99,7 @@ def in_a_browser(served: Served, units: int, setting: str) -> Result:
         page.wait_for_timeout(100)
         times = page.evaluate("enterToPaint")
         browser.close()
-    return Result(setting, 1, times)
+    return Result(f"{setting}, {each_way} ms each way" if each_way else setting, 1, times)
 
 
 def by_websocket(
@@ -136,7 +141,8 @@ def measured(
         print(result.row(), flush=True)
 
     try:
-        note(in_a_browser(served, asked.units, setting))
+        for each_way in (0, *asked.lines) if not environment else (0,):
+            note(in_a_browser(served, asked.units, setting, each_way))
         for sessions in many:
             note(by_websocket(served, sessions, asked.seconds, asked.pause, setting))
     finally:
@@ -160,9 +166,11 @@ Measured on {today} by `python -m benchmarks.annotation` ({where}, Streamlit
 {rows}
 
 One session is a real Chromium driven by keyboard without a pause: milliseconds from Enter to the
-frame in which the next unit is painted; the answer is on disk by then. More sessions speak to the
-app over its WebSocket, each with one submit in {asked.pause:g} s for {asked.seconds:g} s after all
-have opened the page: milliseconds from the submit to the end of the run that brings the next unit.
+frame in which the next unit is painted; the answer is on disk by then. "75 ms each way" is the same
+through a proxy that delays every byte so much: the aim is one round trip and 100 ms. More sessions
+speak to the app over its WebSocket, each with one submit in {asked.pause:g} s for
+{asked.seconds:g} s after all have opened the page: milliseconds from the submit to the end of the
+run that brings the next unit.
 "Lost" counts answers that the app acknowledged and the store does not have.
 
 All sessions share one process, which uses one core at a time: the setting breaks where submits come
@@ -179,6 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=40, help="of labelling by many")
     parser.add_argument("--pause", type=float, default=10, help="seconds between two submits")
     parser.add_argument("--units", type=int, default=100, help="that one labels in the browser")
+    parser.add_argument(
+        "--lines", type=int, nargs="*", default=[75, 250], help="ms each way of slow lines"
+    )
     parser.add_argument("--pairs", type=int, default=250, help="of the study")
     parser.add_argument("--out", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)

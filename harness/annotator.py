@@ -45,10 +45,13 @@ function watch() {
 watch();
 """
 
+READY = ".panel[data-phase=choosing]"
+"""The panel once its unit has been seen: from then on an answer counts."""
+
 IS_NEXT = """
 (before) => {
   const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
-  const now = root?.querySelector(".material")?.textContent;
+  const now = root?.querySelector(".panel[data-phase=choosing] .material")?.textContent;
   return Boolean(now) && now !== before;
 }
 """

@@ -106,10 +106,7 @@ def main_rows(results: pd.DataFrame, verdicts: Iterable[Verdict] = ()) -> pd.Dat
     keys = [key for each in found for key in each if key]
     rows = results[usual | results.set_index(list(RESULTS_KEY)).index.isin(keys)]
     rows = rows.assign(
-        who=[
-            rater_title(grader) if grader else GROUPS["humans"]
-            for grader in rows["rater_b"]
-        ],
+        who=[rater_title(grader) if grader else GROUPS["humans"] for grader in rows["rater_b"]],
         figure=[
             entry_for(name).label + (", binary verdict" if subset == ALL_BINARY else "")
             for name, subset in zip(rows["statistic"], rows["subset"], strict=True)

@@ -4,14 +4,17 @@ function heading(text) {
   return element("h2", { id: "sheet-title" }, text);
 }
 
-function keysView(words, questions, asksWhy) {
+function keysView(words, questions, asks, hasSides) {
   const rows = [["?", words.sheet_help]];
   if (questions.length > 0) {
     const options = questions.flatMap((question) => question.options);
     const letters = [...new Set(options.filter(hasLetter).map((o) => o.key.toUpperCase()))];
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
     rows.unshift(["⌫", words.sheet_back], ["−", words.sheet_skip], ["+", words.sheet_flag]);
-    if (asksWhy) rows.unshift([".", words.sheet_rationale]);
+    if (hasSides) rows.unshift(["=", words.sheet_together]);
+    rows.unshift(["PageDown PageUp Space Home End", hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
+    if (asks.why) rows.unshift([".", words.sheet_rationale]);
+    if (asks.confidence) rows.unshift(["0", words.sheet_confidence]);
     rows.unshift(["Enter", words.sheet_submit]);
     if (questions.length > 1) rows.unshift(["← →", words.sheet_move]);
     if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);

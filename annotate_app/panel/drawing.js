@@ -9,16 +9,18 @@ class DrawnPanel {
     this.find(".rater").textContent = rater;
     this.find(".who a").hidden = !words.change_rater;
     this.find(".practice").hidden = !practice;
+    this.find(".new-code").hidden = practice || !words.new_code || progress.done > 0 || !this.sheet;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
+    this.find(".together").hidden = !this.hasSides();
+    this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".count").textContent = filled(words.progress, progress);
     const bar = this.find(".progress");
     bar.setAttribute("aria-label", filled(words.progress, progress));
     bar.setAttribute("aria-valuemax", progress.total);
     bar.setAttribute("aria-valuenow", progress.done);
     this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
-    this.root.hidden = false;
   }
 
   drawSheet() {
@@ -26,6 +28,7 @@ class DrawnPanel {
     const material = this.find(".material");
     material.replaceChildren(...(sheet ? materialView(sheet.blocks) : [this.ending()]));
     this.find(".rail").hidden = !sheet;
+    tieScrolling([...material.querySelectorAll(".side .response .text")], () => this.tied());
     const several = questions.length > 1;
     this.find(".asks").replaceChildren(
       ...questions.map((question, at) =>
@@ -40,6 +43,14 @@ class DrawnPanel {
     this.find(".guides").replaceChildren(...guides);
     this.say("");
     this.toTop(material);
+  }
+
+  hasSides() {
+    return Boolean(this.sheet?.blocks.some((block) => block.side));
+  }
+
+  tied() {
+    return this.hasSides() && this.drafts.read("together") === true;
   }
 
   ending() {
@@ -58,7 +69,7 @@ class DrawnPanel {
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;
     this.find(".question").scrollTop = 0;
-    material.focus({ preventScroll: true });
+    this.toTexts();
   }
 
   // Open when a rubric is new to this reader and there is room, then as they leave it.
@@ -71,12 +82,14 @@ class DrawnPanel {
 
   drawState() {
     const choosing = this.phase === "choosing";
+    const answerable = this.answerable();
+    this.find("#rationale").readOnly = !answerable;
     this.root.querySelectorAll(".ask").forEach((ask, at) => {
       const answer = this.answers[at];
       ask.classList.toggle("current", at === this.at);
       for (const radio of ask.querySelectorAll("input")) {
         radio.checked = radio.value === answer?.option;
-        radio.disabled = !choosing;
+        radio.disabled = !answerable;
       }
       const skipped = ask.querySelector(".skipped");
       skipped.hidden = !answer?.skip;
@@ -90,14 +103,27 @@ class DrawnPanel {
     this.root.dataset.phase = this.phase;
   }
 
-  drawChip(unsent) {
-    const failed = unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed");
-    const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
-    const state = unsent.length === 0 ? "saved" : failed ? "failed" : late ? "offline" : "waiting";
+  // What has become of the answers, and whether the server is there: at any time, not only when
+  // something is sent.
+  drawChip() {
+    if (!this.data) return;
     const chip = this.find(".chip");
+    const state = this.drafts.unsent().length > 0 ? this.stateOfSending() : this.stateOfLine();
     if (chip.dataset.state === state) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
     chip.textContent = this.words[state];
+  }
+
+  stateOfSending() {
+    const unsent = this.drafts.unsent();
+    if (unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed")) return "failed";
+    const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
+    return late || this.line.down ? "offline" : "waiting";
+  }
+
+  stateOfLine() {
+    const late = this.looking && performance.now() - this.lookingSince >= OFFLINE_AFTER_MS;
+    return late || this.line.down ? "away" : "saved";
   }
 
   say(notice) {

@@ -1,6 +1,13 @@
 // Which key does what. Keys are silent while someone types in a field.
 
+const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
+const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|\.)$/; // they answer nothing
+const OPENS_A_FIELD = /^[-+.]$/; // what follows is meant for the field
+
 class KeyedPanel extends DrawnPanel {
+  ahead = []; // keys that wait for the unit that was asked for
+
   onKey(event) {
     if (!event.key || event.isComposing || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0];
@@ -8,7 +15,7 @@ class KeyedPanel extends DrawnPanel {
     if (act) {
       event.preventDefault();
       event.stopImmediatePropagation();
-      if (!event.repeat) act();
+      if (!event.repeat || event.key in SCROLLS) act();
     } else if (!isTyping(target) && !event.ctrlKey && /^[a-z]$/i.test(event.key)) {
       event.stopImmediatePropagation(); // see listen()
     }
@@ -17,26 +24,59 @@ class KeyedPanel extends DrawnPanel {
   inField(event, target) {
     if (target.id !== "rationale") return undefined;
     if (event.key === "Enter" && event.ctrlKey) return () => this.go();
-    return event.key === "Escape" ? () => this.find(".material").focus() : undefined;
+    return event.key === "Escape" ? () => this.toTexts() : undefined;
   }
 
   actionOf(event, target) {
     if (event.ctrlKey) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
-    switch (event.key) {
-      case "?":
-        return () => this.toggleKeys();
-      case "Enter": {
-        const ownsEnter = target.closest?.("a, summary, button:not(.go)");
-        return ownsEnter || event.shiftKey ? null : () => this.go();
+    if (event.key === "?") return () => this.toggleKeys();
+    const pages = pagesScrolled(event, target);
+    if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
+    if (event.key === "=" && this.hasSides()) return () => this.tie();
+    const inText = target.closest?.(".text") && !this.sheet?.earlier;
+    if (event.key === "Escape" && inText && !this.awaits()) return () => this.toTexts();
+    const ownsEnter = event.shiftKey || target.closest?.("a, summary, button:not(.go)");
+    if (event.key === "Enter" && ownsEnter) return null;
+    const belongs = this.awaits() ? KEYS_OF_A_UNIT.test(event.key) : this.unitAction(event);
+    return belongs ? () => this.press(event) : null;
+  }
+
+  // While a unit that was asked for is on its way, keys belong to no other unit: they wait for it.
+  press(event) {
+    this.ahead.push(event);
+    if (this.awaits() && event.key !== "Enter") this.say(this.words.keys_wait);
+    this.takeKeys();
+  }
+
+  takeKeys() {
+    if (this.awaits()) return;
+    const late = this.ahead.some((event) => performance.now() - event.timeStamp > KEPT_MS);
+    if (late) return this.refuse(this.words.too_late);
+    while (this.ahead.length > 0 && !this.awaits()) {
+      const event = this.ahead[0];
+      if (this.phase === "showing" && !TAKEN_AT_ONCE.test(event.key)) {
+        if (this.known()) return; // until it has been seen once more
+        if (event.key !== "Enter") return this.refuse(this.words.too_early);
       }
+      this.ahead.shift();
+      if (OPENS_A_FIELD.test(event.key)) this.ahead = [];
+      if (this.phase !== "showing" || event.key !== "Enter") this.unitAction(event)?.();
+    }
+  }
+
+  // What a key does to the unit in view.
+  unitAction(event) {
+    switch (event.key) {
+      case "Enter":
+        return () => this.go();
       case "Backspace":
         return () => this.lookBack();
       case "Escape":
         return this.sheet?.earlier ? () => this.look("next") : null;
       case "ArrowLeft":
       case "ArrowRight":
-        if (this.questions.length < 2) return null;
+        if (!(this.sheet?.questions.length > 1)) return null;
         return () => this.moveTo(this.at + (event.key === "ArrowLeft" ? -1 : 1));
       case "-":
         return () => this.askReason("skip");
@@ -45,15 +85,17 @@ class KeyedPanel extends DrawnPanel {
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
+    const zero = event.key === "0" || (event.code === "Digit0" && !event.shiftKey);
+    if (zero) return this.asksConfidence() ? () => this.stepConfidence() : null;
     return this.choiceAction(event);
   }
 
   // The present question's options; a letter that is not among them may be another question's.
   choiceAction(event) {
-    const places = this.questions.map((_, n) => n);
+    const places = (this.sheet?.questions ?? []).map((_, n) => n);
     const letters = /^[a-z]$/i.test(event.key) ? places : [];
     for (const at of [this.at, ...letters]) {
-      const option = this.questions[at] && pressedOption(event, this.questions[at].options);
+      const option = this.sheet && pressedOption(event, this.questions[at].options);
       if (option) return () => this.choose(at, option.key);
     }
     return null;
@@ -72,7 +114,8 @@ class KeyedPanel extends DrawnPanel {
   toggleKeys() {
     const sheet = this.find(".sheet");
     if (sheet.open) return sheet.close();
-    this.showDialog(keysView(this.words, this.questions, this.data.asks.rationale));
+    const asks = { why: this.data.asks.rationale, confidence: this.asksConfidence() };
+    this.showDialog(keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides()));
   }
 
   showDialog(parts) {

@@ -1,22 +1,25 @@
 // The panel: shows one unit, takes the answers, and goes on only when the server has stored them.
 
-const RESEND_MS = 2000;
 const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
+const SEEN_MS = 150; // a unit has been seen when it has been painted for so long
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
-class Panel extends KeyedPanel {
+class Panel extends LookingPanel {
   constructor(place) {
     super();
     this.place = place;
     this.root = place.querySelector(".panel");
     this.find = (selector) => this.root.querySelector(selector);
     this.sheet = undefined; // not known yet; null once there is nothing left to do
-    this.phase = "choosing"; // -> "sending" -> (next unit) or "notice" -> (next unit)
+    // "showing" -> "choosing" -> "sending" or "looking" -> (another unit), or "notice" -> (next unit)
+    this.phase = "showing";
+    this.seen = new Set(); // ids of the sheets that this window has shown for long enough
     this.pending = []; // submit ids of this unit's answers that are on their way
     this.statuses = new Map();
     this.hearing = new AbortController();
+    this.line = new Line(place, () => this.drawChip());
     this.listen();
   }
 
@@ -34,17 +37,39 @@ class Panel extends KeyedPanel {
       ".flag": () => this.askReason("flag"),
       ".list": () => this.look("list"),
       ".leave": () => this.look("next"),
+      ".together": () => this.tie(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
+    this.root.addEventListener("click", (event) => this.afterClick(event), until);
+    this.find(".sheet").addEventListener("close", () => this.toTexts(), until);
+  }
+
+  // The focus stays with the texts: what was clicked must not take the next Enter for itself.
+  afterClick(event) {
+    const pressed = event.target.closest("button, summary, .option");
+    const byArrows = pressed?.matches(".option") && event.detail === 0;
+    if (!pressed || pressed.closest(".sheet") || byArrows) return;
+    setTimeout(() => this.find(".sheet").open || this.toTexts());
+  }
+
+  toTexts() {
+    this.find(".material").focus({ preventScroll: true });
+  }
+
+  // Both responses scroll together, or each by itself.
+  tie() {
+    this.drafts.write("together", !this.drafts.read("together"));
+    this.drawFrame();
   }
 
   destroy() {
     this.saveDraft();
     this.hearing.abort();
-    clearTimeout(this.timer);
+    this.line.leave();
+    for (const timer of [this.timer, this.lookTimer, this.seenTimer]) clearTimeout(timer);
   }
 
   // ---- what the server says ------------------------------------------------------------------
@@ -54,6 +79,7 @@ class Panel extends KeyedPanel {
     this.data = data;
     this.words = data.words;
     this.trigger = setTriggerValue;
+    this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
     this.drawFrame();
@@ -71,18 +97,6 @@ class Panel extends KeyedPanel {
     }
   }
 
-  // What this window asked to look at is here.
-  arrive() {
-    if (!this.looking || this.data.looked !== this.looking.nonce) return false;
-    const { wish } = this.looking;
-    this.looking = undefined;
-    if (this.phase !== "choosing") return false; // submitted meanwhile
-    if (wish === "list") this.showEarlier();
-    else if (this.data.sheet?.id === this.sheet?.id) this.say(this.words.no_earlier);
-    else this.open(this.data.sheet);
-    return true;
-  }
-
   advance() {
     const offered = this.data.sheet;
     const same = this.sheet !== undefined && this.sheet?.id === offered?.id;
@@ -90,10 +104,11 @@ class Panel extends KeyedPanel {
     const refused = statuses.find((status) => REFUSED.includes(status));
     const stored = statuses.length > 0 && statuses.every((status) => STORED.includes(status));
     if (this.phase === "notice") return; // until the reader goes on
+    if (this.phase === "looking") return; // until what was asked for is here
     if (same) return refused && this.reopen(this.words[refused]);
     if (!this.sheet || stored) this.open(offered);
     else if (refused) this.interrupt(this.words[refused]);
-    else if (this.phase === "choosing") {
+    else if (this.answerable()) {
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
     }
   }
@@ -102,18 +117,51 @@ class Panel extends KeyedPanel {
 
   open(sheet) {
     this.sheet = sheet;
-    this.phase = "choosing";
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
     const draft = (sheet && !sheet.earlier && this.drafts.read(`draft:${sheet.id}`)) || {};
-    this.answers = this.questions.map((question) => this.known(question, draft));
+    this.answers = this.questions.map((question) => this.answerSoFar(question, draft));
     this.clock = new Clock(draft.seconds);
+    this.appear();
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
     const onItsWay = this.drafts.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
     if (onItsWay.length > 0) this.wait(onItsWay);
     this.drawSheet();
     this.moveTo(this.openQuestion(0), false);
+    this.takeKeys();
+  }
+
+  // Only what was seen is answered: the second frame begins when the first one has been painted.
+  appear() {
+    const { sheet } = this;
+    clearTimeout(this.seenTimer);
+    this.phase = sheet ? "showing" : "choosing";
+    const seen = () => {
+      if (this.sheet !== sheet || this.phase !== "showing") return;
+      this.seen.add(sheet.id);
+      this.phase = "choosing";
+      this.drawState();
+      this.takeKeys();
+    };
+    const painted = () => {
+      if (sheet && this.sheet === sheet) this.seenTimer = setTimeout(seen, SEEN_MS);
+    };
+    requestAnimationFrame(() => requestAnimationFrame(painted));
+  }
+
+  // Whether its reader has seen this unit before: an earlier one they have even answered.
+  known() {
+    return this.sheet.earlier || this.seen.has(this.sheet.id);
+  }
+
+  answerable() {
+    return this.phase === "choosing" || this.phase === "showing";
+  }
+
+  // Another unit was asked for; until it is here, keys belong to none.
+  awaits() {
+    return this.phase === "looking" || this.phase === "sending";
   }
 
   // Confidence is asked like any other question; an answer is complete without it.
@@ -131,29 +179,47 @@ class Panel extends KeyedPanel {
   }
 
   // The draft's answer, or the one that is being changed; only what is still among the options.
-  known(question, draft) {
+  answerSoFar(question, draft) {
     const answer = draft.answers?.[question.task] ?? question.given ?? {};
     if (question.options.some((option) => option.key === answer.option)) return { option: answer.option };
     return answer.skip in this.data.asks.skip ? { skip: answer.skip } : undefined;
   }
 
   choose(at, option) {
+    if (this.phase === "showing") this.refuse(this.words.too_early);
     if (this.phase !== "choosing") return;
     this.answers[at] = { option };
     this.say("");
     this.saveDraft();
-    this.moveTo(this.openQuestion(at), false);
+    this.moveTo(this.questions[at].task ? this.openQuestion(at) : this.at, false);
+  }
+
+  // Confidence has a key of its own, so that a digit always is an answer to a rubric.
+  asksConfidence() {
+    return Boolean(this.sheet) && this.data.asks.confidence.length > 0;
+  }
+
+  // From one level to the next, and back to none.
+  stepConfidence() {
+    if (this.phase !== "choosing") return;
+    const at = this.sheet.questions.length;
+    const level = Number(this.answers[at]?.option ?? 0) + 1;
+    const none = level > this.questions[at].options.length;
+    this.answers[at] = none ? undefined : { option: String(level) };
+    this.saveDraft();
+    this.drawState();
   }
 
   // The next question without an answer; where there is none, the same one.
   openQuestion(from) {
-    const places = this.questions.map((_, n) => (from + n) % this.questions.length);
-    const open = places.filter((place) => !this.answers[place]);
-    return open.find((place) => this.questions[place].task) ?? open[0] ?? from;
+    const asked = this.sheet?.questions ?? [];
+    const places = asked.map((_, n) => (from + n) % asked.length);
+    return places.find((place) => !this.answers[place]) ?? from;
   }
 
   moveTo(at, focus = true) {
-    this.at = Math.min(Math.max(at, 0), Math.max(this.questions.length - 1, 0));
+    const last = (this.sheet?.questions.length ?? 1) - 1;
+    this.at = Math.min(Math.max(at, 0), last);
     this.drawState();
     const ask = this.root.querySelectorAll(".ask")[this.at];
     if (this.questions.length > 1) ask?.scrollIntoView({ block: "nearest" });
@@ -196,6 +262,8 @@ class Panel extends KeyedPanel {
 
   wait(sent) {
     this.phase = "sending";
+    this.looking = undefined; // the list of earlier answers, if it was asked for, comes too late
+    clearTimeout(this.lookTimer);
     this.pending = sent.map((answer) => answer.submit_id);
     for (const answer of sent) {
       const at = this.questions.findIndex(({ task }) => task === answer.task_id);
@@ -217,12 +285,18 @@ class Panel extends KeyedPanel {
     } else {
       this.waitingSince = undefined;
     }
-    this.drawChip(answers);
+    this.drawChip();
   }
 
   reopen(notice) {
-    this.phase = "choosing";
     this.pending = [];
+    this.appear();
+    this.refuse(notice);
+  }
+
+  // Says why what was pressed is not taken, and forgets what was pressed after it.
+  refuse(notice) {
+    this.ahead = [];
     this.say(notice);
     this.drawState();
   }
@@ -232,8 +306,7 @@ class Panel extends KeyedPanel {
     this.phase = "notice";
     this.noticedAt = performance.now();
     this.drafts.drop(`draft:${this.sheet.id}`);
-    this.say(notice);
-    this.drawState();
+    this.refuse(notice);
   }
 
   leaveNotice() {
@@ -254,53 +327,6 @@ class Panel extends KeyedPanel {
   onVisibility() {
     this.clock?.tick();
     this.saveDraft();
-  }
-
-  // ---- looking back, skipping, flagging ------------------------------------------------------
-
-  look(wish, task = "") {
-    if (this.phase !== "choosing") return;
-    this.saveDraft();
-    this.looking = { wish, nonce: newId() };
-    this.trigger("look", { wish, nonce: this.looking.nonce, task_id: task });
-  }
-
-  lookBack() {
-    this.look("task", this.sheet?.before);
-  }
-
-  showEarlier() {
-    this.showDialog(
-      earlierView(this.words, this.data.earlier ?? [], (task) => {
-        this.find(".sheet").close();
-        this.look("task", task);
-      }),
-    );
-  }
-
-  askReason(kind) {
-    if (this.phase !== "choosing" || !this.sheet) return;
-    const done = (reason, note) => (kind === "skip" ? this.skip(reason, note) : this.flag(reason, note));
-    this.showDialog(reasonView(kind, this.words, this.data.asks[kind], done));
-  }
-
-  // Where there is one question, a reason is all that is needed to go on.
-  skip(reason, note) {
-    const at = Math.min(this.at, this.sheet.questions.length - 1);
-    this.answers[at] = { skip: reason };
-    const why = this.find("#rationale");
-    if (note) why.value = [why.value, note].filter(Boolean).join("\n");
-    this.saveDraft();
-    if (this.sheet.questions.length === 1) this.submit();
-    else this.moveTo(this.openQuestion(at), false);
-  }
-
-  flag(reason, text) {
-    const id = newId();
-    const task = this.questions[Math.min(this.at, this.sheet.questions.length - 1)].task;
-    this.drafts.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
-    this.say(this.words.flagged);
-    this.send();
   }
 }
 

@@ -39,13 +39,17 @@ function blockView(block, number) {
 
 // The questions with their options as native radio buttons: focus, arrows and names come with them.
 function questionView(question, at, several, onChoose) {
-  const options = question.options.map((option, place) => optionView(option, place, at, onChoose));
+  const options = question.options.map((option, place) => {
+    const cap = question.task ? keyCap(option, place) : ""; // confidence has one key for all
+    return optionView(option, cap, place, at, onChoose);
+  });
   const title = question.title ? [element("p", { class: "rubric", dir: "auto" }, question.title)] : [];
   return element(
     "section",
-    { class: several ? "ask several" : "ask" },
+    { class: ["ask", several && "several", !question.task && "confidence"].filter(Boolean).join(" ") },
     ...title,
     element("h2", { id: `question-${at}`, dir: "auto" }, question.question),
+    ...(question.task ? [] : [element("kbd", { "aria-hidden": "true" }, "0")]),
     element(
       "div",
       { class: "options", role: "radiogroup", "aria-labelledby": `question-${at}` },
@@ -55,16 +59,15 @@ function questionView(question, at, several, onChoose) {
   );
 }
 
-function optionView(option, place, at, onChoose) {
-  const cap = keyCap(option, place);
+function optionView(option, cap, place, at, onChoose) {
   const [name, description] = [`name-${at}-${place}`, `description-${at}-${place}`];
   const radio = element("input", {
     type: "radio",
     name: `answer-${at}`,
     value: option.key,
     "aria-labelledby": name,
-    "aria-keyshortcuts": cap,
   });
+  if (cap) radio.setAttribute("aria-keyshortcuts", cap);
   if (option.description) radio.setAttribute("aria-describedby", description);
   radio.addEventListener("change", () => onChoose(option.key));
   return element(

@@ -135,6 +135,7 @@ def describe_study(study: Study) -> None:
     for column in study.config.sample.stratify:
         _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(found.load)
+    _print_hidden_prompts(study)
     for sentence in found.precision:
         say(sentence)
 
@@ -175,6 +176,18 @@ def _print_workload(load: Workload) -> None:
         title=written("new.work"),
     )
     say(written("new.hours", words=load.words_per_minute, seconds=load.seconds_to_decide))
+
+
+def _print_hidden_prompts(study: Study) -> None:
+    """Which rubrics are judged without the prompt, and whether that can be kept."""
+    from evenhand.study.desk.hidden_prompts import judged_without_prompt
+
+    if hiding := judged_without_prompt(study.labelled_rubrics()):
+        names = ", ".join(rubric.name for rubric in hiding)
+        together = study.config.annotation.screen == "all"
+        console().print(written("prompts.together" if together else "prompts.first", rubrics=names))
+        if study.config.annotation.repeat_share:
+            console().print(written("prompts.repeats", rubrics=names))
 
 
 VERBS = (

@@ -234,8 +234,10 @@ def _study_context(
 ) -> ReportContext:
     from evenhand.analysis.report import ReportContext
     from evenhand.reporting.quotes import quoted_remarks, quoted_replies, quoted_texts
+    from evenhand.study.desk.hidden_prompts import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
+    from evenhand.texts import written
 
     config, prompts = study.config, study.store.pairs()
     noun = prompts_noun(prompts)
@@ -257,6 +259,10 @@ def _study_context(
         name=config.name,
         synthetic=config.synthetic,
         facts=facts,
+        notes=[
+            written("prompts.seen", rubric=each.rubric.title, seen=each.seen, labels=each.labels)
+            for each in prompts_seen(study, ratings)
+        ],
         rubric_titles={name: rubric.title for name, rubric in study.rubrics.items()},
         label_names={
             name: {option.key: option.name for option in rubric.options}

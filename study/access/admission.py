@@ -23,7 +23,12 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import account_events, invite_events, participant_entries
+from evenhand.study.store.schema import (
+    account_events,
+    claims,
+    invite_events,
+    participant_entries,
+)
 from evenhand.study.store.session_log import add_event, events_of, given_back
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
@@ -91,28 +96,35 @@ def _by_code(study: Study, code: str) -> Admission:
         raise InputError("a code alone does not open this study; use the link that you were given")
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
-        owned = [sa.select(owner).where(owner == code) for owner in owners]
-        taken = any(connection.execute(query).first() for query in owned)
+        taken = any(_spellings(connection, owner, code) for owner in owners)
+        known = _spellings(connection, claims.c.rater_id, code)
     if taken:
         raise InputError("this code has a link or a login of its own; use that")
-    return Admission(code, "open", {"rater": code})
+    rater = code if code in known else min(known, default=code)
+    return Admission(rater, "open", {"rater": rater})
+
+
+def _spellings(connection: sa.Connection, codes: sa.Column[str], code: str) -> set[str]:
+    """The codes that differ from this one by capital letters at most: they are one person's."""
+    same = sa.select(codes).where(sa.func.lower(codes) == code.lower()).distinct()
+    return set(connection.execute(same).scalars())
 
 
 def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
     if study.config.session.entry == "account":
         raise InputError("this study takes no links; log in with your account")
-    claims = read_token(study.store, _INVITE, token)
+    said = read_token(study.store, _INVITE, token)
     with study.store.read() as connection:
         last = (
             sa.select(invite_events.c.kind)
-            .where(invite_events.c.invite_id == claims["invite"])
+            .where(invite_events.c.invite_id == said["invite"])
             .order_by(invite_events.c.event_id.desc())
             .limit(1)
         )
         if connection.execute(last).scalar_one_or_none() != "made":
             raise InputError("this link was revoked; ask for a new one")
-    if claims["rater"] != _ANYONE:
-        return Admission(claims["rater"], "invite", {"invite": token})
+    if said["rater"] != _ANYONE:
+        return Admission(said["rater"], "invite", {"invite": token})
     return _from_prolific(study, address)
 
 

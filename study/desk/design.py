@@ -1,7 +1,8 @@
 """The design of the annotators' sessions, fixed by the study's seed: what, in which order, how.
 
 The sample is handed out block by block, so that its first pairs reach their full number of raters
-early. Within a block every rater has an order of their own, so that no unit is always the first.
+early. Within a block what is judged without the prompt comes before what shows it, and every rater
+has an order of their own, so that no unit is always the first.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping, Set
 from evenhand.rubrics import Rubric
 from evenhand.study import seeding
 from evenhand.study.desk.attention import AttentionChecks
+from evenhand.study.desk.hidden_prompts import hiding_first
 from evenhand.study.desk.screens import Screen, rubrics_by_screen
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.questions import Key, Question
@@ -24,7 +26,7 @@ class SessionDesign:
         self.seed = study.config.seed
         self.settings = study.config.annotation
         by_pair = _units_by_pair(study, set(self.settings.subjects))
-        rubrics = study.labelled_rubrics()
+        rubrics = hiding_first(study.labelled_rubrics())
         self._stages = list(_stages(by_pair, rubrics, self.settings.pairs_per_block, self.whole))
         self.questions = {
             question.key: question

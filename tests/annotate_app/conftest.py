@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.annotator import CLOCK, Annotator
+from harness.annotator import CLOCK, READY, Annotator
 from harness.served import Served
 from harness.studies import panel_study
 from tests.annotate_app.participants import KNOWN, SESSION
@@ -118,7 +118,7 @@ def annotator(
         page = (context or new_context()).new_page()
         person = Annotator(rater, server, page)
         page.goto(f"{server.url}?rater={rater}")
-        page.wait_for_selector(".panel .option, .panel .message")
+        page.wait_for_selector(READY)
         return person
 
     return make

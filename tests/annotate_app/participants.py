@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 from evenhand.study import open_study
 from evenhand.study.access.admission import make_invites
 from evenhand.study.session.prolific import participants_table
+from harness.annotator import READY
 
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 # The right answer to each is told by its text, so that whoever reads can find it.
@@ -102,6 +103,7 @@ def to_comprehension(page: Page) -> None:
 
 def answer_shorter(page: Page, wrong: bool = False) -> None:
     """Choose the shorter response; Enter."""
+    page.wait_for_selector(READY)
     texts = page.locator(".material .response .text").all_inner_texts()
     left_is_shorter = len(texts[0]) < len(texts[1])
     page.keyboard.press("l" if left_is_shorter != wrong else "r")

@@ -14,6 +14,7 @@ from evenhand.reporting.analysing import analyse_study
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.remarks import remarks_table
+from harness.annotator import READY
 
 pytestmark = pytest.mark.browser
 
@@ -148,7 +149,7 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     person.choose("R")
     unit = person.unit()
     person.page.reload()
-    person.page.wait_for_selector(".option")
+    person.page.wait_for_selector(READY)
     assert person.unit() == unit
     assert person.chosen() == "R"
     assert len(person.stored()) == 1  # a draft is no label
@@ -163,7 +164,7 @@ def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context
     page.goto(served.url)
     page.get_by_label("Rater code").fill("history")
     page.get_by_role("button", name="Start").click()
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     person = annotator("history", page=page)
     person.answer("L")
     person.choose("R")
@@ -172,7 +173,7 @@ def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context
     page.wait_for_timeout(500)
     page.go_forward()
     page.goto(f"{served.url}?rater=history")
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     assert person.unit() == unit
     assert person.chosen() == "R"
     assert len(person.stored()) == 1
@@ -266,8 +267,10 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     keys.press("Enter")
     assert "needs an answer" in page.text_content(".notice")
     keys.press("5")
-    keys.press("3")  # confidence
+    for _ in range(3):
+        keys.press("0")  # confidence: a guess, fairly sure, certain
     keys.press("ArrowLeft")
+    keys.press("ArrowRight")
     keys.press("4")
     keys.press(".")
     keys.type("because. 1 2 3")
@@ -284,7 +287,7 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     keys.press(".")
     keys.type("so far")
     page.reload()
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     assert page.locator(".ask input:checked").count() == 1
     assert page.locator("#rationale").input_value() == "so far"
     keys.press("Backspace")

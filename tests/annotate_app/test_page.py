@@ -12,6 +12,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
+from harness.annotator import READY
 from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
@@ -147,7 +148,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     page.on("websocket", listen)
     page.on("request", lambda request: urls.append(request.url))
     page.goto(f"{rated.url}?rater=blind")
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     seen: list[str] = []
     for done in range(1, 9):
         seen += [
@@ -156,6 +157,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
             page.evaluate("JSON.stringify(localStorage)"),
             page.url,
         ]
+        page.wait_for_selector(READY)
         page.keyboard.press("l")
         page.keyboard.press("Enter")
         page.locator(".count", has_text=f"{done} of").wait_for()
@@ -199,14 +201,18 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
     assert "rater code is 1 to 64 letters" in complaint.inner_text()
     code.fill("anna")
     page.get_by_role("button", name="Start").click()
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     assert page.url.endswith("?rater=anna")
     page.reload()
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
+    unknown = page.get_by_text("Nothing is answered under this code yet")
+    assert unknown.is_visible()
     for done in ("1 of 2", "2 of 2"):
+        page.wait_for_selector(READY)
         page.keyboard.press("1")
         page.keyboard.press("Enter")
         page.get_by_text(f"{done} answered").wait_for()
+        assert not unknown.is_visible()
     page.get_by_text("All done").wait_for()
     assert len(mortal.labels("anna")) == 2
     page.reload()
@@ -228,7 +234,7 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     page.get_by_label("Rater code").wait_for()
     axe(page, "entry")
     page.goto(f"{rated.url}?rater=axe-{mode}-{width}")
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     axe(page, "start")
     page.keyboard.press("l")
     axe(page, "chosen")
@@ -250,7 +256,7 @@ def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     context = new_context(viewport={"width": width, "height": height}, color_scheme=mode)
     page = context.new_page()
     page.goto(f"{served.url}?rater=look")
-    page.wait_for_selector(".option")
+    page.wait_for_selector(READY)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     for part in (".count", ".chip", "#question-0", ".options", ".go", ".response .text >> nth=0"):
         box = page.locator(part).bounding_box()

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.demo.stance_study import make_stance_demo
 from evenhand.study import open_study
-from harness.annotator import IS_NEXT
+from harness.annotator import IS_NEXT, READY
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +27,7 @@ def test_a_visitor_labels_a_response_of_the_stance_demo(
     served = serve_study(stance_demo)
     page = new_context().new_page()
     page.goto(f"{served.url}?rater=visitor")
-    page.wait_for_selector(".panel .option")
+    page.wait_for_selector(READY)
 
     prompt, response = page.locator(".material .text").all_text_contents()
     question = page.locator(".question").first.text_content() or ""

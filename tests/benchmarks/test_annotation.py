@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "annotation.md"
     few = ["--sessions", "2", "--seconds", "1", "--pause", "0.2", "--units", "2", "--pairs", "6"]
+    few += ["--lines", "20"]
     command = [sys.executable, "-m", "benchmarks.annotation", *few, "--out", str(out)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -24,4 +25,5 @@ def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
     for setting in ("as shipped", "Streamlit defaults"):
         assert f"| {setting} | 1 | 2 |" in page
         assert f"| {setting} | 2 |" in page
-    assert page.count("| 0 | 0 |\n") == 4  # no errors, nothing lost
+    assert "| as shipped, 20 ms each way | 1 | 2 |" in page
+    assert page.count("| 0 | 0 |\n") == 5  # no errors, nothing lost

@@ -17,6 +17,7 @@ from evenhand.study.access.admission import (
     new_code,
     revoke_invites,
 )
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
 
@@ -40,6 +41,21 @@ def test_an_open_study_takes_any_code(make_session) -> None:
     assert admit(study, {}) is None
     assert admit(study, {"rater": " "}) is None
     assert admit(study, {"rater": " anna "}) == Admission("anna", "open", {"rater": "anna"})
+
+
+def test_capital_letters_make_no_other_person(make_session) -> None:
+    study = make_session()
+    AnnotationDesk(study).next_task("Anna")
+    for typed in ("anna", " ANNA ", "Anna"):
+        assert admit(study, {"rater": typed}).rater_id == "Anna"
+    AnnotationDesk(study).next_task("anna")  # two people from before this was so
+    assert [admit(study, {"rater": typed}).rater_id for typed in ("Anna", "anna")] == [
+        "Anna",
+        "anna",
+    ]
+    invite(study, "bo")
+    with pytest.raises(InputError, match="a link or a login of its own"):
+        admit(study, {"rater": "BO"})
 
 
 def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session) -> None:

@@ -154,7 +154,8 @@ def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study) -> 
         walk(desk, "r2")
         sheet = desk.next_sheet("r1")
         for task in sheet.tasks:
-            assert desk.submit("r1", task.task_id, task.task_id, "1").status != "unknown_task"
+            key = task.rubric.categories[0]
+            assert desk.submit("r1", task.task_id, task.task_id, key).status != "unknown_task"
         after = changed.ratings()
     kept = after.merge(before, how="inner")
     assert len(kept) == len(before) == 25

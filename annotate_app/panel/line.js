@@ -1,0 +1,49 @@
+// Whether the server answers. Streamlit says when its socket closes; a line that has gone silent is
+// found by asking.
+
+const HEARTBEAT_MS = 10000;
+const NO_ANSWER_MS = 4000;
+const DOWN = ["PINGING_SERVER", "DISCONNECTED_FOREVER", "CONNECTING"];
+
+class Line {
+  constructor(place, onChange) {
+    this.onChange = onChange;
+    this.silent = false;
+    this.host = place.getRootNode().host ?? place;
+    this.watching = new MutationObserver(() => {
+      this.keepInReach();
+      onChange();
+    });
+    this.watching.observe(document.body, {
+      subtree: true,
+      attributeFilter: ["data-test-connection-state", "inert", "aria-hidden"],
+    });
+    this.heartbeat = setInterval(() => document.hidden || this.listen(), HEARTBEAT_MS);
+  }
+
+  get down() {
+    const state = document.querySelector(".stApp")?.dataset.testConnectionState;
+    return this.silent || DOWN.includes(state);
+  }
+
+  async listen() {
+    const asked = { cache: "no-store", signal: AbortSignal.timeout(NO_ANSWER_MS) };
+    const answer = await fetch(new URL("_stcore/health", document.baseURI), asked).catch(() => null);
+    this.silent = !answer?.ok;
+    this.onChange();
+  }
+
+  // Streamlit's dialog about the connection, which page.css hides, would put all else out of reach.
+  keepInReach() {
+    for (const node of document.querySelectorAll("[inert], [aria-hidden=true]")) {
+      if (!node.contains(this.host)) continue;
+      node.inert = false;
+      node.removeAttribute("aria-hidden");
+    }
+  }
+
+  leave() {
+    this.watching.disconnect();
+    clearInterval(this.heartbeat);
+  }
+}

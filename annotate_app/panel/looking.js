@@ -1,0 +1,89 @@
+// Looking back at earlier answers; skipping and flagging, with a reason.
+
+const RESEND_MS = 2000;
+
+class LookingPanel extends KeyedPanel {
+  look(wish, task = "") {
+    if (!this.answerable()) return;
+    this.saveDraft();
+    this.looking = { wish, nonce: newId(), task_id: task };
+    this.lookingSince = performance.now();
+    if (wish !== "list") {
+      this.phase = "looking";
+      this.say("");
+      this.drawState();
+    }
+    this.ask();
+  }
+
+  // Again and again, as answers are sent: a line that breaks takes the wish with it.
+  ask() {
+    clearTimeout(this.lookTimer);
+    this.trigger("look", this.looking);
+    this.drawChip();
+    this.lookTimer = setTimeout(() => this.ask(), RESEND_MS);
+  }
+
+  lookBack() {
+    this.look("task", this.sheet?.before);
+  }
+
+  showEarlier() {
+    this.showDialog(
+      earlierView(this.words, this.data.earlier ?? [], (task) => {
+        this.find(".sheet").close();
+        this.look("task", task);
+      }),
+    );
+  }
+
+  askReason(kind) {
+    if (this.phase === "showing") return this.refuse(this.words.too_early);
+    if (this.phase !== "choosing" || !this.sheet) return;
+    const done = (reason, note) => (kind === "skip" ? this.skip(reason, note) : this.flag(reason, note));
+    this.showDialog(reasonView(kind, this.words, this.data.asks[kind], done));
+  }
+
+  // Where there is one question, a reason is all that is needed to go on.
+  skip(reason, note) {
+    const at = Math.min(this.at, this.sheet.questions.length - 1);
+    this.answers[at] = { skip: reason };
+    const why = this.find("#rationale");
+    if (note) why.value = [why.value, note].filter(Boolean).join("\n");
+    this.saveDraft();
+    if (this.sheet.questions.length === 1) this.submit();
+    else this.moveTo(this.openQuestion(at), false);
+  }
+
+  flag(reason, text) {
+    const id = newId();
+    const task = this.questions[Math.min(this.at, this.sheet.questions.length - 1)].task;
+    this.drafts.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
+    this.say(this.words.flagged);
+    this.send();
+  }
+
+  // What this window asked to look at is here. Keys that waited for an earlier unit are nobody's
+  // where there is none.
+  arrive() {
+    if (!this.looking || this.data.looked !== this.looking.nonce) return false;
+    const { wish } = this.looking;
+    const { sheet } = this.data;
+    this.looking = undefined;
+    clearTimeout(this.lookTimer);
+    if (wish === "list") {
+      if (!this.answerable()) return false; // submitted meanwhile
+      this.showEarlier();
+      return true;
+    }
+    if (sheet?.id === this.sheet?.id) {
+      this.reopen(this.words.no_earlier);
+      return true;
+    }
+    const none = wish === "task" && !sheet?.earlier;
+    if (none) this.ahead = [];
+    this.open(sheet);
+    if (none) this.say(this.words.no_earlier);
+    return true;
+  }
+}

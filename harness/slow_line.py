@@ -1,0 +1,81 @@
+"""A line to a server of this machine that takes its time, as a line across an ocean does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from types import TracebackType
+
+
+class SlowLine:
+    """Passes on every byte, HTTP and WebSocket alike, `milliseconds` after it came, each way.
+
+    The delay may be changed while the line is in use. Bytes stay in their order, and no more time
+    passes for many than for few: the line is far away, not narrow.
+    """
+
+    def __init__(self, port: int, milliseconds: float = 0) -> None:
+        self.to = port
+        self.milliseconds = milliseconds
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def __enter__(self) -> SlowLine:
+        self._thread.start()
+        starting = asyncio.start_server(self._connect, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _close(self) -> None:
+        self._server.close()
+        own = asyncio.current_task()
+        running = [task for task in asyncio.all_tasks() if task is not own]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.to)
+            await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        on_the_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
+        arriving = asyncio.create_task(self._arrive(on_the_way, writer))
+        try:
+            data = b"-"
+            while data:  # the empty one says that the other side is done
+                data = await reader.read(65_536)
+                on_the_way.put_nowait((self._loop.time() + self.milliseconds / 1000, data))
+            await arriving
+        finally:
+            arriving.cancel()
+            writer.close()
+
+    async def _arrive(
+        self, on_the_way: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter
+    ) -> None:
+        while True:
+            due, data = await on_the_way.get()
+            await asyncio.sleep(max(due - self._loop.time(), 0))
+            if not data:
+                return
+            writer.write(data)
+            await writer.drain()

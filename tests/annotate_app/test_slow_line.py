@@ -1,0 +1,208 @@
+"""Typing ahead over a slow line: every key counts for the unit it was meant for, or for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.annotator import READY, SWAPPED, Annotator
+from harness.served import Served
+from harness.slow_line import SlowLine
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+DELAYS = (0, 75, 250)
+"""Milliseconds each way."""
+GAPS = (0, 30, 50, 80, 100, 150, 200, 250)
+"""Milliseconds between two keys."""
+WAYS = [
+    *(pytest.param(each_way, gaps, 1, id=str(each_way))
+      for each_way, gaps in zip(DELAYS, ([0], [0, 100], [30]), strict=True)),
+    *(pytest.param(each_way, GAPS, 8, id=f"{each_way}-all", marks=pytest.mark.load)
+      for each_way in DELAYS),
+]  # fmt: skip
+"""(milliseconds each way, milliseconds between keys, trials)"""
+
+
+Far = Callable[..., Annotator]
+
+
+@pytest.fixture(scope="module")
+def far(browser: Browser, served: Served) -> Iterator[Far]:
+    """far(milliseconds, name) -> a person so far away each way, at work already. One page serves
+    all tests of one delay and name: to open it takes longer than they do."""
+    here: dict[str, Annotator] = {}
+    with ExitStack() as lines:
+
+        def come(each_way: int, name: str = "") -> Annotator:
+            rater = f"far-{each_way}{name}"
+            if rater not in here:
+                line = lines.enter_context(SlowLine(served.port))
+                page = browser.new_page()
+                page.goto(f"{line.url}?rater={rater}")
+                page.wait_for_selector(READY)
+                line.milliseconds = each_way
+                here[rater] = Annotator(rater, served, page)
+            person = here[rater]
+            person.page.wait_for_selector(READY)
+            person.given = person.stored()
+            return person
+
+        yield come
+        for person in here.values():
+            person.page.close()
+
+
+def type_in(person: Annotator, keys: tuple[str, ...], gap: float) -> None:
+    for number, key in enumerate(keys):
+        if gap and number:
+            person.page.wait_for_timeout(gap)
+        person.page.keyboard.press(key)
+
+
+def label(option: str, order: str) -> str:
+    return option if order == "ab" else SWAPPED[option]
+
+
+def until_stored(person: Annotator) -> None:
+    """Wait until the store holds what was given, and nothing else."""
+    for _ in range(80):
+        if person.stored() == person.given:
+            return
+        person.page.wait_for_timeout(100)
+    assert person.stored() == person.given
+
+
+def back_at(person: Annotator, unit: str) -> None:
+    person.page.locator(READY, has_text=f"Response {int(unit[1:5])}, side").wait_for()
+
+
+@pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
+def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way, gaps, trials):
+    person = far(each_way, "-undo" if trials > 1 else "")
+    for gap in gaps * trials:
+        unit, order = person.unit()
+        person.answer("L")
+        present, _ = person.unit()
+        type_in(person, ("Backspace", "c", "Enter"), gap)
+        person.given[unit] = label("C", order)
+        until_stored(person)
+        back_at(person, present)
+        assert person.chosen() is None
+
+
+@pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
+def test_an_answer_typed_after_escape_leaves_the_earlier_one(far, each_way, gaps, trials):
+    person = far(each_way, "-leave" if trials > 1 else "")
+    if not person.given:
+        person.answer("L")
+    for gap in gaps * trials:
+        present, order = person.unit()
+        text = person.page.text_content(".material")
+        person.page.keyboard.press("Backspace")
+        person.in_panel("!panel.querySelector('.editing').hidden")
+        type_in(person, ("Escape", "r", "Enter"), gap)
+        person.given[present] = label("R", order)
+        until_stored(person)
+        person.wait_for_next(text)
+
+
+@pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
+def test_an_answer_undone_before_its_successor_is_here(far, each_way, gaps, trials):
+    person = far(each_way, "-at-once" if trials > 1 else "")
+    for gap in gaps * trials:
+        unit, order = person.unit()
+        text = person.page.text_content(".material")
+        type_in(person, ("l", "Enter", "Backspace", "r", "Enter"), gap)
+        person.given[unit] = label("R", order)
+        until_stored(person)
+        person.wait_for_next(text)
+        assert person.chosen() is None
+
+
+@pytest.mark.parametrize("each_way", DELAYS)
+def test_what_is_typed_for_a_unit_that_nobody_saw_is_refused(far, each_way):
+    person = far(each_way)
+    for _ in range(2):
+        text = person.page.text_content(".material")
+        person.choose("L")
+        type_in(person, ("Enter", "c", "Enter"), 0)
+        person.wait_for_next(text)
+        assert "Not taken" in person.page.text_content(".notice")
+        assert person.chosen() is None
+    assert person.stored() == person.given
+
+
+def test_where_no_earlier_answer_is_the_keys_are_nobodys(far):
+    person = far(75, "-first")
+    type_in(person, ("Backspace", "c", "Enter"), 0)
+    person.in_panel("panel.querySelector('.notice').textContent.includes('no earlier')")
+    person.page.wait_for_selector(READY)
+    assert person.chosen() is None
+    assert person.stored() == {}
+
+
+PRESS_EARLY = """
+(milliseconds) => new Promise((done) => {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]").shadowRoot;
+  const material = root.querySelector(".material");
+  const press = (key) => material.dispatchEvent(
+    new KeyboardEvent("keydown", { key, bubbles: true, composed: true }));
+  let pressed = 0;
+  const again = (painted) => {
+    if (performance.now() - painted > milliseconds) return done(pressed);
+    pressed += 1;
+    press("c");
+    requestAnimationFrame(() => again(painted));
+  };
+  new MutationObserver((_, observer) => {
+    observer.disconnect();
+    press("c"); // drawn, and not painted yet
+    requestAnimationFrame(() => {
+      press("c");
+      requestAnimationFrame(() => again(performance.now()));
+    });
+  }).observe(material, { childList: true });
+  press("l");
+  press("Enter");
+})
+"""
+
+
+def test_an_option_counts_only_once_its_unit_has_been_seen(far):
+    person = far(0)
+    for _ in range(3):
+        unit, order = person.unit()
+        person.given[unit] = label("L", order)
+        assert person.page.evaluate(PRESS_EARLY, 140) > 1  # in each frame of 140 ms
+        assert person.unit()[0] != unit
+        assert person.chosen() is None
+        assert "Not taken" in person.page.text_content(".notice")
+        person.page.wait_for_selector(READY)
+        person.answer("R")
+        assert person.page.text_content(".notice") == ""
+    assert person.stored() == person.given
+
+
+def test_a_click_on_a_unit_not_yet_seen_is_refused(far):
+    person = far(0)
+    person.page.evaluate(PRESS_EARLY.replace('press("c")', CLICK), 100)
+    assert person.chosen() is None
+    assert "Not taken" in person.page.text_content(".notice")
+
+
+CLICK = """root.querySelector(".options input")?.click()"""
+
+
+@pytest.mark.parametrize("each_way", [75, 250])
+def test_forward_over_a_slow_line(far, each_way):
+    person = far(each_way)
+    for option in "LR":
+        person.answer(option)
+    assert person.stored() == person.given
