@@ -265,5 +265,8 @@ def test_a_study_of_an_older_evenhand_has_a_report(tuned: MakeTuned) -> None:
     written(folder)
     with open_study(folder) as study:
         threshold_events.drop(study.store.engine)
+        with study.store.write() as connection:
+            connection.execute(sa.update(meta).where(meta.c.key == "schema").values(value="1"))
+    assert main(["store", "upgrade", str(folder)]) == 0
     assert origin(folder) == "declared"
     assert main(["report", str(folder)]) == 0
