@@ -66,7 +66,7 @@ def upgrade_store(folder: Path) -> Upgraded:
             store.check_schema()
             return Upgraded(before, now, None)
         new_folder(folder / BACKUPS)
-        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
         file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
         backup_of(store, folder, file)
         with store.only_user() as connection:
@@ -97,8 +97,9 @@ def _new_place(folder: Path, present: str, to: str) -> str:
         to = location = path.name if is_ours else str(path)
     if location == resolved(present):
         raise InputError("--to names the place where the study's store is already")
-    is_file_name = Path(location).name == location and not location.startswith(".")
-    if not location.startswith("postgresql+psycopg://") and not is_file_name:
+    is_name = Path(location).name == location and location[:1] not in ("", ".")
+    is_file = is_name and not (folder / location).is_dir()
+    if not location.startswith("postgresql+psycopg://") and not is_file:
         raise InputError(
             "--to takes the URL of a PostgreSQL database, or the name of a file in the study's "
             "folder, such as study.db"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -11,7 +11,17 @@ from evenhand.errors import InputError
 from evenhand.study.store.database import set_schema_version
 from evenhand.study.store.schema import SCHEMA_VERSION
 
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
+
 _MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def scripts() -> ScriptDirectory:
+    """The schema's history."""
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory(str(_MIGRATIONS), version_locations=[str(_MIGRATIONS)])
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
@@ -22,9 +32,8 @@ def migrate(connection: sa.Connection, version: int) -> None:
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.runtime.migration import MigrationContext
-    from alembic.script import ScriptDirectory
 
-    script = ScriptDirectory(str(_MIGRATIONS), version_locations=[str(_MIGRATIONS)])
+    script = scripts()
     if str(version) not in {each.revision for each in script.walk_revisions()}:
         raise InputError(f"the store is of version {version}, which no evenhand wrote")
 

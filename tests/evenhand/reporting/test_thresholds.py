@@ -25,6 +25,7 @@ from evenhand.study.lead.progress import data_version
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import threshold_events
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import upgraded_without
 
 RUBRIC, GRADER = "refusal", "prob"
 PAIRS, SAMPLED = 60, 40
@@ -263,10 +264,6 @@ def test_a_study_of_an_older_evenhand_has_a_report(tuned: MakeTuned) -> None:
     """Its store knows no tuned thresholds: what stands in study.toml counts as declared."""
     folder = tuned()
     written(folder)
-    with open_study(folder) as study:
-        threshold_events.drop(study.store.engine)
-        with study.store.write() as connection:
-            connection.execute(sa.update(meta).where(meta.c.key == "schema").values(value="1"))
-    assert main(["store", "upgrade", str(folder)]) == 0
+    upgraded_without(open_study(folder), threshold_events).close()
     assert origin(folder) == "declared"
     assert main(["report", str(folder)]) == 0

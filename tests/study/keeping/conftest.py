@@ -28,7 +28,7 @@ import os, signal, sys
 from pathlib import Path
 import evenhand.study.keeping.{room} as room
 room.{at} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-room.{run}(Path(sys.argv[1]), {cast}(sys.argv[2]))
+room.{run}(Path(sys.argv[1]), *map({cast}, sys.argv[2:]))
 """
 
 
@@ -59,26 +59,30 @@ def labelled(make_study) -> Callable[..., Study]:
     return make
 
 
-@pytest.fixture
-def old_study(tmp_path: Path) -> Path:
-    """The folder of a study of version 0.1.0."""
-    folder = shutil.copytree(VERSION_0_1_0, tmp_path / "old")
-    sql = folder / "store.sql"
-    with closing(sqlite3.connect(folder / "study.db")) as connection:
-        connection.executescript(sql.read_text("utf-8"))
-    sql.unlink()
-    return folder
+@pytest.fixture(scope="session")
+def write_old_study() -> Callable[[Path], Path]:
+    """write_old_study(folder) -> that folder, with a study of version 0.1.0."""
+
+    def write(folder: Path) -> Path:
+        shutil.copytree(VERSION_0_1_0, folder)
+        sql = folder / "store.sql"
+        with closing(sqlite3.connect(folder / "study.db")) as connection:
+            connection.executescript(sql.read_text("utf-8"))
+        sql.unlink()
+        return folder
+
+    return write
 
 
 @pytest.fixture
 def killed() -> Callable[..., None]:
-    """killed(room, run, at, one, two): run(one, two) of a room of `keeping` in a process of its own
+    """killed(room, run, at, *given): run(*given) of a room of `keeping` in a process of its own
     that is killed where it calls `at`."""
 
-    def run(room: str, run: str, at: str, one: Path, two: object) -> None:
-        cast = "Path" if isinstance(two, Path) else "str"
+    def run(room: str, run: str, at: str, *given: object) -> None:
+        cast = "Path" if isinstance(given[-1], Path) else "str"
         script = KILLED.format(room=room, run=run, at=at, cast=cast)
-        command = [sys.executable, "-P", "-c", script, str(one), str(two)]
+        command = [sys.executable, "-P", "-c", script, *map(str, given)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert ended.returncode == -signal.SIGKILL, ended.stderr
 

@@ -19,12 +19,18 @@ from evenhand.study.keeping.backup import backup_study, restore_study
 Files = dict[str, bytes]
 
 
+@pytest.fixture(scope="module")
+def good_backup(write_old_study, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("good")
+    backup_study(write_old_study(home / "study"), home / "good.zip")
+    return home / "good.zip"
+
+
 @pytest.fixture
-def forge(labelled, tmp_path: Path) -> Callable[..., Path]:
-    """forge(change, links=..., listed=...) -> a backup whose files `change` has changed, with a list
-    that agrees with them but for `listed`."""
-    backup_study(labelled().folder, tmp_path / "good.zip")
-    with zipfile.ZipFile(tmp_path / "good.zip") as good:
+def forge(good_backup: Path, tmp_path: Path) -> Callable[..., Path]:
+    """forge(change, links=..., listed=...) -> a backup whose files `change` has changed, with a
+    list that agrees with them but for `listed`."""
+    with zipfile.ZipFile(good_backup) as good:
         files = {name: good.read(name) for name in good.namelist()}
     listing = json.loads(files.pop("backup.json"))
 
@@ -57,8 +63,8 @@ def refused(file: Path, folder: Path, says: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "../evil.toml", "/tmp/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil", "a//b",
-        "new\nline", "folder/", "study.db-wal", "study.db-journal",
+        "../evil.toml", "/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil",
+        "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
     ],
 )  # fmt: skip
 def test_a_path_outside_or_odd_is_refused(name: str, forge, tmp_path: Path) -> None:
