@@ -48,7 +48,7 @@ class StudyConfig(Section):
     store: str = Field(
         default="study.db",
         description="a file beside study.toml (SQLite), or a URL such as "
-        "`postgresql+psycopg://...`",
+        "`postgresql://...`; `${NAME}` in it is taken from the environment",
     )
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()

@@ -64,6 +64,7 @@ def tuned(make_study) -> MakeTuned:
     def make(labels: bool = False, **fields: object) -> Path:
         study = make_study(pairs=PAIRS, sample=SAMPLED, stratify=(), **fields)
         _label(study, study.store.sample(), np.random.default_rng(4), labels)
+        study.close()
         change_config(study.folder, {"analysis": {"resamples": 200}})
         return study.folder
 
