@@ -20,7 +20,6 @@ from evenhand.study.keeping.archive import (
 )
 from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
 from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
-from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.database import Database
 from evenhand.study.store.grades import utc_now
 from evenhand.study.tables.private import FILE
@@ -28,6 +27,8 @@ from evenhand.study.workspace import study_rubrics
 
 BACKUPS = "backups"
 """A folder within the study's that goes into no backup."""
+_DATABASE = b"SQLite format 3\0"
+_LOGS = ("-wal", "-shm", "-journal")  # beside the store, or a former one that it was moved from
 
 
 def backup_study(folder: Path, file: Path) -> Contents:
@@ -116,22 +117,20 @@ def _new_file(folder: Path, file: Path) -> Path:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """All files of a study but its store, temporary files and older backups, by name.
+    """All files of a study but its stores, temporary files and older backups, by name.
 
     Where study.toml names another store, the copy names the backup's own.
     """
-    config = read_config(folder)
-    location = resolved(config.store)
-    store = None if is_url(location) else (folder / location).resolve()
-    stores = {Path(f"{store}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")}
     found: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        is_left_out = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
-        if path.is_file() and not is_left_out and path.resolve() not in stores:
-            found[name.as_posix()] = path.read_bytes()
+        is_hidden = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
+        if path.is_file() and not is_hidden and not path.name.endswith(_LOGS):
+            content = path.read_bytes()
+            if not content.startswith(_DATABASE):
+                found[name.as_posix()] = content
     settings = found[FILE_NAME].decode("utf-8-sig")
-    if config.store != STORE:
+    if read_config(folder).store != STORE:
         settings = changed_text(settings, {"": {"store": STORE}})
     found[FILE_NAME] = settings.encode()
     return found

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.keeping.archive import check_archive
+from evenhand.study.keeping.backup import backup_study, restore_study
 from evenhand.study.keeping.moving import move_store
 from evenhand.study.settings.study_toml import read_config
 from evenhand.study.store.copying import found_tables, states
@@ -63,6 +65,12 @@ def test_there_and_back(labelled, new_postgresql) -> None:
     assert back == rows_of(url, folder) == rows_of("back.db", folder)
     assert differences("back.db", folder) == []
     assert (folder / "back.db").stat().st_mode & 0o777 == 0o600
+    (folder / "study.db-wal").touch()  # as a killed process leaves it
+    backup_study(folder, folder.parent / "b.zip")  # former stores are not in it
+    assert sorted(check_archive(folder.parent / "b.zip").files) == [
+        "rubrics/refusal.toml", "study.db", "study.toml",
+    ]  # fmt: skip
+    assert restore_study(folder.parent / "b.zip", folder.parent / "again").labels == 15
     with open_study(folder) as again:
         assert again.config.store == "back.db"
         assert again.ratings().iloc[:14].equals(ratings.iloc[:14])
