@@ -149,6 +149,12 @@ ENDED = {
     ),
 }
 """The last screen where the lead has paused the study, or ended a rater's part in it."""
+STOPPED_PROLIFIC = _end(
+    "Thank you",
+    "Your part in this study is over. Everything you answered is stored. Use the link below to "
+    "return to Prolific: it brings your code with it.",
+)
+"""The same for a participant from Prolific, where the study has a code for it."""
 
 LEAD_TITLE = "Leading a study"
 LEAD_TEXT = (
