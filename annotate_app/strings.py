@@ -102,6 +102,7 @@ PANEL = {
     "nothing_text": "No unit is assigned to this rater code at present. Please ask whoever gave "
     "you the code.",
     "finish": "Return to Prolific",
+    "code": "If the link does not open, enter this code at Prolific: {code}",
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",

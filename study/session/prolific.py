@@ -39,11 +39,17 @@ def study_url(base: str, token: str) -> str:
 
 def completion_url(study: Study, end: End) -> str:
     """The address that ends a submission; "" where the study names no code for this end."""
+    code = completion_code(study, end)
+    return COMPLETION + code if code else ""
+
+
+def completion_code(study: Study, end: End) -> str:
+    """The code itself, for who has to enter it."""
     codes = study.config.prolific
     code: str = getattr(codes, end) if codes else ""
     if codes and not code and end == "nothing_left":
-        code = codes.complete
-    return COMPLETION + code if code else ""
+        return codes.complete
+    return code
 
 
 def participants_table(study: Study) -> pd.DataFrame:
