@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,6 +55,8 @@ class Setting:
     """Words that differ from the usual ones."""
     finish: str = ""
     """Where to go when nothing is left; sent only then."""
+    finish_idle: str = ""
+    """The same for who found nothing to do from the start."""
 
 
 class Desk(Protocol):
@@ -70,15 +72,20 @@ class Desk(Protocol):
 
 
 def page_data(
-    desk: Desk, rater: str, receipts: Mapping[str, str], view: View, setting: Setting | None = None
+    desk: Desk,
+    rater: str,
+    receipts: Mapping[str, str],
+    view: View,
+    setting_now: Callable[[], Setting] = Setting,
 ) -> dict[str, Any]:
     """Everything that the panel shows, as JSON-able data."""
-    setting = setting or Setting()
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
+    # Asked once it is known that nothing is left: an exclusion that came between is in it.
+    setting = setting_now()
     return {
         "drafts": _drafts_name(study, rater, setting.practice),
         "rater": rater,
@@ -96,7 +103,7 @@ def page_data(
         "looked": view.nonce,
         "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
         "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
-        "finish": setting.finish if sheet is None else "",
+        "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
 
 

@@ -11,7 +11,7 @@ from evenhand.annotate_app import session_strings as words
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
-from evenhand.study.session.prolific import completion_url
+from evenhand.study.session.prolific import completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
 from evenhand.study.session.step import Step
 
@@ -162,12 +162,13 @@ def _background(sessions: Sessions, rater: str, step: Step) -> None:
 def _ended(sessions: Sessions, admission: Admission, step: Step) -> None:
     title, text = words.ENDED[step.reason]
     show(heading(title, 1), block(text))
-    url = ""
+    url = code = ""
     match admission.way, step.reason:
         case "prolific", "screened_out" | "no_consent" as end:
-            url = completion_url(sessions.study, end)
+            url, code = completion_url(sessions.study, end), completion_code(sessions.study, end)
     if url:
         st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
+        show(block(words.CODE.format(code=code)))
     else:
         show(block(words.CLOSE))
 

@@ -108,6 +108,7 @@ PANEL = {
     "nothing_text": "No unit is assigned to this rater code at present. Please ask whoever gave "
     "you the code.",
     "finish": "Return to Prolific",
+    "code": "If the link does not open, enter this code at Prolific: {code}",
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",
@@ -165,6 +166,12 @@ ENDED = {
     ),
 }
 """The last screen where the lead has paused the study, or ended a rater's part in it."""
+STOPPED_PROLIFIC = _end(
+    "Thank you",
+    "Your part in this study is over. Everything you answered is stored. Use the link below to "
+    "return to Prolific: it brings your code with it.",
+)
+"""The same for a participant from Prolific, where the study has a code for it."""
 
 LEAD_TITLE = "Leading a study"
 LEAD_TEXT = (

@@ -7,6 +7,7 @@ is too slow, and too easily lost, to follow someone who works by keyboard.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,23 +54,37 @@ _mount = component(
 
 def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
     """The rater's open unit; when none is left, the end. A pause is none."""
+    rater = admission.rater_id
+    if not _show_panel(desk, rater, lambda: setting_of(desk, admission)) and not desk.ended(rater):
+        sessions.complete(rater)
+
+
+def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
+    """The words and links for a rater as things are. Whoever is excluded never gets the link of
+    those who are done.
+    """
     ended = desk.ended(admission.rater_id)
-    leaves = admission.way == "prolific" and ended != "paused"
-    setting = Setting(
-        words=_WORDS.get(admission.way, {}) | strings.ENDED[ended],
-        finish=completion_url(desk.study, "complete") if leaves else "",
+    words = _WORDS.get(admission.way, {}) | strings.ENDED[ended]
+    if admission.way != "prolific" or ended == "paused":
+        return Setting(words=words)
+    if ended == "excluded":
+        url = completion_url(desk.study, "stopped")
+        words |= strings.STOPPED_PROLIFIC if url else {}
+        return Setting(words=words, finish=url, finish_idle=url)
+    return Setting(
+        words=words,
+        finish=completion_url(desk.study, "complete"),
+        finish_idle=completion_url(desk.study, "nothing_left"),
     )
-    if not _show_panel(desk, admission.rater_id, setting) and ended != "paused":
-        sessions.complete(admission.rater_id)
 
 
 def show_practice(sessions: Sessions, admission: Admission) -> None:
     """The practice unit whose turn it is, on the same panel."""
     setting = Setting(practice=True, words=_WORDS.get(admission.way, {}))
-    _show_panel(sessions.practice, admission.rater_id, setting)
+    _show_panel(sessions.practice, admission.rater_id, lambda: setting)
 
 
-def _show_panel(desk: Desk, rater: str, setting: Setting) -> bool:
+def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> bool:
     """The rater's open unit in the panel, with receipts for the answers that the panel has sent;
     False where none is left.
 
@@ -85,7 +100,7 @@ def _show_panel(desk: Desk, rater: str, setting: Setting) -> bool:
 
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
-    data = page_data(desk, rater, receipts, view, setting)
+    data = page_data(desk, rater, receipts, view, setting_now)
     panel = _mount(
         key=_PANEL,
         data=data,

@@ -7,10 +7,14 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
+from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.schema import meta
 from harness.annotator import SUBJECT, prompt_text, response_text
 
 MarkedStudy = Callable[..., Study]
@@ -133,6 +137,16 @@ def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
     edited = open_study(study.folder)
     assert edited.rubrics[name].hash != old.hash
     return edited
+
+
+def upgraded_without(study: Study, table: sa.Table) -> Study:
+    """The study closed, put back to a store of 0.1.0, which had no such table, and upgraded."""
+    table.drop(study.store.engine)
+    with study.store.write() as connection:
+        connection.execute(sa.update(meta).where(meta.c.key == "schema").values(value="1"))
+    study.close()
+    upgrade_store(study.folder)
+    return open_study(study.folder)
 
 
 def _prompts(folder: Path, prompts: Sequence[tuple[str, str]]) -> Path:

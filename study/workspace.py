@@ -148,7 +148,7 @@ def open_study(folder: str | Path) -> Study:
     config = read_config(folder)
     if tighten(folder):
         _log.warning("Note: others could read %s; only you can from now on", folder)
-    rubrics = _study_rubrics(folder)
+    rubrics = study_rubrics(folder)
     for section, names in (
         ("annotation.rubrics", config.annotation.rubrics),
         ("thresholds", config.thresholds),
@@ -160,7 +160,11 @@ def open_study(folder: str | Path) -> Study:
                     f"study.toml: {section} names the rubric {name!r}, but the study has "
                     + ", ".join(rubrics)
                 )
-    return Study(folder, config, rubrics, Store.open(config.store, folder))
+    store = Store.open(config.store, folder)
+    if read_config(folder).store != config.store:  # who moves a study makes others wait
+        store.close()
+        raise InputError("the study was moved to another store meanwhile; run this again")
+    return Study(folder, config, rubrics, store)
 
 
 def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
@@ -181,7 +185,8 @@ def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
             )
 
 
-def _study_rubrics(folder: Path) -> dict[str, Rubric]:
+def study_rubrics(folder: Path) -> dict[str, Rubric]:
+    """The study's own rubrics by name. Raises InputError where one is bad or there is none."""
     rubrics = {}
     for file in sorted((folder / RUBRICS_FOLDER).glob("*.toml")):
         rubric = load_rubric(file)

@@ -57,8 +57,14 @@ class DrawnPanel {
     const { total } = this.data.progress;
     const kind = total > 0 ? "done" : "nothing";
     const { finish } = this.data;
-    const link = finish ? element("a", { class: "finish", href: finish }, this.words.finish) : "";
-    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`], link);
+    const code = finish && new URL(finish).searchParams.get("cc"); // the link may not open
+    const leave = finish
+      ? [
+          element("a", { class: "finish", href: finish }, this.words.finish),
+          element("p", { class: "code" }, filled(this.words.code, { code })),
+        ]
+      : [];
+    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`], ...leave);
   }
 
   // A reader hears where they are, and Tab leads to the first text.

@@ -95,13 +95,13 @@ function guidelinesView(question, words, named) {
   return element("details", { class: "guidelines" }, element("summary", { dir: "auto" }, title), ...parts);
 }
 
-function messageView(title, text, link) {
+function messageView(title, text, ...leave) {
   return element(
     "div",
     { class: "message" },
     element("h2", {}, title),
     element("p", {}, text),
-    link,
+    ...leave,
   );
 }
 

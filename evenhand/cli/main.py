@@ -12,6 +12,7 @@ from evenhand.cli import (
     calibration,
     decisions,
     demo,
+    keeping,
     lead,
     planning,
     ratings,
@@ -31,6 +32,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
     "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
+    "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,
     "Decide": (*decisions.VERBS, *calibration.VERBS),
 }

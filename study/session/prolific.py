@@ -26,7 +26,7 @@ _STATUS = ("Status", "Submission status", "status")
 _PARTICIPANT = ("Participant id", "Participant ID", "participant_id")
 _SUBMISSION = ("Submission id", "Submission ID", "submission_id")
 
-End = Literal["complete", "screened_out", "no_consent"]
+End = Literal["complete", "screened_out", "no_consent", "stopped", "nothing_left"]
 
 
 def study_url(base: str, token: str) -> str:
@@ -38,9 +38,18 @@ def study_url(base: str, token: str) -> str:
 
 
 def completion_url(study: Study, end: End) -> str:
-    """The address that ends a submission; "" where the study names no codes."""
+    """The address that ends a submission; "" where the study names no code for this end."""
+    code = completion_code(study, end)
+    return COMPLETION + code if code else ""
+
+
+def completion_code(study: Study, end: End) -> str:
+    """The code itself, for who has to enter it."""
     codes = study.config.prolific
-    return COMPLETION + str(getattr(codes, end)) if codes else ""
+    code: str = getattr(codes, end) if codes else ""
+    if codes and not code and end == "nothing_left":
+        return codes.complete
+    return code
 
 
 def participants_table(study: Study) -> pd.DataFrame:

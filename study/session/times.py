@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from evenhand.study.desk.oversight import oversight
 from evenhand.study.store.schema import (
     attention_labels,
     claims,
@@ -49,20 +50,22 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     `start` and `end` are the first and last thing that they did (UTC); the time that the first
     label took counts, where nothing went before it. `units` are those with a label or a skip,
     `answers` all labels and skips; practice and checks are in the time, not in the counts. `state`
-    is the step they are at, "complete", or why their session ended.
+    is the step they are at, "complete", or why their session ended: "stopped" where they were
+    excluded before they were done, "nothing_left" where no unit was left for them.
     """
     import pandas as pd
 
     moments: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
     units: dict[str, set[str]] = defaultdict(set)
     answers: dict[str, int] = defaultdict(int)
-    completed = set()
+    completed: dict[str, str] = {}
+    excluded = oversight(study.store).exclusions
     with study.store.read() as connection:
         for event in connection.execute(sa.select(session_events)):
             if event.kind not in _BY_OTHERS:
                 moments[event.rater_id].append((datetime.fromisoformat(event.created_at), 0.0))
             if event.kind == "completed":
-                completed.add(event.rater_id)
+                completed.setdefault(event.rater_id, event.created_at)
         for table in (practice_labels, attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
                 at = datetime.fromisoformat(row.created_at)
@@ -76,7 +79,15 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
         first, seconds = min(moments[rater])
         own = [first - timedelta(seconds=seconds), *sorted(at for at, _ in moments[rater])]
         step = sessions.next_step(rater)
-        state = step.reason or ("complete" if rater in completed else step.name)
+        done_at = completed.get(rater, "")
+        if step.reason:
+            state = step.reason
+        elif rater in excluded and not "" < done_at <= excluded[rater].created_at:
+            state = "stopped"
+        elif done_at:
+            state = "complete" if answers[rater] else "nothing_left"
+        else:
+            state = step.name
         rows.append(
             {
                 "rater_id": rater,

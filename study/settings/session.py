@@ -144,3 +144,11 @@ class ProlificSettings(Section):
     complete: _Code = Field(description="code of whoever is done")
     screened_out: _Code = Field(description="code of whoever did not pass the training")
     no_consent: _Code = Field(description="code of whoever did not consent")
+    stopped: _Code | Literal[""] = Field(
+        default="", description="code of whoever the lead excluded; without one there is no link"
+    )
+    nothing_left: _Code | Literal[""] = Field(
+        default="",
+        description="code of whoever found no unit left, and answered none",
+        json_schema_extra={"usual": "as `complete`"},
+    )

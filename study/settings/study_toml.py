@@ -48,7 +48,7 @@ class StudyConfig(Section):
     store: str = Field(
         default="study.db",
         description="a file beside study.toml (SQLite), or a URL such as "
-        "`postgresql+psycopg://...`",
+        "`postgresql://...`; `${NAME}` in it is taken from the environment",
     )
     sample: SampleSettings
     annotation: AnnotationSettings = AnnotationSettings()
@@ -116,17 +116,23 @@ def new_config_text(config: StudyConfig) -> str:
 
 
 def change_config(folder: Path, changes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set keys (section -> key -> value) in study.toml, leaving the rest as its owner wrote it.
+    """Set keys (section -> key -> value) in study.toml; see `changed_text`."""
+    path = folder / FILE_NAME
+    atomic_write(path, changed_text(path.read_text("utf-8-sig"), changes).encode())
 
-    "thresholds.NAME" is a section within a section; one that is not there yet is added at the end.
+
+def changed_text(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
+    """The settings with other values for some keys, the rest as its owner wrote it.
+
+    "thresholds.NAME" is a section within a section, "" the keys before any section; one that is not
+    there yet is added at the end.
     """
     import tomlkit
 
-    path = folder / FILE_NAME
-    document = tomlkit.parse(path.read_text("utf-8"))
+    document = tomlkit.parse(text)
     for section, values in changes.items():
         table: Any = document
-        parts = section.split(".", 1)
+        parts = section.split(".", 1) if section else []
         for depth, part in enumerate(parts, start=1):
             if part not in table:
                 table[part] = tomlkit.table(is_super_table=depth < len(parts))
@@ -135,4 +141,4 @@ def change_config(folder: Path, changes: Mapping[str, Mapping[str, Any]]) -> Non
             table[key] = value
     text = tomlkit.dumps(document)
     StudyConfig.model_validate(tomllib.loads(text))
-    atomic_write(path, text.encode())
+    return text

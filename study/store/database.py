@@ -6,7 +6,6 @@ lock: a connection per thread runs into "database is locked" under load.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
 from evenhand.errors import InputError
+from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
 from evenhand.study.tables.private import new_file
 
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BUSY_MILLISECONDS = 30_000
+_BUSY_ALONE = 2_000  # who wants to be alone learns soon that others are there
+_SCHEMA = "schema"  # the row of `meta` that holds the version
+_IN_USE = (
+    "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
+    "this again"
+)
+_LOCKED = (
+    "another run has the study to itself, such as `evenhand store`; run this when it has ended"
+)
 _ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
 
 
@@ -40,30 +49,45 @@ class Database:
     def open(cls, location: str, folder: Path, *, create: bool = False) -> Self:
         """The store at a URL, or at a file name within the study's folder.
 
-        Raises InputError where there is none (unless `create`) or it is of another version.
+        Raises InputError where there is none (unless `create`) or its schema is not this one.
         """
-        if "://" not in location:
-            file = folder / location
-            if not create and not file.is_file():
-                raise InputError(f"the study's store {location} is missing from {folder}")
-            if not os.access(file if file.exists() else folder, os.W_OK):
-                raise InputError(
-                    f"the study's store {file} cannot be written; mend its permissions"
-                )
+        store = cls.connect(location, folder, create=create)
+        try:
             if create:
-                new_file(file)  # the log beside it takes over its mode
-            store = cls(_sqlite_engine(file))
-        else:
-            store = cls(_url_engine(location))
-        if create:
-            if sa.inspect(store.engine).has_table(meta.name):
-                raise InputError("the database holds a study already; name an empty database")
-            metadata.create_all(store.engine)
-            store._set_version()
-        else:
-            store._check_version()
-            store._add_missing_tables()
+                store.create_tables()
+            else:
+                store.check_schema()
+        except BaseException:
+            store.close()
+            raise
         return store
+
+    @classmethod
+    def connect(
+        cls, location: str, folder: Path, *, create: bool = False, alone: bool = False
+    ) -> Self:
+        """The same of whatever schema it is, and empty where it is new. With `alone` nobody else
+        may have it open, now or until it is closed: see `only_user`.
+        """
+        location = resolved(location)
+        if is_url(location):
+            return cls(_url_engine(location))
+        file = folder / location
+        if not create and not file.is_file():
+            raise InputError(f"the study's store {location} is missing from {folder}")
+        if not os.access(file if file.exists() else folder, os.W_OK):
+            raise InputError(f"the study's store {file} cannot be written; mend its permissions")
+        if create:
+            new_file(file)  # the log beside it takes over its mode
+        return cls(_sqlite_engine(file, alone=alone))
+
+    def create_tables(self) -> None:
+        """Make every table. Raises InputError where the database holds a study."""
+        with self.write() as connection:
+            if sa.inspect(connection).has_table(meta.name):
+                raise InputError("the database holds a study already; name an empty database")
+            metadata.create_all(connection)
+            connection.execute(sa.insert(meta).values(key=_SCHEMA, value=SCHEMA_VERSION))
 
     def close(self) -> None:
         self.engine.dispose()
@@ -94,32 +118,77 @@ class Database:
             found = connection.execute(query)
             return pd.DataFrame([tuple(row) for row in found], columns=list(found.keys()))
 
-    def _set_version(self) -> None:
-        with self.write() as connection:
-            connection.execute(
-                conflict_free_insert(connection, meta).values(key="schema", value=SCHEMA_VERSION)
-            )
+    @contextmanager
+    def only_user(self) -> Iterator[sa.Connection]:
+        """One transaction while nobody else has the store open: what others would write after it
+        could be lost. Raises InputError where somebody has.
+        """
+        try:
+            with self._lock, self.engine.connect() as connection, connection.begin():
+                if connection.dialect.name == "postgresql":
+                    _keep_others_out(connection)
+                yield connection
+        except sa.exc.OperationalError as error:
+            if not _is_locked(error):
+                raise
+            raise InputError(_IN_USE) from None
 
-    def _add_missing_tables(self) -> None:
-        """What an older evenhand did not know yet."""
-        with self.read() as connection:
-            known = sa.inspect(connection).get_table_names()
-        if not metadata.tables.keys() <= set(known):
-            with self.write() as connection:
-                metadata.create_all(connection)
-
-    def _check_version(self) -> None:
+    def schema_version(self) -> int:
+        """Raises InputError where this is no store, or a newer evenhand wrote it."""
         version = None
-        with contextlib.suppress(sa.exc.DatabaseError), self.read() as connection:
-            found = connection.execute(sa.select(meta.c.value).where(meta.c.key == "schema"))
-            version = found.scalar_one_or_none()
-        if version is None:
+        try:
+            with self.read() as connection:
+                found = connection.execute(sa.select(meta.c.value).where(meta.c.key == _SCHEMA))
+                version = found.scalar_one_or_none()
+        except sa.exc.DatabaseError as error:
+            if _is_locked(error):
+                raise InputError(_LOCKED) from None
+        if version is None or not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
-        if version != SCHEMA_VERSION:
+        if int(version) > int(SCHEMA_VERSION):
             raise InputError(
-                f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; "
-                "export it with the evenhand that wrote it and import it into a new study"
+                f"the store is of version {version}, newer than this evenhand, which knows "
+                f"{SCHEMA_VERSION}; update evenhand"
             )
+        return int(version)
+
+    def check_schema(self) -> None:
+        """Raises InputError where the tables are not those that the program reads and writes."""
+        version = self.schema_version()
+        if version != int(SCHEMA_VERSION):
+            raise InputError(
+                f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; run "
+                "`evenhand store upgrade` on the study's folder"
+            )
+        with self.read() as connection:
+            found = sa.inspect(connection).get_multi_columns()
+        there = {table: {column["name"] for column in own} for (_, table), own in found.items()}
+        for table in metadata.tables.values():
+            if missing := set(table.columns.keys()) - there.get(table.name, set()):
+                raise InputError(
+                    f"the store is damaged: table {table.name} lacks the column "
+                    f"{min(missing)}; restore a backup (`evenhand restore`)"
+                )
+
+
+def set_schema_version(connection: sa.Connection) -> None:
+    """Note that the tables are now those of the program."""
+    connection.execute(sa.update(meta).where(meta.c.key == _SCHEMA).values(value=SCHEMA_VERSION))
+
+
+def _is_locked(error: sa.exc.DatabaseError) -> bool:
+    return isinstance(error, sa.exc.OperationalError) and "lock" in str(error.orig)
+
+
+def _keep_others_out(connection: sa.Connection) -> None:
+    # Whoever opens the study looks into `meta` first, and waits there.
+    connection.execute(sa.text("LOCK TABLE meta IN ACCESS EXCLUSIVE MODE NOWAIT"))
+    others = sa.text(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    if connection.execute(others).scalar_one():
+        raise InputError(_IN_USE)
 
 
 def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
@@ -128,7 +197,7 @@ def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
     return dialect.insert(table)
 
 
-def _sqlite_engine(file: Path) -> sa.Engine:
+def _sqlite_engine(file: Path, *, alone: bool = False) -> sa.Engine:
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),
         poolclass=StaticPool,
@@ -138,7 +207,10 @@ def _sqlite_engine(file: Path) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not by the driver
-        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        busy = _BUSY_ALONE if alone else _BUSY_MILLISECONDS
+        connection.execute(f"PRAGMA busy_timeout = {busy}")
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # before the log is first used
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
 
@@ -157,6 +229,11 @@ def _url_engine(url: str) -> sa.Engine:
         engine = sa.create_engine(url, pool_pre_ping=True)
         with engine.connect():
             return engine
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the store needs {error.name}, which is not installed; for PostgreSQL: "
+            "pip install 'evenhand[postgresql]'"
+        ) from None
     except (sa.exc.SQLAlchemyError, ImportError) as error:
         # The URL may hold a password: name its kind only.
         kind = url.partition("://")[0]

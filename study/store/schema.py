@@ -20,8 +20,8 @@ from sqlalchemy import (
     select,
 )
 
-SCHEMA_VERSION = "1"
-"""Rises when a table changes; a table that is only new is added to an older store on opening."""
+SCHEMA_VERSION = "2"
+"""Rises with every change of a table, and every new one; `migrations` says how a store follows."""
 
 metadata = MetaData()
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import Look, View, page_data, read_look, read_sent
+from evenhand.annotate_app.unit_page import setting_of
 from evenhand.study import open_study
+from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import exclude
+from evenhand.study.store.schema import responses
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
@@ -110,6 +115,64 @@ def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
         other = page_data(desk, "r2", {}, View(task.task_id, "n", listing=True))
         assert other["earlier"] == []
         assert other["sheet"]["earlier"] is False
+
+
+CODES = """
+[prolific]
+complete = "DONE1"
+screened_out = "OUT2"
+no_consent = "NO3"
+"""
+MORE_CODES = CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n'
+
+
+@pytest.mark.parametrize(
+    ("codes", "answers", "excluded", "code"),
+    [
+        (MORE_CODES, 1, False, "DONE1"),
+        (MORE_CODES, 1, True, "STOP4"),
+        (MORE_CODES, 0, False, "NONE5"),
+        (CODES, 1, True, ""),
+        (CODES, 0, False, "DONE1"),
+    ],
+)
+def test_each_end_has_its_code(make_study, codes, answers, excluded, code):
+    folder = make_study(1)
+    with (folder / "study.toml").open("a") as file:
+        file.write(codes)
+    with open_study(folder) as study:
+        desk, who = AnnotationDesk(study), Admission("r1", "prolific")
+
+        def data():
+            return page_data(desk, "r1", {}, View(), lambda: setting_of(desk, who))
+
+        if answers:
+            assert data()["finish"] == ""
+            task = desk.next_task("r1")
+            desk.submit("r1", task.task_id, "s1", "C", 1.0)
+        else:
+            with study.store.write() as connection:
+                connection.execute(sa.delete(responses))
+        if excluded:
+            exclude(study.store, "r1", "too fast")
+        assert data()["sheet"] is None
+        assert data()["finish"].rpartition("=")[2] == code
+        says_stop = "below to return" in data()["words"]["done_text"]
+        assert says_stop == bool(code)
+
+
+def test_an_exclusion_while_the_page_is_made_keeps_the_code_back(make_study):
+    folder = make_study(2)
+    with (folder / "study.toml").open("a") as file:
+        file.write(MORE_CODES)
+    with open_study(folder) as study:
+        desk, who = AnnotationDesk(study), Admission("r1", "prolific")
+        desk.next_task("r1")
+        assert setting_of(desk, who).finish.endswith("DONE1")
+        exclude(study.store, "r1", "too fast")
+        data = page_data(desk, "r1", {}, View(), lambda: setting_of(desk, who))
+        assert data["finish"].endswith("STOP4")
+        assert "DONE1" not in json.dumps(data)
 
 
 def test_the_end_has_no_sheet(make_study):

@@ -88,6 +88,7 @@ def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mod
     assert checks == 1
     back = page.get_by_role("link", name="Return to Prolific")
     assert back.get_attribute("href") == f"{COMPLETE}DONE1"
+    assert page.locator(".code").inner_text().endswith("enter this code at Prolific: DONE1")
     axe(page, "end")
     _check_store(crowd.folder, rater_of(crowd.folder, name))
 
@@ -167,6 +168,7 @@ def test_no_consent_is_an_end(new_context, crowd):
     back = page.get_by_role("link", name="Return to Prolific")
     back.wait_for()
     assert back.get_attribute("href") == f"{COMPLETE}NO3"
+    page.get_by_text("enter this code at Prolific: NO3").wait_for()
 
 
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(

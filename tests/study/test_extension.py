@@ -19,6 +19,7 @@ from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import sample_waves
 from evenhand.study.store.waves import inclusion_so_far, sample_waves_of
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import upgraded_without
 
 RUBRIC = "refusal"
 
@@ -166,8 +167,7 @@ def test_a_store_of_before_learns_of_waves(
     study = make_study(
         pairs=12, subjects=("s1",), sample=3, rubrics=[load_rubric(RUBRIC)], stratify=(), **options
     )
-    sample_waves.drop(study.store.engine)
-    with again(study) as now:
+    with upgraded_without(study, sample_waves) as now:
         assert "inclusion_probability" not in now.units("all")
         rate(now, "one", lambda n: "1")
         rate(now, "two", odd)

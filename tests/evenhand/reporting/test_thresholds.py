@@ -25,6 +25,7 @@ from evenhand.study.lead.progress import data_version
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import threshold_events
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import upgraded_without
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +66,7 @@ def tuned(make_study) -> MakeTuned:
     def make(labels: bool = False, **fields: object) -> Path:
         study = make_study(pairs=PAIRS, sample=SAMPLED, stratify=(), **fields)
         _label(study, study.store.sample(), np.random.default_rng(4), labels)
+        study.close()
         change_config(study.folder, {"analysis": {"resamples": 200}})
         return study.folder
 
@@ -265,7 +267,6 @@ def test_a_study_of_an_older_evenhand_has_a_report(tuned: MakeTuned) -> None:
     """Its store knows no tuned thresholds: what stands in study.toml counts as declared."""
     folder = tuned()
     written(folder)
-    with open_study(folder) as study:
-        threshold_events.drop(study.store.engine)
+    upgraded_without(open_study(folder), threshold_events).close()
     assert origin(folder) == "declared"
     assert main(["report", str(folder)]) == 0

@@ -178,14 +178,3 @@ def test_an_unknown_name_takes_as_long(store, monkeypatch) -> None:
 
     known, unknown = quickest("ada"), quickest("eve")
     assert 0.5 < known / unknown < 2
-
-
-def test_an_older_store_gets_the_tables_it_lacks(make_study) -> None:
-    study = make_study()
-    with study.store.write() as connection:
-        for table in (account_events, login_attempts):
-            table.drop(connection)
-    reopened = Store.open("study.db", study.folder)
-    set_account(reopened, "ada", PASSWORD, "expert")
-    assert check_account(reopened, "ada", PASSWORD) == "expert"
-    reopened.close()

@@ -7,10 +7,10 @@ import pytest
 from evenhand.analysis.report.disagreements_page import KINDS as REPORTED
 from evenhand.analysis.report.disagreements_page import kind_title
 from evenhand.errors import InputError
-from evenhand.study import Study, open_study
+from evenhand.study import Study
 from evenhand.study.lead.disagreements import KINDS, sort_disagreement, sorted_so_far
 from evenhand.study.store.schema import sorted_disagreements
-from harness.studies import with_edited_rubric
+from harness.studies import upgraded_without, with_edited_rubric
 
 UNIT = "p0001|s1|a"
 
@@ -31,8 +31,7 @@ def test_the_report_knows_every_kind() -> None:
 
 def test_the_latest_word_counts_and_can_be_taken_back(make_study) -> None:
     study = make_study(pairs=1)
-    sorted_disagreements.drop(study.store.engine)  # a store of before
-    with open_study(study.folder) as again:
+    with upgraded_without(study, sorted_disagreements) as again:
         say(again, "grader_wrong", " it missed the irony\n")
         say(again, "people_wrong", grader="h")
         say(again, "rubric_unclear", "on reflection")

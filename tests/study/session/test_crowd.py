@@ -12,6 +12,7 @@ from evenhand.study import Study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import exclude
 from evenhand.study.session.prolific import (
     completion_url,
     rater_of,
@@ -170,7 +171,30 @@ def test_links_to_and_from_prolific(make_session) -> None:
     assert completion_url(study, "complete") == f"{address}DONE1"
     assert completion_url(study, "screened_out") == f"{address}OUT2"
     assert completion_url(study, "no_consent") == f"{address}NO3"
+    assert completion_url(study, "stopped") == ""
+    assert completion_url(study, "nothing_left") == f"{address}DONE1"
+    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n')
+    assert completion_url(own, "stopped") == f"{address}STOP4"
+    assert completion_url(own, "nothing_left") == f"{address}NONE5"
     assert completion_url(make_session(), "complete") == ""
+
+
+def test_times_tell_who_was_stopped_from_who_was_done(make_session) -> None:
+    study = make_session()
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    for rater in ("done", "stopped", "late"):
+        label(desk, rater, 3)
+    exclude(study.store, "stopped", "too fast")
+    sessions.complete("done")
+    sessions.complete("late")
+    exclude(study.store, "late", "found out afterwards")
+    with study.store.write() as connection:
+        add_event(connection, "idle", "entered", way="prolific")
+    sessions.complete("idle")
+    found = session_times(study, sessions).set_index("rater_id")["state"]
+    assert found.to_dict() == {
+        "done": "complete", "stopped": "stopped", "late": "complete", "idle": "nothing_left",
+    }  # fmt: skip
 
 
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.study import open_study
 from evenhand.study.store.schema import threshold_events
 from evenhand.study.store.threshold_log import (
     TunedThreshold,
     add_tuned_thresholds,
     tuned_thresholds,
 )
+from harness.studies import upgraded_without
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -24,9 +24,7 @@ def test_what_was_tuned_is_kept_to_the_last_digit(
     about = {"rubric": "refusal", "grader": "g", "reference": "humans", "instead_of": 0.1 + 0.2}
     first = TunedThreshold(threshold=1 / 3, objective="kappa", clusters=["p2", "p1"], **about)
     second = TunedThreshold(threshold=0.1314, objective="f1", clusters=frozenset({"p9"}), **about)
-    # A store of before, without the table.
-    threshold_events.drop(study.store.engine)
-    with open_study(study.folder) as again:
+    with upgraded_without(study, threshold_events) as again:
         assert tuned_thresholds(again.store) == []
         add_tuned_thresholds(again.store, [])
         add_tuned_thresholds(again.store, [first])

@@ -1,0 +1,100 @@
+"""`backup`, `restore` and `store`: keeping a study safe, elsewhere, and up to date."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.cli.terminal import console, working
+from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.study.keeping.snapshot import Contents
+
+
+def _backup_options(backup: Parser) -> None:
+    backup.add_study()
+    backup.add_argument("file", type=Path, metavar="FILE", help="a new file, elsewhere")
+
+
+def _restore_options(restore: Parser) -> None:
+    restore.add_argument("file", type=Path, metavar="FILE", help="what `evenhand backup` wrote")
+    restore.add_argument("dir", type=Path, metavar="DIR", help="a new folder for the study")
+
+
+def _store_options(store: Parser) -> None:
+    add_verbs(store, ACTIONS, dest="action", required=True)
+
+
+def _copy_options(copy: Parser) -> None:
+    copy.add_study()
+    copy.add_argument(
+        "--to",
+        required=True,
+        metavar="URL",
+        help="an empty PostgreSQL database, or a new file in the study's folder, such as study.db",
+    )
+
+
+def _upgrade_options(upgrade: Parser) -> None:
+    upgrade.add_study()
+
+
+def _backup(arguments: argparse.Namespace) -> None:
+    from evenhand.study.keeping.backup import backup_study
+
+    with working("backing up"):
+        contents = backup_study(arguments.dir, arguments.file)
+    console().print(written("keep.backup", file=arguments.file))
+    _say(contents)
+    console().print(written("keep.backup_secret"))
+
+
+def _restore(arguments: argparse.Namespace) -> None:
+    from evenhand.study.keeping.backup import restore_study
+
+    with working("restoring"):
+        contents = restore_study(arguments.file, arguments.dir)
+    console().print(written("keep.restore", folder=arguments.dir))
+    _say(contents)
+    console().print(written("keep.restore_next", folder=arguments.dir))
+
+
+def _say(contents: Contents) -> None:
+    console().print(written("keep.holds", **asdict(contents)))
+
+
+def _copy(arguments: argparse.Namespace) -> None:
+    from evenhand.study.keeping.moving import move_store
+
+    with working("copying the store"):
+        moved = move_store(arguments.dir, arguments.to)
+    rows = sum(table.rows for table in moved.values())
+    console().print(written("keep.copy", rows=rows, tables=len(moved)))
+    console().print(written("keep.copy_now"))
+
+
+def _upgrade(arguments: argparse.Namespace) -> None:
+    from evenhand.study.keeping.moving import upgrade_store
+
+    with working("upgrading the store"):
+        done = upgrade_store(arguments.dir)
+    if done.backup is None:
+        console().print(written("keep.upgrade_none", now=done.now))
+        return
+    console().print(written("keep.upgrade", before=done.before, now=done.now))
+    console().print(written("keep.upgrade_backup", file=done.backup))
+
+
+ACTIONS = (
+    Verb("copy", "move the study's store to another database", _copy_options, _copy),
+    Verb("upgrade", "bring an older study's store to this evenhand", _upgrade_options, _upgrade),
+)
+VERBS = (
+    Verb("backup", "write a study to one file, while people label", _backup_options, _backup),
+    Verb("restore", "make a study's folder from a backup", _restore_options, _restore),
+    Verb("store", "move a study's database, or upgrade it", _store_options),
+)

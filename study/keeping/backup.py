@@ -1,0 +1,140 @@
+"""A study in one file, and a study from such a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from evenhand.errors import InputError
+from evenhand.study.creation import built_whole, new_folder
+from evenhand.study.keeping.archive import (
+    FORMAT,
+    STORE,
+    Listing,
+    check_archive,
+    entry_of,
+    unpack,
+    write_archive,
+)
+from evenhand.study.keeping.snapshot import Contents, read_snapshot, take_snapshot
+from evenhand.study.settings.study_toml import FILE_NAME, changed_text, read_config
+from evenhand.study.store.database import Database
+from evenhand.study.store.grades import utc_now
+from evenhand.study.tables.private import FILE
+from evenhand.study.workspace import study_rubrics
+
+BACKUPS = "backups"
+"""A folder within the study's that goes into no backup."""
+_DATABASE = b"SQLite format 3\0"
+_LOGS = ("-wal", "-shm", "-journal")  # beside the store, or a former one that it was moved from
+
+
+def backup_study(folder: Path, file: Path) -> Contents:
+    """Write a study to a new file, while people label, and read it over. Returns what it holds.
+
+    Raises InputError where the file is there already, or the store is damaged.
+    """
+    config = read_config(folder)
+    store = Database.connect(config.store, folder)
+    try:
+        return backup_of(store, folder, file)
+    finally:
+        store.close()
+
+
+def backup_of(store: Database, folder: Path, file: Path) -> Contents:
+    """The same of a study whose store is open already."""
+    from evenhand import __version__
+
+    file = _new_file(folder, file)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as place:
+        snapshot, whole = Path(place) / STORE, Path(place) / file.name
+        files = _files(folder)
+        take_snapshot(store, snapshot)
+        if _settings(_files(folder)) != _settings(files):  # they must fit the store
+            raise InputError("the study's settings were changed meanwhile; run this again")
+        contents, tables = read_snapshot(snapshot)
+        entries: dict[str, Path | bytes] = {**files, STORE: snapshot}
+        listing = Listing(
+            format=FORMAT,
+            evenhand=__version__,
+            created_at=utc_now(),
+            files={name: entry_of(content) for name, content in entries.items()},
+            tables=tables,
+        )
+        with os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE), "w+b") as out:
+            write_archive(out, entries, listing)
+            out.flush()
+            os.fsync(out.fileno())
+        check_archive(whole)
+        os.replace(whole, file)
+    return contents
+
+
+def restore_study(file: Path, folder: Path) -> Contents:
+    """Make a study's folder from a backup; its store is SQLite. Returns what it holds.
+
+    Raises InputError, with nothing written, where the folder is taken, or the file is damaged or no
+    backup.
+    """
+    folder = new_folder(folder)
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    with built_whole(folder) as building:
+        listing = unpack(file, building)
+        if not (building / STORE).is_file() or not (building / FILE_NAME).is_file():
+            raise InputError(f"{file} holds no whole study; name another backup")
+        if read_config(building).store != STORE:
+            raise InputError(f"the backup's {FILE_NAME} names another store than {STORE}; refused")
+        study_rubrics(building)
+        contents, tables = read_snapshot(building / STORE)
+        if tables != listing.tables:
+            raise InputError("the backup's store holds other rows than its list says; refused")
+        store = Database.connect(STORE, building)
+        try:
+            store.schema_version()
+        finally:
+            store.close()
+    return contents
+
+
+def _new_file(folder: Path, file: Path) -> Path:
+    """The absolute path of a backup that may be made."""
+    file, home = file.absolute(), folder.resolve()
+    if file.exists():
+        raise InputError(f"{file} exists already; name a new file")
+    if not file.parent.is_dir():
+        raise InputError(f"there is no folder {file.parent}; make it first")
+    place = file.parent.resolve()
+    if place.is_relative_to(home) and not place.is_relative_to(home / BACKUPS):
+        raise InputError(
+            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
+            "disk"
+        )
+    return file
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """All files of a study but its stores, temporary files and older backups, by name.
+
+    Where study.toml names another store, the copy names the backup's own.
+    """
+    found: dict[str, bytes] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        is_hidden = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
+        if path.is_file() and not is_hidden and not path.name.endswith(_LOGS):
+            content = path.read_bytes()
+            if not content.startswith(_DATABASE):
+                found[name.as_posix()] = content
+    settings = found[FILE_NAME].decode("utf-8-sig")
+    if read_config(folder).store != STORE:
+        settings = changed_text(settings, {"": {"store": STORE}})
+    found[FILE_NAME] = settings.encode()
+    return found
+
+
+def _settings(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name.endswith(".toml")}

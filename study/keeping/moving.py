@@ -1,0 +1,142 @@
+"""A study's store in another place, SQLite or PostgreSQL, and under a newer schema.
+
+Until the last step the study is as it was; a run that is killed has done nothing, or all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.keeping.backup import BACKUPS, backup_of
+from evenhand.study.settings.study_toml import change_config, read_config
+from evenhand.study.store.address import is_url, resolved
+from evenhand.study.store.copying import States, copy_tables, found_tables, states
+from evenhand.study.store.database import Database
+from evenhand.study.store.schema import SCHEMA_VERSION, meta
+from evenhand.study.store.upgrading import migrate
+from evenhand.study.tables.private import new_folder
+
+_FILE_URL = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """From which schema to which, and where the study as it was is kept."""
+
+    before: int
+    now: int
+    backup: Path | None
+
+
+def move_store(folder: Path, to: str) -> States:
+    """Copy the store to a URL, or to a file name within the folder, and let study.toml name it.
+
+    Returns the rows and checksum of every table. The former store stays as it is. Raises InputError
+    where the study is open elsewhere, or the place holds anything but this very state of it.
+    """
+    config = read_config(folder)
+    place = _new_place(folder, config.store, to)
+    source = Database.connect(config.store, folder, alone=True)
+    with contextlib.closing(source), source.only_user() as connection:
+        moved = _to_database(connection, place, folder)
+        change_config(folder, {"": {"store": place}})
+    return moved
+
+
+def upgrade_store(folder: Path) -> Upgraded:
+    """Bring the store to the program's schema, all or nothing, after a backup.
+
+    Raises InputError where a newer evenhand wrote it, or the study is open elsewhere.
+    """
+    config = read_config(folder)
+    store = Database.connect(config.store, folder, alone=True)
+    with contextlib.closing(store):
+        with store.only_user():  # nobody else is about to write
+            pass
+        before, now = store.schema_version(), int(SCHEMA_VERSION)
+        if before == now:
+            store.check_schema()
+            return Upgraded(before, now, None)
+        new_folder(folder / BACKUPS)
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+        file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
+        backup_of(store, folder, file)
+        with store.only_user() as connection:
+            kept = found_tables(connection)
+            rows = _rows(connection, kept)
+            migrate(connection, before)
+            if _rows(connection, kept) != rows:
+                raise InputError("the upgrade would have lost rows; nothing was changed")
+        store.check_schema()
+    return Upgraded(before, now, file)
+
+
+def _rows(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
+    count = sa.select(sa.func.count())
+    return {
+        name: connection.execute(count.select_from(table)).scalar_one()
+        for name, table in tables.tables.items()
+        if name != "alembic_version"
+    }
+
+
+def _new_place(folder: Path, present: str, to: str) -> str:
+    """What study.toml will say. Raises InputError where that is the present place, or none."""
+    location = resolved(to)
+    if location.startswith(_FILE_URL):
+        path = Path(location.removeprefix(_FILE_URL))
+        is_ours = path.parent.resolve() == folder.resolve()
+        to = location = path.name if is_ours else str(path)
+    if location == resolved(present):
+        raise InputError("--to names the place where the study's store is already")
+    is_name = Path(location).name == location and location[:1] not in ("", ".")
+    is_file = is_name and not (folder / location).is_dir()
+    if not location.startswith("postgresql+psycopg://") and not is_file:
+        raise InputError(
+            "--to takes the URL of a PostgreSQL database, or the name of a file in the study's "
+            "folder, such as study.db"
+        )
+    return to
+
+
+def _to_database(source: sa.Connection, place: str, folder: Path) -> States:
+    location = resolved(place)
+    file = folder / location
+    if is_url(location) or file.exists():
+        target = Database.connect(location, folder)
+        with contextlib.closing(target):
+            return _copied(source, target)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{location}.") as building:
+        target = Database.connect(location, Path(building), create=True)
+        with contextlib.closing(target):
+            moved = _copied(source, target)
+        os.replace(Path(building) / location, file)  # closed, so it has no log beside it
+    return moved
+
+
+def _copied(source: sa.Connection, target: Database) -> States:
+    """Copy to an empty database; one that holds the same already, since a run was stopped between
+    the copy and the settings, is left as it is.
+    """
+    try:
+        with target.write() as connection:
+            if not sa.inspect(connection).has_table(meta.name):
+                return copy_tables(source, connection)
+            wanted = states(source, found_tables(source))
+            if states(connection, found_tables(connection)) == wanted:
+                return wanted
+    except sa.exc.DatabaseError as error:
+        reason = str(error.orig).splitlines()[0]
+        raise InputError(f"the store cannot be copied there: {reason}") from None
+    raise InputError(
+        "--to holds another study, or another state of this one; name an empty database or a new "
+        "file"
+    )

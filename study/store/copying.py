@@ -1,0 +1,133 @@
+"""All rows of one database in another, SQLite or PostgreSQL, and the proof that none was changed.
+
+The tables are taken as they are found, so a store of an older schema is copied as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study.store.schema import metadata
+
+_KNOWN = {*metadata.tables, "alembic_version"}
+_AT_ONCE = 1000
+
+
+@dataclass
+class TableState:
+    """How many rows a table has, and a checksum of their cells that knows no order of rows: two
+    databases sort texts differently.
+    """
+
+    rows: int = 0
+    checksum: int = field(default=0, repr=False)
+
+    def add(self, row: Iterable[Any]) -> None:
+        digest = hashlib.sha256(json.dumps(list(row)).encode()).digest()
+        self.rows += 1
+        self.checksum = (self.checksum + int.from_bytes(digest)) % 2**256
+
+
+States = dict[str, TableState]
+
+
+def found_tables(connection: sa.Connection) -> sa.MetaData:
+    """A study's tables as they are in a database, in terms that every database understands."""
+    found, plain = sa.MetaData(), sa.MetaData()
+    found.reflect(connection, only=lambda name, _: name in _KNOWN)
+    for table in found.tables.values():
+        columns = [_plain(column) for column in table.columns]
+        unique = [
+            sa.UniqueConstraint(*(column.name for column in each.columns))
+            for each in table.constraints
+            if isinstance(each, sa.UniqueConstraint)
+        ]
+        own = sa.Table(table.name, plain, *columns, *unique)
+        for index in table.indexes:
+            if not index.unique:  # PostgreSQL shows a unique constraint as an index, too
+                sa.Index(index.name, *(own.c[column.name] for column in index.columns))
+    return plain
+
+
+def _plain(column: sa.Column[Any]) -> sa.Column[Any]:
+    kind: Any = column.type.as_generic()
+    if isinstance(kind, sa.JSON):
+        kind = sa.JSON(none_as_null=bool(column.nullable))
+    elif isinstance(kind, sa.Float):
+        kind = sa.Float()
+    return sa.Column(
+        column.name, kind, primary_key=column.primary_key, nullable=bool(column.nullable)
+    )
+
+
+def states(connection: sa.Connection, tables: sa.MetaData) -> States:
+    """Rows and checksum of each table, by name."""
+    found = {name: TableState() for name in tables.tables}
+    for name, table in tables.tables.items():
+        for row in _rows(connection, table):
+            found[name].add(row)
+    return found
+
+
+def copy_tables(source: sa.Connection, target: sa.Connection) -> States:
+    """Make the source's tables in an empty target and fill them; returns what both hold.
+
+    Both connections are in a transaction, which their owners end. Raises InputError where the
+    target cannot take a row, or does not hold afterwards what the source does.
+    """
+    tables = found_tables(source)
+    tables.create_all(target)
+    given = {name: TableState() for name in tables.tables}
+    for table in tables.sorted_tables:
+        try:
+            _fill(target, table, source, given[table.name])
+        except sa.exc.DataError as error:
+            reason = str(error.orig).splitlines()[0]
+            raise InputError(f"a row of {table.name} cannot be copied: {reason}") from None
+    if target.dialect.name == "postgresql":
+        _set_counters(target, tables)
+    kept = states(target, tables)
+    for name, state in given.items():
+        if kept[name] != state:
+            raise InputError(
+                f"the copy's table {name} is not the same as the store's ({kept[name].rows} and "
+                f"{state.rows} rows); nothing was changed"
+            )
+    return given
+
+
+def _fill(target: sa.Connection, table: sa.Table, source: sa.Connection, state: TableState) -> None:
+    names = table.columns.keys()
+    batch: list[dict[str, Any]] = []
+    for row in _rows(source, table):
+        state.add(row)
+        batch.append(dict(zip(names, row, strict=True)))
+        if len(batch) == _AT_ONCE:
+            target.execute(sa.insert(table), batch)
+            batch = []
+    if batch:
+        target.execute(sa.insert(table), batch)
+
+
+def _rows(connection: sa.Connection, table: sa.Table) -> sa.CursorResult[Any]:
+    options = {"stream_results": True, "yield_per": _AT_ONCE}
+    return connection.execute(sa.select(table), execution_options=options)
+
+
+def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
+    """Let PostgreSQL count events on from the last one."""
+    for table in tables.tables.values():
+        column = table.autoincrement_column
+        if column is not None:
+            counter = sa.func.pg_get_serial_sequence(table.name, column.name)
+            last = sa.func.max(column)
+            connection.execute(
+                sa.select(sa.func.setval(counter, sa.func.coalesce(last, 1), last.is_not(None)))
+            )

@@ -1,0 +1,85 @@
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, and what leads do.
+
+Written out as they were then: what `study.store.schema` has may be of a later version.
+"""
+
+from alembic import op
+from sqlalchemy import JSON, Column, Float, Index, Integer, MetaData, String, Table, Text
+
+revision = "2"
+down_revision = "1"
+
+metadata = MetaData()
+
+Table(
+    "look_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rubric", String, nullable=False),
+    Column("labels_hash", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+
+Table(
+    "sample_waves",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("by", String, nullable=False),
+    Column("chances", JSON, nullable=False),
+    Column("taken", JSON, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+
+Table(
+    "threshold_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rubric", String, nullable=False),
+    Column("grader", String, nullable=False),
+    Column("threshold", Float, nullable=False),
+    Column("objective", String, nullable=False),
+    Column("reference", String, nullable=False),
+    Column("instead_of", Float, nullable=False),
+    Column("clusters", JSON, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+
+Table(
+    "adjudication_leases",
+    metadata,
+    Column("unit_id", String, primary_key=True),
+    Column("rubric", String, primary_key=True),
+    Column("holder", String, nullable=False),
+    Column("taken_at", String, nullable=False),
+)
+
+Table(
+    "flag_events",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("flag_id", Integer, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("done_by", String, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("flag_events_by_flag", "flag_id"),
+)
+
+Table(
+    "sorted_disagreements",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rubric", String, nullable=False),
+    Column("rubric_hash", String, nullable=False),
+    Column("unit_id", String, nullable=False),
+    Column("grader", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("done_by", String, nullable=False),
+    Column("created_at", String, nullable=False),
+)
+
+
+def upgrade() -> None:
+    """Add those that are not there: before versions were counted, opening a store added some."""
+    metadata.create_all(op.get_bind())

@@ -1,0 +1,89 @@
+"""Studies with labels and grades, a store of version 0.1.0, and runs that are killed."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from evenhand.rubrics import load_rubric
+from evenhand.study import Study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.store.grades import GradeAttempt
+
+ROOT = Path(__file__).parents[3]
+VERSION_0_1_0 = ROOT / "tests" / "study" / "store" / "version_0_1_0"
+"""A study as evenhand 0.1.0 wrote it: 12 labels by two people, 6 grades, one exclusion; the store
+as SQL. Its responses are synthetic."""
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import evenhand.study.keeping.{room} as room
+room.{at} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+room.{run}(Path(sys.argv[1]), *map({cast}, sys.argv[2:]))
+"""
+
+
+@pytest.fixture
+def labelled(make_study) -> Callable[..., Study]:
+    """labelled(**fields of StudyPlan) -> an open study with labels of two people, and grades."""
+
+    def make(**fields: object) -> Study:
+        study = make_study(**{"rubrics": [load_rubric("refusal")], **fields})
+        desk = AnnotationDesk(study)
+        for rater in ("ann", "zoë"):
+            for n in range(7):
+                task = desk.next_task(rater)
+                desk.submit(rater, task.task_id, f"{rater}{n}", task.rubric.categories[n % 3], 0.1)
+        unit, other = study.rubric_units(study.rubrics["refusal"])[:2]
+        grade = {"rater_id": "g", "rubric": "refusal", "rubric_hash": study.rubrics["refusal"].hash}
+        probabilities = {"4": 0.1 + 0.2, "5": 1 - (0.1 + 0.2)}
+        study.store.add_grades(
+            [
+                GradeAttempt(
+                    **grade, unit_id=unit, label="4", p_positive=1 / 3, probabilities=probabilities
+                ),
+                GradeAttempt(**grade, unit_id=other, unscored_reason="refusal"),
+            ]
+        )
+        return study
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def write_old_study() -> Callable[[Path], Path]:
+    """write_old_study(folder) -> that folder, with a study of version 0.1.0."""
+
+    def write(folder: Path) -> Path:
+        shutil.copytree(VERSION_0_1_0, folder)
+        sql = folder / "store.sql"
+        with closing(sqlite3.connect(folder / "study.db")) as connection:
+            connection.executescript(sql.read_text("utf-8"))
+        sql.unlink()
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def killed() -> Callable[..., None]:
+    """killed(room, run, at, *given): run(*given) of a room of `keeping` in a process of its own
+    that is killed where it calls `at`."""
+
+    def run(room: str, run: str, at: str, *given: object) -> None:
+        cast = "Path" if isinstance(given[-1], Path) else "str"
+        script = KILLED.format(room=room, run=run, at=at, cast=cast)
+        command = [sys.executable, "-P", "-c", script, *map(str, given)]
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+
+    return run

@@ -1,0 +1,176 @@
+"""A study of any released version opens after an upgrade, with every row, or is as it was."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.oversight import oversight
+from evenhand.study.keeping import moving
+from evenhand.study.keeping.backup import restore_study
+from evenhand.study.keeping.moving import upgrade_store
+from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.copying import copy_tables
+from evenhand.study.store.database import Database
+from evenhand.study.store.schema import SCHEMA_VERSION, metadata
+from evenhand.study.store.upgrading import scripts
+
+
+@pytest.fixture
+def old_study(write_old_study, tmp_path: Path) -> Path:
+    return write_old_study(tmp_path / "old")
+
+
+def content(file: Path) -> list[str]:
+    with closing(sqlite3.connect(file)) as connection:
+        return [line for line in connection.iterdump() if line.startswith("INSERT")]
+
+
+def check_upgraded(folder: Path) -> None:
+    with open_study(folder) as study:
+        ratings = study.ratings()
+        assert ratings["rater_id"].value_counts().to_dict() == {
+            "ann": 6, "ben": 6, "baseline:lexical": 6,
+        }  # fmt: skip
+        assert ratings["label"].tolist()[:6] == ["1", "2", "3", "1", "2", "3"]
+        assert ratings["seconds"].tolist()[:6] == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+        assert list(oversight(study.store).exclusions) == ["ben"]
+        desk = AnnotationDesk(study)
+        task = desk.next_task("cem")
+        assert desk.submit("cem", task.task_id, "new", task.rubric.categories[0]).status == "stored"
+        with study.store.read() as connection:
+            from alembic.autogenerate import compare_metadata
+            from alembic.migration import MigrationContext
+
+            context = MigrationContext.configure(connection, opts={"compare_type": True})
+            assert compare_metadata(context, metadata) == []
+            assert context.get_current_revision() == SCHEMA_VERSION
+
+
+def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study: Path, tmp_path: Path) -> None:
+    before = content(old_study / "study.db")
+    with pytest.raises(InputError, match="run `evenhand store upgrade`"):
+        open_study(old_study)
+    done = upgrade_store(old_study)
+    assert (done.before, done.now) == (1, int(SCHEMA_VERSION))
+    gone = set(before) - set(content(old_study / "study.db"))
+    assert gone == {"INSERT INTO \"meta\" VALUES('schema','1');"}
+    check_upgraded(old_study)
+    assert upgrade_store(old_study).backup is None
+    assert done.backup is not None
+    restore_study(done.backup, tmp_path / "before")
+    assert content(tmp_path / "before" / "study.db") == before
+    upgrade_store(tmp_path / "before")
+    check_upgraded(tmp_path / "before")
+
+
+def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None:
+    url = new_postgresql()
+    old = Database.connect("study.db", old_study)
+    there = Database.connect(url, old_study)
+    with old.read() as source, there.write() as target:
+        copy_tables(source, target)
+    old.close()
+    there.close()
+    change_config(old_study, {"": {"store": url}})
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+def test_a_store_that_has_some_new_tables_already(old_study: Path) -> None:
+    """Programs between 0.1.0 and the first upgrade added what they missed."""
+    with closing(sqlite3.connect(old_study / "study.db")) as connection:
+        metadata.tables["look_events"].create(
+            sa.create_engine("sqlite://", creator=lambda: connection), checkfirst=False
+        )
+        connection.commit()
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+@pytest.mark.parametrize("at", ["migrate", "backup_of"])
+def test_an_upgrade_that_fails_has_changed_nothing(
+    at: str, old_study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = content(old_study / "study.db")
+    run = getattr(moving, at)
+
+    def fail(*arguments: object) -> None:
+        run(*arguments)
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(moving, at, fail)
+    with pytest.raises(OSError, match="no space"):
+        upgrade_store(old_study)
+    assert content(old_study / "study.db") == before
+    monkeypatch.undo()
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+def test_a_lost_row_is_refused(old_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(old_study / "study.db")
+
+    def careless(connection: sa.Connection, _version: int) -> None:
+        connection.execute(sa.text("DELETE FROM labels WHERE event_id = 1"))
+
+    monkeypatch.setattr(moving, "migrate", careless)
+    with pytest.raises(InputError, match="would have lost rows"):
+        upgrade_store(old_study)
+    assert content(old_study / "study.db") == before
+
+
+def test_a_killed_upgrade_can_be_run_again(old_study: Path, killed) -> None:
+    before = content(old_study / "study.db")
+    killed("moving", "upgrade_store", "migrate", old_study)
+    assert content(old_study / "study.db") == before
+    upgrade_store(old_study)
+    check_upgraded(old_study)
+
+
+def test_nobody_may_have_it_open(old_study: Path) -> None:
+    upgrade_store(old_study)
+    with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):
+        upgrade_store(old_study)
+
+
+@pytest.mark.parametrize("version", ["99", "0", "banana"])
+def test_a_version_that_is_not_known(version: str, old_study: Path) -> None:
+    with closing(sqlite3.connect(old_study / "study.db")) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [version])
+        connection.commit()
+    says = {"99": "newer than this evenhand", "0": "no evenhand wrote", "banana": "damaged"}
+    with pytest.raises(InputError, match=says[version]):
+        upgrade_store(old_study)
+    shutil.rmtree(old_study / "backups", ignore_errors=True)
+    with pytest.raises(InputError, match=r"newer than|damaged|run `evenhand store upgrade`"):
+        open_study(old_study)
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("ALTER TABLE remarks DROP COLUMN reason", "table remarks lacks the column reason"),
+        ("DROP TABLE look_events", "table look_events lacks the column"),
+    ],
+)
+def test_a_missing_column_is_a_sentence(sql: str, says: str, make_study) -> None:
+    study = make_study()
+    with study.store.write() as connection:
+        connection.execute(sa.text(sql))
+    study.close()
+    with pytest.raises(InputError, match=says):
+        open_study(study.folder)
+
+
+def test_the_schemas_form_one_line_to_the_present_one() -> None:
+    revisions = [each.revision for each in scripts().walk_revisions()]
+    assert revisions == [str(n) for n in range(int(SCHEMA_VERSION), 0, -1)]
