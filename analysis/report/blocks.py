@@ -171,6 +171,11 @@ class Card:
     evidence: tuple[tuple[str, Cell], ...]
 
     @property
+    def lines(self) -> list[int]:
+        """The rows of results.csv that its cell was read off."""
+        return [cell.line for cell in (*self.kappas, self.price) if cell]
+
+    @property
     def compared(self) -> str:
         """Both kappas in words; nothing where the grader's is not known.
 
@@ -185,13 +190,12 @@ class Card:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about one rubric, in a `sentence`, its number's `threshold`, and how well people
-    agree with one another, on how much.
+    """What to do about one rubric, in a `sentence`, and how well people agree with one another, on
+    how much.
     """
 
     rubric: str
     sentence: str
-    threshold: Cell | None
     people: Cell | None
     sample: str
 

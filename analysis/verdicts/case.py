@@ -136,6 +136,8 @@ class Case:
     twins: tuple[str, ...]
     recoded: tuple[ResultRow, ...]
     commonest: tuple[ResultRow, ResultRow] | None
+    is_binary: bool = False
+    """Whether it was compared on the binary verdict only, of a rubric with more categories."""
 
     @property
     def to_beat(self) -> float:
@@ -146,6 +148,12 @@ class Case:
     def has_faults(self) -> bool:
         """Whether it errs to one side, its label moves with the wording, or it fails in a part."""
         return bool(self.biases or self.failing) or self.moving is not None
+
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether people labelled, and it labelled, but never the same unit."""
+        compared = self.difference["n_units"] if self.difference else 0
+        return self.n_humans > 0 and self.share_scored[0] > 0 and not compared
 
     @property
     def failing(self) -> list[ResultRow]:
@@ -301,6 +309,7 @@ def case_of(
         twins=tuple(labels.raters[of] for of in names if of in labels.models),
         recoded=_recoded(rows, grader, subset),
         commonest=_commonest(rows, grader, subset, labels.scale.categories),
+        is_binary=subset == _BINARY_ALL and len(labels.scale.categories) > 2,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -134,11 +135,13 @@ def _over_people(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, f
     )
     with_grader, between = values[: len(people)], values[len(people) :]
     first, second = (np.array([pair[n] for pair in among]) for n in (0, 1))
-    without = [
-        np.nanmean(with_grader[np.arange(len(people)) != n])
-        - np.nanmean(between[(first != person) & (second != person)])
-        for n, person in enumerate(people)
-    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # nobody left to compare: undefined
+        without = [
+            np.nanmean(with_grader[np.arange(len(people)) != n])
+            - np.nanmean(between[(first != person) & (second != person)])
+            for n, person in enumerate(people)
+        ]
     m = len(people)
     return m, (m - 1) / m * float(((without - np.mean(without)) ** 2).sum())
 

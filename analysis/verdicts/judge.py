@@ -29,7 +29,7 @@ from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_peop
 from evenhand.analysis.verdicts.judge_reference import judge_against_reference
 from evenhand.analysis.verdicts.parts import part_of
 from evenhand.analysis.verdicts.reasons import Reason
-from evenhand.analysis.verdicts.words import Decision, Judgement
+from evenhand.analysis.verdicts.words import Decision, HoldsFor, Judgement
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -41,7 +41,8 @@ class Verdict(TypedDict):
     """A verdict on one grader; `evidence` holds the keys (RESULTS_KEY) of the rows it rests on.
 
     `sentence` has all its reasons, `reason` in a few words those that decided it; `limits` says
-    what no interval covers, `labels_only` that a pass was not shown for the binary verdict.
+    what no interval covers; `holds_for` whether a pass is one of labels or of binary verdicts only
+    ("" for all), and `threshold` at which. `promising`: undecided, but by its estimates it passes.
     `kappas` are the keys of the grader's kappa with people and of people's with one another, on the
     labels that decided it; empty where unknown. `more_clusters` says how many more clusters would
     decide it, 0 where that is no advice; `failing_parts` are those of the sample in which the
@@ -54,7 +55,9 @@ class Verdict(TypedDict):
     sentence: str
     reason: str
     limits: str
-    labels_only: bool
+    holds_for: HoldsFor
+    threshold: float | None
+    promising: bool
     kappas: list[list[str]]
     evidence: list[list[str]]
     more_clusters: int
@@ -89,7 +92,9 @@ def _against(
         sentence=decision.text,
         reason=decision.short,
         limits="",
-        labels_only=False,
+        holds_for=decision.holds_for,
+        threshold=decision.threshold,
+        promising=decision.promising,
         kappas=_keys([kappa]),
         evidence=_keys(evidence),
         more_clusters=decision.more,
@@ -105,14 +110,24 @@ def _judge(case: Case) -> Verdict:
         grader=case.grader,
         verdict=decision.judgement,
         sentence=replace(decision, reasons=[*decision.reasons, *also]).text,
-        reason=decision.short,
+        reason=_short(case, decision),
         limits=words.limits(case),
-        labels_only=decision.labels_only,
+        holds_for=decision.holds_for,
+        threshold=decision.threshold,
+        promising=decision.promising and not case.copied,
         kappas=_keys(_kappas(case, decision.judgement)),
         evidence=case.evidence,
         more_clusters=decision.more,
         failing_parts=[part_of(row) for row in case.failing],
     )
+
+
+def _short(case: Case, decision: Decision) -> str:
+    """What decided it in a few words; of a copy that it is one."""
+    if case.copied and decision.judgement not in words.PASSES:
+        names = " and ".join(person for person, _ in case.copied)
+        return written("short.copied", names=names)
+    return decision.short
 
 
 def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
@@ -130,6 +145,8 @@ def _keys(rows: Iterable[ResultRow | None]) -> list[list[str]]:
 def _decide(case: Case) -> Decision:
     reasons, more = _missing(case)
     against = _reasons_against(case)
+    if case.shares_nothing:
+        return words.cannot_tell(case, [_plainly("no_shared_unit")])
     if case.share_scored[2] < case.rule.min_coverage:
         return words.leaves_too_much_out(case)
     if not (reasons or against or case.has_faults or case.is_tuned):
@@ -137,21 +154,34 @@ def _decide(case: Case) -> Decision:
     if (at := _at_threshold(case)) and not case.has_faults_at_threshold:
         return words.at_threshold(case, *at)
     if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
-        labels = _more(case, [held_out])
-        return words.cannot_tell(case, _open_yet(case, held_out, labels), labels or 0)
+        labels, promising = _more(case, [held_out]), _promises(case, held_out)
+        reasons = _open_yet(case, held_out, labels)
+        return words.cannot_tell(case, reasons, labels or 0, promising=promising)
     # Whoever fails in a part does not pass, whatever more labels would say of the whole.
     falls_short = against or case.failing or (case.has_faults and not reasons)
     if falls_short and _is_informative(case):
         return words.only_with_correction(case, against)
     if against:
         return words.do_not_use(case, against)
-    return words.cannot_tell(case, reasons, more)
+    promising = case.bounds is not None and _promises(case, case.bounds)
+    return words.cannot_tell(case, reasons, more, promising=promising)
+
+
+def _promises(case: Case, bounds: Bounds) -> bool:
+    """Whether it would pass if all estimates stayed."""
+    return (
+        case.deciding(bounds)["estimate"] > -bounds.margin
+        and bounds.above["estimate"] > 0
+        and bounds.people["estimate"] >= case.rule.min_people_kappa
+        and case.share_scored[0] >= case.rule.min_coverage
+    )
 
 
 def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
     """That another threshold may do, and how many labels would tell."""
     clusters = case.deciding(held_out)["n_clusters"]
-    advice = reasons_for.advice(clusters, more, case.noun, undecided=True)
+    promising = _promises(case, held_out)
+    advice = reasons_for.advice(clusters, more, case.noun, undecided=True, promising=promising)
     return [reasons_for.falls_short_untuned(case, held_out), *advice]
 
 
@@ -252,9 +282,13 @@ def _missing(case: Case) -> tuple[list[Reason], int]:
         missing.append(reasons_for.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
     people = None if more is not None else _more_people(case, bounds)
-    undecided = bool(missing)
     missing += reasons_for.advice(
-        difference["n_clusters"], more, case.noun, undecided=undecided, people=people
+        difference["n_clusters"],
+        more,
+        case.noun,
+        undecided=bool(missing),
+        promising=_promises(case, bounds),
+        people=people,
     )
     return missing, more or 0
 

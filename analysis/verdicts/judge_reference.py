@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from evenhand.analysis.bias import Finding, flagged
@@ -95,8 +95,10 @@ def judge_against_reference(
 ) -> tuple[Decision, list[ResultRow], ResultRow | None]:
     """The decision, the rows it rests on, and the grader's kappa with the reference."""
     case = _case(rows, labels, grader, rule, noun)
-    rows_of = case.bars.rows if case.bars else ()
-    return case.decided(), case.evidence, next((row for row, _ in rows_of), None)
+    decision = case.decided()
+    bars = case.bars if decision.threshold is None else case.held_out
+    rows_of = bars.rows if bars else ()
+    return decision, case.evidence, next((row for row, _ in rows_of), None)
 
 
 @dataclass(frozen=True)
@@ -142,8 +144,9 @@ class _Case:
         if (rarer := self.bars.rarer["estimate"]) < self.rule.min_rarer:
             reasons.append(too_few_rarer(rarer, self.rule.min_rarer, self.noun))
         more = self._more(self.bars)
-        reasons += advice(self.bars.clusters, more, self.noun, undecided=True)
-        return self._untold(reasons, more or 0)
+        promising = all(row["estimate"] > bar for row, bar in self.bars.open_yet())
+        reasons += advice(self.bars.clusters, more, self.noun, undecided=True, promising=promising)
+        return replace(self._untold(reasons, more or 0), promising=promising)
 
     def _at_threshold(self) -> bool:
         """Whether a tuned threshold is advised, and verdicts clear the bars at such."""
@@ -184,14 +187,24 @@ class _Case:
 
     def _agrees(self, bars: Bars, threshold: ResultRow | None = None) -> Decision:
         at = f" at threshold {threshold['estimate']:.3g}" if threshold else ""
+        tuned = threshold["estimate"] if threshold else None
         head = written("verdict.agrees", **self._fields, at=at)
         figures = [self._figure(row, bar, "bars_cleared") for row, bar in bars.rows]
+        if tuned is not None:
+            short = written("short.at_threshold", threshold=tuned)
+            figures = [replace(each, short=short) for each in figures]
         reasons = [
             *figures,
             Reason(written("because.reference_only")),
             Reason(written("limits.parts")),
         ]
-        return Decision("agrees_with_reference", head, reasons)
+        return Decision(
+            "agrees_with_reference",
+            head,
+            reasons,
+            holds_for="" if tuned is None else "binary",
+            threshold=tuned,
+        )
 
     def _untold(self, reasons: list[Reason], more: int = 0) -> Decision:
         head = written("verdict.cannot_tell_reference", **self._fields)

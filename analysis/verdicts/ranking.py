@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.bias.findings import audited, audited_grader, status_of
 from evenhand.analysis.people.coverage import COVERAGE
 from evenhand.analysis.results import TableRow, key_of
-from evenhand.analysis.thresholds.in_force import IN_FORCE
 from evenhand.analysis.usage import PRICE
-from evenhand.analysis.verdicts.case import RECOMMENDED, deciding_keys
+from evenhand.analysis.verdicts.case import deciding_keys
 from evenhand.analysis.verdicts.judge import Verdict
 from evenhand.analysis.verdicts.words import JUDGEMENTS, PASSES
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 class Candidate:
     """One grader in a ranking: its verdict and the rows that it is ranked by.
 
-    `threshold` is the one that it passes at, if it is another than the default.
     `best_buy`: no other grader of the rubric is as cheap and agrees as well (the Pareto front of
     the ceiling difference against price).
     """
@@ -35,7 +33,6 @@ class Candidate:
     coverage: TableRow | None
     worst_bias: TableRow | None
     price: TableRow | None
-    threshold: TableRow | None = None
     best_buy: bool = False
 
     @property
@@ -53,9 +50,9 @@ class Candidate:
 def rank_graders(results: pd.DataFrame, verdicts: Iterable[Verdict]) -> dict[str, list[Candidate]]:
     """The graders of every rubric, the best choice first; `results` may be read from results.csv.
 
-    Verdicts come first, in the order of `JUDGEMENTS`; those that hold for labels only come after
-    those that hold for binary verdicts too. Among graders that pass the cheapest leads, since all
-    meet the rule; among the others the one that agrees with people best.
+    Verdicts come first, in the order of `JUDGEMENTS`; those that hold for labels or for binary
+    verdicts only come after those that hold for both. Among graders that pass the cheapest leads,
+    since all meet the rule; among the others the one that agrees with people best.
     """
     rows = _Rows(results)
     found: dict[str, list[Candidate]] = {}
@@ -73,7 +70,7 @@ def _place(candidate: Candidate) -> tuple[int, bool, float, float, str]:
     verdict = candidate.verdict
     place = JUDGEMENTS.index(verdict["verdict"])
     price = candidate.usd if verdict["verdict"] in PASSES else 0.0
-    return place, verdict["labels_only"], price, -candidate.agreement, verdict["grader"]
+    return place, verdict["holds_for"] != "", price, -candidate.agreement, verdict["grader"]
 
 
 def _marked(candidate: Candidate, among: Sequence[Candidate]) -> Candidate:
@@ -112,12 +109,4 @@ class _Rows:
             coverage=self._by_key.get((rubric, COVERAGE, "", grader, "all", "")),
             worst_bias=max(shifts, key=lambda row: abs(row["estimate"]), default=None),
             price=self._by_key.get((rubric, PRICE, "", grader, "all", "")),
-            threshold=self._threshold(verdict),
         )
-
-    def _threshold(self, verdict: Verdict) -> TableRow | None:
-        """What it passes at: the tuned threshold in force, or the one advised."""
-        if verdict["verdict"] != "may_stand_in_at_threshold":
-            return None
-        keys = {key[1]: tuple(key) for key in verdict["evidence"]}
-        return self._by_key.get(keys.get(IN_FORCE) or keys.get(RECOMMENDED, ()))

@@ -5,8 +5,9 @@ The sentences stand in `evenhand/texts.toml`; here they get the figures of a cas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evenhand.analysis.bias import Finding
 from evenhand.analysis.notes import reason_in_words
@@ -131,6 +132,9 @@ def why_unscored(coverage: ResultRow | None) -> str:
 def faults(case: Case) -> list[Reason]:
     """Parts in which it fails, biases, and a label that moves with the wording."""
     found = [_in_part(case, row) for row in case.failing]
+    if len(found) > 1:
+        first = replace(found[0], short=written("short.below_in_parts", parts=len(found)))
+        found = [first, *(replace(each, short="") for each in found[1:])]
     found += [bias(each) for each in case.biases]
     if (row := case.moving) is not None:
         fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
@@ -162,7 +166,7 @@ def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
     name = "binary_falls_short" if row["high"] < -bounds.margin else "binary_not_shown"
     figures = written(
         "figures.difference",
-        difference=row["estimate"],
+        difference=signed(row["estimate"]),
         level="95%",
         low=row["low"],
         high=row["high"],
@@ -195,7 +199,7 @@ def repeated(case: Case) -> list[Reason]:
     found = []
     if case.copied and case.n_humans >= 2:
         names = " and ".join(person for person, _ in case.copied)
-        text = written("because.copied_not_counted", whose=_whose(case), names=names)
+        text = written("because.copied_not_counted", whose=_whose(case))
         found.append(Reason(text, written("short.copied", names=names)))
     if case.twins:
         found.append(Reason(written("because.twins", names=" and ".join(case.twins))))
@@ -214,10 +218,16 @@ def undefined(row: ResultRow) -> Reason:
 
 
 def advice(
-    clusters: int, more: int | None, noun: str, *, undecided: bool, people: int | None = None
+    clusters: int,
+    more: int | None,
+    noun: str,
+    *,
+    undecided: bool,
+    promising: bool = True,
+    people: int | None = None,
 ) -> list[Reason]:
     """How many more clusters would decide, if anything is undecided or they are too few; or else
-    how many more people.
+    how many more people. What does not look `promising` they would rule out.
     """
     if more is None and people:
         whom = "one more person" if people == 1 else f"about {people} more people"
@@ -237,11 +247,12 @@ def advice(
     if more <= 0:
         return []
     nouns = noun if more == 1 else f"{noun}s"
-    name = "label_more" if undecided else "label_more_for_enough"
     fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns}
-    return [
-        Reason(written(f"because.{name}", **fields), written("short.label_more", **fields)),
-    ]
+    if undecided and not promising:
+        text = written("because.label_to_rule_out", **fields)
+        return [Reason(text, written("short.label_to_rule_out"))]
+    name = "label_more" if undecided else "label_more_for_enough"
+    return [Reason(written(f"because.{name}", **fields), written("short.label_more", **fields))]
 
 
 def compared(case: Case, bounds: Bounds) -> str:
@@ -268,13 +279,28 @@ def _interval(
     alpha = bounds.alpha / at_once if bounds else 0.025
     people = "two people" if case.n_humans == 2 else f"{case.n_humans} people"
     return {
-        "difference": row["estimate"],
+        "difference": signed(row["estimate"]),
         "level": level_of(alpha),
         "low": row["low"],
         "high": row["high"],
-        "margin": margin_of(row),
+        "margin": _margin(row, bounds),
         "sample": f"{sample_of(row, case.noun)}, {people}",
     }
+
+
+def _margin(row: ResultRow, bounds: Bounds | None) -> float:
+    """That of the row, or where only the comparison for these people has one, of that."""
+    own = margin_of(row)
+    return bounds.margin if bounds and math.isnan(own) else own
+
+
+def signed(number: float) -> str:
+    """Two decimals with a sign; none before a zero.
+
+    >>> signed(0.123), signed(-0.001)
+    ('+0.12', '0.00')
+    """
+    return f"{number:+.2f}" if f"{abs(number):.2f}" != "0.00" else "0.00"
 
 
 def level_of(alpha: float) -> str:

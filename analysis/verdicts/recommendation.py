@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.analysis.results import TableRow
 from evenhand.analysis.verdicts.ranking import Candidate
 from evenhand.analysis.verdicts.words import PASSES
 from evenhand.texts import written
@@ -13,11 +13,10 @@ from evenhand.texts import written
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`sentence` about one rubric; `threshold` is the row that its number was read off."""
+    """`sentence` about one rubric."""
 
     rubric: str
     sentence: str
-    threshold: TableRow | None = None
 
 
 def recommendations(ranking: Mapping[str, Sequence[Candidate]]) -> list[Recommendation]:
@@ -34,22 +33,39 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation | 
     """
     if not candidates:
         return None
-    best, called = candidates[0], rubric or written("recommend.nameless")
+    called = rubric or written("recommend.nameless")
+    best, *others = candidates
     if best.verdict["verdict"] in PASSES:
-        sentence = " ".join([_use(best, called), *_also(candidates[1:])])
-        return Recommendation(rubric, sentence, best.threshold)
+        sentence = " ".join([_use(best, called, _is_cheaper(best, others)), *_also(others)])
+        return Recommendation(rubric, sentence)
     return Recommendation(rubric, _not_yet(candidates, called))
 
 
-def _use(best: Candidate, rubric: str) -> str:
-    verdict, grader = best.verdict, best.verdict["grader"]
-    if verdict["verdict"] == "agrees_with_reference":
-        return written("recommend.agrees", grader=grader, rubric=rubric)
-    if best.threshold is not None:
-        at = best.threshold["estimate"]
-        return written("recommend.use_at", grader=grader, rubric=rubric, threshold=at)
-    name = "use_labels" if verdict["labels_only"] else "use"
-    return written(f"recommend.{name}", grader=grader, rubric=rubric)
+def _is_cheaper(best: Candidate, others: Sequence[Candidate]) -> bool:
+    """Whether its price put it before another that agrees with people better."""
+    alike = [
+        each
+        for each in others
+        if each.verdict["verdict"] == best.verdict["verdict"]
+        and each.verdict["holds_for"] == best.verdict["holds_for"]
+    ]
+    return math.isfinite(best.usd) and any(
+        each.usd > best.usd and each.agreement > best.agreement for each in alike
+    )
+
+
+def _use(best: Candidate, rubric: str, is_cheaper: bool) -> str:
+    verdict, at = best.verdict, best.verdict["threshold"]
+    fields = {"grader": verdict["grader"], "rubric": rubric}
+    agrees = verdict["verdict"] == "agrees_with_reference"
+    if at is not None:
+        return written(f"recommend.{'agrees_at' if agrees else 'use_at'}", **fields, threshold=at)
+    if agrees:
+        return written("recommend.agrees", **fields)
+    if verdict["holds_for"]:
+        name = {"labels": "use_labels", "binary": "use_binary"}[verdict["holds_for"]]
+        return written(f"recommend.{name}", **fields)
+    return written("recommend.use_cheapest" if is_cheaper else "recommend.use", **fields)
 
 
 def _also(others: Sequence[Candidate]) -> list[str]:
@@ -60,19 +76,21 @@ def _also(others: Sequence[Candidate]) -> list[str]:
 
 def _with_condition(candidate: Candidate) -> str:
     verdict, grader = candidate.verdict, candidate.verdict["grader"]
-    if candidate.threshold is not None:
-        at = candidate.threshold["estimate"]
-        return written("recommend.also_at", grader=grader, threshold=at)
-    return written("recommend.also_labels", grader=grader) if verdict["labels_only"] else grader
+    if verdict["threshold"] is not None:
+        return written("recommend.also_at", grader=grader, threshold=verdict["threshold"])
+    if not verdict["holds_for"]:
+        return grader
+    name = {"labels": "also_labels", "binary": "also_binary"}[verdict["holds_for"]]
+    return written(f"recommend.{name}", grader=grader)
 
 
 def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
     best = candidates[0]
     fields = {"grader": best.verdict["grader"], "reason": best.verdict["reason"]}
-    undecided = [each for each in candidates if each.verdict["more_clusters"] > 0]
+    hopes = [c for c in candidates if c.verdict["promising"] and c.verdict["more_clusters"] > 0]
     corrected = best.verdict["verdict"] == "only_with_correction"
-    if undecided:
-        cheapest = min(undecided, key=lambda each: each.verdict["more_clusters"])
+    if hopes:
+        cheapest = min(hopes, key=lambda each: each.verdict["more_clusters"])
         first = written(
             "recommend.label_more",
             rubric=rubric,
@@ -82,5 +100,8 @@ def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
         return f"{first} {written('recommend.until_then', **fields)}" if corrected else first
     if corrected:
         return written("recommend.correction", rubric=rubric, **fields)
-    told = best.verdict["verdict"] != "cannot_tell"
-    return written("recommend.nobody" if told else "recommend.not_yet", rubric=rubric, **fields)
+    if best.verdict["verdict"] != "cannot_tell":
+        return written("recommend.nobody", rubric=rubric, **fields)
+    likeliest = next((c.verdict for c in candidates if c.verdict["promising"]), best.verdict)
+    fields = {"grader": likeliest["grader"], "reason": likeliest["reason"]}
+    return written("recommend.not_yet", rubric=rubric, **fields)

@@ -71,17 +71,23 @@ TITLES: dict[Judgement, Title] = {
 }
 
 
+HoldsFor = Literal["", "labels", "binary"]
+
+
 @dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
-    decide, and whether a pass leaves binary verdicts out.
+    decide, and where a pass holds for less than all, for what: labels, or binary verdicts, which
+    may be those at a `threshold`. `promising`: by its estimates it would pass.
     """
 
     judgement: Judgement
     head: str
     reasons: Sequence[Reason] = field(default_factory=list)
     more: int = 0
-    labels_only: bool = False
+    holds_for: HoldsFor = ""
+    threshold: float | None = None
+    promising: bool = False
 
     @property
     def text(self) -> str:
@@ -100,12 +106,17 @@ def may_stand_in(case: Case) -> Decision:
     """It meets the rule."""
     if case.bounds is None:
         raise ValueError("a grader that passes has been compared with people")
-    head = written("verdict.may_stand_in", grader=case.grader, whom=_whom(case), place=place(case))
-    caveat = of_binary_verdicts(case, case.bounds)
+    fields = {"grader": case.grader, "whom": _whom(case), "place": place(case)}
     passes = better_or_not(case, case.bounds)
+    if case.is_binary:
+        head = written("verdict.may_stand_in_binary", **fields)
+        short = Reason(passes.sentence, written("short.binary_only"))
+        return Decision("may_stand_in", head, [short], holds_for="binary")
+    head = written("verdict.may_stand_in", **fields)
+    caveat = of_binary_verdicts(case, case.bounds)
     if caveat:  # the cell of a table has room for what does not hold
         passes = Reason(passes.sentence)
-    return Decision("may_stand_in", head, [passes, *caveat], labels_only=bool(caveat))
+    return Decision("may_stand_in", head, [passes, *caveat], holds_for="labels" if caveat else "")
 
 
 def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
@@ -122,7 +133,9 @@ def at_threshold(case: Case, bounds: Bounds, advised: ResultRow) -> Decision:
         written("because.tuned", noun=case.noun, figures=compared(case, bounds)),
         written("short.at_threshold", threshold=threshold),
     )
-    return Decision("may_stand_in_at_threshold", head, [reason])
+    return Decision(
+        "may_stand_in_at_threshold", head, [reason], holds_for="binary", threshold=threshold
+    )
 
 
 def leaves_too_much_out(case: Case) -> Decision:
@@ -151,10 +164,13 @@ def do_not_use(case: Case, against: Sequence[Reason]) -> Decision:
     return Decision("do_not_use", head, against)
 
 
-def cannot_tell(case: Case, reasons: Sequence[Reason], more: int = 0) -> Decision:
+def cannot_tell(
+    case: Case, reasons: Sequence[Reason], more: int = 0, *, promising: bool = False
+) -> Decision:
     """Neither shown; and what would help."""
     head = written("verdict.cannot_tell", grader=case.grader, whom=_whom(case), place=place(case))
-    return Decision("cannot_tell", head, [*faults(case), *reasons], more)
+    found = [*faults(case), *reasons]
+    return Decision("cannot_tell", head, found, more, promising=promising)
 
 
 def besides(case: Case, judgement: Judgement) -> list[Reason]:
@@ -205,8 +221,6 @@ def _what_is_wrong(case: Case) -> list[Reason]:
             return [
                 Reason(written("because.one_category", category=category, own=own, people=people))
             ]
-    if case.failing and (good := [row for row in case.parts if row["low"] > -margin_of(row)]):
-        return [Reason(written("because.good_in", parts=listed(good)))]
     best = next(iter(case.recoded), None)
     if case.bounds is None or best is None:
         return []
@@ -226,6 +240,8 @@ def _left_out(case: Case) -> list[Reason]:
     share, _, most = case.share_scored
     if case.coverage is None or most < case.rule.min_coverage or f"{1 - share:.0%}" == "0%":
         return []
+    if not case.scored_enough:  # the verdict has said so
+        return with_unscored(case)
     text = written("because.left_out", missing=1 - share, why=why_unscored(case.coverage))
     return [Reason(text), *with_unscored(case)]
 

@@ -72,10 +72,12 @@ def ceiling_section(source: Source) -> ReportSection | None:
 
 def _ceiling_answer(source: Source, rubric: str) -> list[list[object]]:
     """People's kappa with each other, and the two graders that are closest to it and furthest."""
-    kappa = source.kappa(rubric, ALL)
+    # Graders that give probabilities alone are compared on the binary verdict.
+    subset = ALL if source.graders(rubric, ALL) else ALL_BINARY
+    kappa = source.kappa(rubric, subset)
 
     def with_people(grader: str) -> Figure | None:
-        return source.figures.get(rubric, kappa, "humans", grader, ALL)
+        return source.figures.get(rubric, kappa, "humans", grader, subset)
 
     people, said = with_people(""), []
     if people:
@@ -83,7 +85,7 @@ def _ceiling_answer(source: Source, rubric: str) -> list[list[object]]:
         said = in_pieces("report.ceiling_unknown", reason=reason)
         if not reason:
             said = in_pieces("report.ceiling", people=people)
-    return [sentences(said, _of_graders(defined(map(with_people, source.graders(rubric, ALL)))))]
+    return [sentences(said, _of_graders(defined(map(with_people, source.graders(rubric, subset)))))]
 
 
 def _of_graders(graders: list[Figure]) -> list[object]:

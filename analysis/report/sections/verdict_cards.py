@@ -17,7 +17,6 @@ from evenhand.analysis.report.blocks import (
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import Source, rater_title
-from evenhand.analysis.results import key_of
 from evenhand.analysis.usage import PRICE
 from evenhand.analysis.verdicts.judge import Verdict, limits_of
 from evenhand.analysis.verdicts.recommendation import recommendations
@@ -33,7 +32,7 @@ def section(source: Source) -> ReportSection:
         cards = tuple(_card(source, each) for each in verdicts)
         blocks += [
             _first(source),
-            _overview(cards),
+            _overview(source, cards),
             Cards(written("first.in_full"), cards),
         ]
     else:
@@ -46,13 +45,11 @@ def section(source: Source) -> ReportSection:
 def _first(source: Source) -> FirstPage:
     advice = []
     for found in recommendations(source.ranking):
-        at = source.figures.by_key(key_of(found.threshold)) if found.threshold else None
         people = _people(source, found.rubric)
         advice.append(
             Advice(
                 rubric=source.context.title_of(found.rubric),
                 sentence=found.sentence,
-                threshold=_cell(at) if at else None,
                 people=_cell(people) if people else None,
                 sample=_sample(source, people) if people else "",
             )
@@ -81,18 +78,18 @@ def _facts(source: Source) -> tuple[str, ...]:
     facts = source.context.facts
     said = []
     if people := facts.get("human raters"):
-        said.append(written("first.people", people=people))
+        said.append(written("first.one_person" if people == 1 else "first.people", people=people))
     if when := facts.get("ratings given"):
         said.append(written("first.dates", when=when))
     return tuple(said)
 
 
-def _overview(cards: tuple[Card, ...]) -> Overview:
+def _overview(source: Source, cards: tuple[Card, ...]) -> Overview:
     rubrics = dict.fromkeys(card.rubric for card in cards)
     graders = dict.fromkeys(card.grader for card in cards)
     by_place = {(card.grader, card.rubric): card for card in cards}
     return Overview(
-        written("first.legend"),
+        written("first.legend_reference" if source.analysis.decision.reference else "first.legend"),
         tuple(rubrics),
         tuple((name, tuple(by_place.get((name, each)) for each in rubrics)) for name in graders),
     )

@@ -254,8 +254,8 @@ def test_the_order_of_graders_depends_on_the_measure() -> None:
         each for block in section.every_block() if isinstance(block, Items) for each in block.items
     )
     assert (
-        "sure agrees with most people's label more often than knows, but knows is closer to "
-        "people's shares (knows minus sure: agreement -"
+        "sure agrees with the majority's label more often than knows, but knows is closer to "
+        "annotators' shares (knows minus sure: agreement -"
     ) in said
     assert "both differences are clear" in said
     several = row_of(rows, "response_set_several", at="0.2")["estimate"]

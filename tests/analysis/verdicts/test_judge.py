@@ -146,7 +146,7 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(
     verdict = analyse(ratings, None, [scale], resamples=400).verdicts[0]
     assert verdict["verdict"] == "may_stand_in"
     assert "This does not hold for its binary verdicts (difference -" in verdict["sentence"]
-    assert verdict["labels_only"]
+    assert verdict["holds_for"] == "labels"
     assert verdict["reason"] == "labels only: its binary verdicts fall short"
 
 
@@ -167,7 +167,7 @@ def test_a_difference_of_nothing_has_no_side(make_ratings: Callable) -> None:
 
     labels = {"ann": wrong_from(0), "ben": wrong_from(5), "g": wrong_from(10)}
     found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=200)
-    assert "difference +0.00" in found.verdicts[0]["sentence"]
+    assert "difference 0.00," in found.verdicts[0]["sentence"]
 
 
 def test_people_who_may_hardly_agree_are_asked_for_more_labels(

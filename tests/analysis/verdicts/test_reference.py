@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis import RESULTS_KEY, Analysis, Scale, analyse
 from evenhand.errors import InputError
 
 TWO = Scale("tone", ("1", "2"), affirmative=frozenset({"2"}))
@@ -152,3 +152,26 @@ def test_real_labels_of_one_expert_get_an_answer(shared_data: Path) -> None:
     verdicts = {each["grader"]: each["verdict"] for each in found}
     assert verdicts["Falcon/Vanilla"] == verdicts["ChatGPT/Vanilla"] == "disagrees_with_reference"
     assert verdicts["GPT-4/Vanilla"] != "disagrees_with_reference"
+
+
+def test_at_a_threshold_it_says_so_everywhere(
+    make_ratings: Callable, rng: np.random.Generator
+) -> None:
+    """Good only at another threshold: the cell's kappa is that of the verdicts there."""
+    truth = rng.random(600) < 0.4
+    labels = {"expert": np.where(truth, "2", "1").tolist(), "g": ["1"] * 600}
+    ratings = make_ratings(labels, ["g"])
+    p = np.clip(np.where(truth, 0.35, 0.15) + rng.normal(0, 0.02, 600), 0, 1)
+    own = ratings["rater_id"] == "g"
+    ratings.loc[own, "p_positive"] = p
+    ratings.loc[own, "label"] = ""
+    scale = Scale("tone", ("1", "2"), affirmative=frozenset("2"))
+    found = analyse(ratings, None, [scale], resamples=100, reference="expert")
+    (verdict,) = found.verdicts
+    assert verdict["verdict"] == "agrees_with_reference"
+    assert verdict["holds_for"] == "binary"
+    assert verdict["reason"].startswith("binary verdict at threshold 0.2")
+    (key,) = verdict["kappas"]
+    rows = found.results.set_index(list(RESULTS_KEY))
+    assert rows.loc[tuple(key), "estimate"] > 0.9
+    assert key[-1] == "held_out"

@@ -185,8 +185,10 @@ def assert_one_thing(verdict: Verdict) -> None:
     assert reason, "every cell of the grid says why"
     assert (" at threshold " in sentence.split(".")[0]) == (code == "may_stand_in_at_threshold")
     passes = code in PASSES
-    assert (reason.startswith(("within", "labels only", "binary verdict at"))) == passes
-    assert verdict["labels_only"] == reason.startswith("labels only")
+    assert (reason.startswith(("within", "labels only", "binary verdict"))) == passes
+    assert (verdict["holds_for"] == "labels") == reason.startswith("labels only")
+    assert (verdict["holds_for"] == "binary") == reason.startswith("binary verdict")
+    assert (verdict["threshold"] is not None) == (code == "may_stand_in_at_threshold")
     # The words and numbers of the cell are those of the sentence, rounded to fewer places.
     said = [float(each) for each in NUMBER.findall(sentence)]
     for number in map(float, NUMBER.findall(reason)):

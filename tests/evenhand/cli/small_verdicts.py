@@ -133,7 +133,7 @@ VERDICTS = (
         "ben's file under another name",
         labels(PEOPLE["ben"]),
         "Its labels are those of ben on 100% of units",
-        "ben is not counted",
+        "compared with the other people only",
     ),
     file(
         "a copy of one of two",
