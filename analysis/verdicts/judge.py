@@ -124,10 +124,10 @@ def _judge(case: Case) -> Verdict:
 
 def _short(case: Case, decision: Decision) -> str:
     """What decided it in a few words; of a copy that it is one."""
-    if case.copied and decision.judgement not in words.PASSES:
-        names = " and ".join(person for person, _ in case.copied)
-        return written("short.copied", names=names)
-    return decision.short
+    if not case.copied:
+        return decision.short
+    copied = written("short.copied", names=" and ".join(person for person, _ in case.copied))
+    return f"{decision.short}; {copied}" if decision.judgement in words.PASSES else copied
 
 
 def _kappas(case: Case, judgement: Judgement) -> list[ResultRow | None]:
