@@ -78,7 +78,7 @@ class RubricParser:
             compiled(rf"<(?:{_NAMED})>\s*{key}\s*</"),
             compiled(rf"\\boxed\{{(?:\\text\{{)?\s*{key}\s*\}}"),
             # At the end: as a sentence or line of its own, or as what was chosen.
-            compiled(rf"(?:[.?!]\s+|\n){_BEFORE}{key}[)\]\"'”’]*[.!]?\s*\Z"),
+            compiled(rf"(?:[.?!]\s|\n){_BEFORE}{key}[)\]\"'”’]*[.!]?\s*\Z"),
             compiled(rf"{chosen}[)\]\"'”’]*[.!]?\s*\Z"),
         )
         # Put forward in some way that is no clear answer: another option is in doubt beside it.
@@ -91,7 +91,8 @@ class RubricParser:
             ),
             compiled(rf"[:：]{_BEFORE}{key}{_ENDED}"),
             compiled(
-                rf"\b(?:{_SECOND_THOUGHT})\b\W{{0,9}}(?:(?:it['’]s|it is|an?)\s+)?{_NO_ARTICLE}{key}"
+                rf"\b(?:{_SECOND_THOUGHT})\b\W{{0,9}}"
+                rf"(?:(?:it['’]s|it is|an?)\s+)?{_NO_ARTICLE}{key}"
             ),
             compiled(rf"(?<=\s){key}[.)]\s+\w"),
             compiled(rf"\b(?:not|no),?\s+{key}"),
