@@ -161,7 +161,9 @@ def test_a_flag_is_dealt_with(lead: Page, served: Served) -> None:
     expect(lead.get_by_text(HOSTILE)).to_be_visible()
     choose(lead, "Reason", "The rubric is unclear")
     expect(lead.get_by_text(HOSTILE)).to_have_count(0)
-    lead.get_by_text("The unit").click()
+    unit = lead.get_by_text("The unit", exact=True)
+    expect(unit).to_have_count(1)  # that of the other flag has left the page
+    unit.click()
     expect(lead.get_by_text("Prompt 2, side a.")).to_be_visible()
     fill(lead, "What was done about it", "Explained in the instructions.")
     press(lead, "Mark as dealt with")
