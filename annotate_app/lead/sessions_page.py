@@ -22,7 +22,6 @@ from evenhand.study.access.admission import (
 )
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
-from evenhand.study.store.store import Store
 from evenhand.texts import written
 
 _MOST_INVITES = 200
@@ -109,7 +108,7 @@ def _pause(study: Study) -> None:
         st.button("Pause the study", on_click=_turn, args=(study, pause))
 
 
-def _turn(study: Study, act: Callable[[Store, str, str], None]) -> None:
+def _turn(study: Study, act: Callable[..., None]) -> None:
     if who := admitted(study, "lead"):
         act(study.store, "", who.name)
 
