@@ -10,7 +10,7 @@ import streamlit as st
 from evenhand.annotate_app.lead.decider import Sent, show_decider
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.unit_texts import people_text
-from evenhand.annotate_app.lead_login import known_login, require
+from evenhand.annotate_app.lead_login import admitted, known_login, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -95,30 +95,29 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == st.session_state.get(_REVISED):
             _say_decided(study, who, case)
-        sent = show_decider(_token(case), people.options, st.session_state.pop(_COMPLAINT, ""))
+        complaint = st.session_state.pop(_COMPLAINT, "")
+        show_decider(_token(case.key), people.options, complaint, lambda sent: _take(study, sent))
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
             show(block(people.instructions))
-    if sent is not None:
-        _take(study, who, case, sent)
 
 
-def _take(study: Study, who: Visitor, case: QueuedUnit, sent: Sent) -> None:
-    """Store what was decided on the unit that is shown, or pass it over; then draw anew."""
+def _take(study: Study, sent: Sent) -> None:
+    """Store what was decided on the unit that is open, or pass it over."""
+    who = admitted(study, "lead", "expert")
+    if who is None:
+        return
+    key: Key | None = st.session_state.get(_REVISED) or st.session_state.get(_OPEN)
     try:
-        if sent.token != _token(case):
-            raise InputError(
-                "the unit on the page had changed; nothing was stored, so look at this one"
-            )
+        if key is None or sent.token != _token(key):
+            raise InputError(written("lead.unit_changed"))
         if sent.passes:
-            st.session_state[_PASSED_OVER].add(case.key)
+            st.session_state.setdefault(_PASSED_OVER, set()).add(key)
         else:
-            unit = (case.unit_id, case.rubric)
-            decide(study, who.name, *unit, sent.label, sent.reason, holder=_holder())
+            decide(study, who.name, *key, sent.label, sent.reason, holder=_holder())
         _close()
     except InputError as error:
         st.session_state[_COMPLAINT] = str(error)
-    st.rerun()
 
 
 def _close() -> None:
@@ -169,6 +168,6 @@ def _holder() -> str:
     return hashlib.sha256(known_login().encode()).hexdigest()[:32]
 
 
-def _token(case: QueuedUnit) -> str:
+def _token(key: Key) -> str:
     """Stands for the unit on the page, whose own name says which subject responded."""
-    return hashlib.sha256("\x1f".join(case.key).encode()).hexdigest()[:16]
+    return hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:16]

@@ -18,19 +18,16 @@ class Decider {
 
   update({ data, setTriggerValue }) {
     this.trigger = setTriggerValue;
+    this.sent = false; // the server knows of it, or it never arrived
     if (this.token !== data.token) {
       this.token = data.token;
-      this.sent = false;
       this.options = data.options;
       this.find(".options").replaceChildren(...data.options.map(optionView));
       this.find("#reason").value = "";
       this.find("#reason").blur();
       this.complain("");
     }
-    if (data.complaint) {
-      this.sent = false; // it was not stored
-      this.complain(data.complaint);
-    }
+    if (data.complaint) this.complain(data.complaint);
   }
 
   onKey(event) {
@@ -86,7 +83,7 @@ class Decider {
     this.send({ passes: true });
   }
 
-  // Once for each unit, until the server says that it was not stored.
+  // Once, until the page is drawn anew.
   send(what) {
     if (this.sent) return;
     this.sent = true;

@@ -6,11 +6,12 @@ faster than the page is drawn never decide the next unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.rubrics.options import Option
@@ -36,11 +37,19 @@ class Sent:
     passes: bool = False
 
 
-def show_decider(token: str, options: Sequence[Option], complaint: str) -> Sent | None:
-    """Draw the part for the unit of this token; what was sent in this run, if anything was."""
+def show_decider(
+    token: str, options: Sequence[Option], complaint: str, take: Callable[[Sent], None]
+) -> None:
+    """Draw the part for the unit of this token. `take` is called before the run that follows with
+    what was sent, whichever unit that is about.
+    """
+
+    def take_sent() -> None:
+        if sent := read_decision(st.session_state[_KEY]["sent"]):
+            take(sent)
+
     data = {"token": token, "options": option_rows(options), "complaint": complaint}
-    found = _mount(key=_KEY, data=data, on_sent_change=lambda: None)
-    return read_decision(found["sent"])
+    _mount(key=_KEY, data=data, on_sent_change=take_sent)
 
 
 def option_rows(options: Sequence[Option]) -> list[dict[str, str]]:

@@ -14,7 +14,7 @@ import streamlit as st
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.disagreements_page import kind_title
 from evenhand.annotate_app.lead.live_figures import latest_figures
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
@@ -36,6 +36,7 @@ About = tuple[str, str, str]
 
 _EVERY = "3s"
 _ALL, _OPEN = "*", ""
+_COMPLAINT = "disagreement_complaint"
 _AT = "disagreement_at"
 """The disagreement that is looked at, in the session."""
 
@@ -52,14 +53,13 @@ class _Queue:
     def current(self) -> GraderDisagreement:
         return self.chosen[self.at]
 
-    def turn(self, steps: int) -> None:
-        """Look at another one on the next run; round the end."""
-        other = self.chosen[(self.at + steps) % len(self.chosen)]
-        st.session_state[_AT] = _about(other)
+    def about(self, steps: int) -> About:
+        """The one so many steps on; round the end."""
+        return _about(self.chosen[(self.at + steps) % len(self.chosen)])
 
 
 def show_disagreements(study: Study) -> None:
-    who = require(study, "lead")
+    require(study, "lead")
     age = st.empty()
     with age.container():
         figures = latest_figures(study)
@@ -79,8 +79,9 @@ def show_disagreements(study: Study) -> None:
         places = [_about(each) for each in chosen]
         at = st.session_state.get(_AT)
         queue = _Queue(chosen, said, places.index(at) if at in places else 0)
+        st.session_state[_AT] = _about(queue.current)
         _show_unit(study, queue.current)
-        _sort(study, who.name, queue)
+        _sort(study, queue)
 
 
 @st.fragment(run_every=_EVERY)
@@ -173,36 +174,52 @@ def _show_rubric(rubric: Rubric, question: str) -> None:
         show(items((f"{each.key}: {each.name}", [each.description]) for each in rubric.options))
 
 
-def _sort(study: Study, name: str, queue: _Queue) -> None:
+def _sort(study: Study, queue: _Queue) -> None:
     """The note, a button for each kind, and the way to the next. Each has a key."""
-    found, known = queue.current, queue.said.get(_about(queue.current))
-    # The key holds no name: Streamlit writes it into the page.
-    key = hashlib.sha256("\x1f".join(_about(found)).encode()).hexdigest()[:16]
+    found = _about(queue.current)
+    known, key = queue.said.get(found), _key(found)
     if known:
         st.text(written("disagreement.so_far", kind=kind_title(known.kind), who=known.done_by))
-    note = st.text_area("Note", known.note if known else "", key=f"note-{key}")
-    pressed: Kind | Literal[""] | None = None
+    st.text_area("Note", known.note if known else "", key=f"note-{key}")
+    args = (study, found, queue.about(1))
     with st.container(horizontal=True, key="disagreement-keys"):
         for place, kind in enumerate(KINDS, start=1):
-            if st.button(kind_title(kind), key=f"{kind}-{key}", shortcut=str(place)):
-                pressed = kind
-        if known and st.button("Take back", key=f"back-{key}", shortcut="T"):
-            pressed = ""
-        if st.button("Previous", key=f"previous-{key}", shortcut="P"):
-            queue.turn(-1)
-            st.rerun()
-        if st.button("Next", key=f"next-{key}", shortcut="N"):
-            queue.turn(1)
-            st.rerun()
-    if pressed is None:
+            _button(kind_title(kind), f"{kind}-{key}", str(place), _store, *args, kind)
+        if known:
+            _button("Take back", f"back-{key}", "T", _store, *args, "")
+        _button("Previous", f"previous-{key}", "P", _look_at, queue.about(-1))
+        _button("Next", f"next-{key}", "N", _look_at, queue.about(1))
+    if complaint := st.session_state.pop(_COMPLAINT, ""):
+        show_complaint(complaint)
+
+
+def _button(title: str, key: str, shortcut: str, act: Callable[..., None], *args: object) -> None:
+    st.button(title, key=key, shortcut=shortcut, on_click=act, args=args)
+
+
+def _store(study: Study, about: About, following: About, kind: Kind | Literal[""]) -> None:
+    """Store what is said of the disagreement on the page, and turn to the one that follows."""
+    who = admitted(study, "lead")
+    if who is None:
         return
+    note = st.session_state.get(f"note-{_key(about)}", "")
+    rubric, unit, grader = about
     try:
-        rubric, unit, grader = _about(found)
+        if st.session_state.get(_AT) != about:
+            raise InputError(written("lead.unit_changed"))
         sort_disagreement(
-            study, name, rubric=rubric, unit_id=unit, grader=grader, kind=pressed, note=note
+            study, who.name, rubric=rubric, unit_id=unit, grader=grader, kind=kind, note=note
         )
     except InputError as error:
-        show_complaint(str(error))
+        st.session_state[_COMPLAINT] = str(error)
     else:
-        queue.turn(1)
-        st.rerun()
+        _look_at(following)
+
+
+def _look_at(about: About) -> None:
+    st.session_state[_AT] = about
+
+
+def _key(about: About) -> str:
+    """Stands for a disagreement, whose own name Streamlit would write into the page."""
+    return hashlib.sha256("\x1f".join(about).encode()).hexdigest()[:16]

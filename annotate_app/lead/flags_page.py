@@ -50,7 +50,10 @@ def _show_flag(study: Study, flag: RaisedFlag, name: str) -> None:
         show(block(flag.text, "quote", "What they wrote"))
     with st.expander("The unit"):
         st.text(flag.unit_id)
-        show(*unit_blocks(study, flag.unit_id, flag.rubric))
+        try:
+            show(*unit_blocks(study, flag.unit_id, flag.rubric))
+        except InputError as error:  # no such rubric any more; the flag can still be dealt with
+            show_complaint(str(error))
     try:
         if flag.is_open:
             _settle(study, flag, name)

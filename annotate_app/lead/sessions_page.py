@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from evenhand.annotate_app.lead.places import show_places
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, extend_sample, open_study
@@ -27,11 +29,11 @@ _ANYONE = "anyone from Prolific"
 
 
 def show_sessions(study: Study) -> None:
-    who = require(study, "lead")
+    require(study, "lead")
     _invite(study)
     _revoke(study)
     show_places(study)
-    _pause(study, who.name)
+    _pause(study)
     _extend(study)
 
 
@@ -96,14 +98,19 @@ def _show_links(made: list[Invite]) -> None:
     st.code("\n".join(lines), language=None, wrap_lines=True)
 
 
-def _pause(study: Study, name: str) -> None:
+def _pause(study: Study) -> None:
     st.header("Pause", anchor=False)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
-        st.button("Go on", type="primary", on_click=resume, args=(study.store, "", name))
+        st.button("Go on", type="primary", on_click=_turn, args=(study, resume))
     else:
         st.text(written("lead.pausing"))
-        st.button("Pause the study", on_click=pause, args=(study.store, "", name))
+        st.button("Pause the study", on_click=_turn, args=(study, pause))
+
+
+def _turn(study: Study, act: Callable[..., None]) -> None:
+    if who := admitted(study, "lead"):
+        act(study.store, "", who.name)
 
 
 def _extend(study: Study) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ def preview_plan(plan: StudyPlan) -> StudyPreview:
 def folder_beside(present: Path, name: str) -> Path:
     """The folder `name` beside that of the `present` study, where a new one may be made.
 
-    Raises InputError where the name is no plain one, or the folder is taken.
+    Raises InputError where the name is no plain one, the folder is taken, or nothing can be written
+    there.
     """
     if not _FOLDER_NAME.fullmatch(name):
         raise InputError(
@@ -74,8 +76,10 @@ def folder_beside(present: Path, name: str) -> Path:
             "letter or digit"
         )
     folder = present.resolve().parent / name
-    if folder.exists():
+    if folder.exists() or folder.is_symlink():  # also a link that leads nowhere
         raise InputError(f"there is a folder {name!r} beside this study already; choose another")
+    if not os.access(folder.parent, os.W_OK | os.X_OK):
+        raise InputError("nothing can be written beside this study; make the new one elsewhere")
     return folder
 
 

@@ -113,8 +113,9 @@ def apart(
 
     With `on_stage` the function is given an `on_stage` of its own, and what it tells that is told
     here. Nothing that it imports is loaded here, and it takes no time from those who wait for this
-    process. Raises the InputError that it raised, RuntimeError with the traceback of any other
-    error, and InputError where the process was ended from outside.
+    process. Raises the InputError that it raised, InputError naming the file that the system did
+    not let it use, RuntimeError with the traceback of any other error, and InputError where the
+    process was ended from outside.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -152,8 +153,12 @@ def _answer(
         sender.send((function(*arguments, **options), None))
     except InputError as error:
         sender.send((None, error))
-    except Exception:
-        sender.send((None, RuntimeError(traceback.format_exc())))
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            said: Exception = InputError(f"{error.filename}: {error.strerror.lower()}")
+        else:
+            said = RuntimeError(traceback.format_exc())
+        sender.send((None, said))
 
 
 # ---- both ---------------------------------------------------------------------------------------

@@ -59,16 +59,16 @@ def disagree(given: Sequence[str], rubric: Rubric, rule: Rule) -> bool:
     """Whether labels of several people on one unit call for an adjudicator.
 
     "any": they are not all the same. "no_majority": no category has more than half of them.
-    "distance_2": two of them lie two or more steps apart on an ordered scale; where the scale has
-    no order, as "any".
+    "distance_2": two of them lie two or more steps apart on an ordered scale, labels that it does
+    not have left out; where the scale has no order, as "any".
     """
     if len(set(given)) < 2:
         return False
     if rule == "no_majority":
         return max(given.count(label) for label in set(given)) * 2 <= len(given)
     if rule == "distance_2" and rubric.level != "nominal":
-        places = [rubric.categories.index(label) for label in given]
-        return max(places) - min(places) >= 2
+        places = [at for at, label in enumerate(rubric.categories) if label in given]
+        return bool(places) and places[-1] - places[0] >= 2
     return True
 
 

@@ -23,8 +23,9 @@ def new_folder(path: Path) -> None:
 def tighten(folder: Path) -> int:
     """Take everybody else's rights from a folder and all in it that is ours; says from how many.
 
-    Links are not followed.
+    `folder` itself may be a link; links in it are not followed.
     """
+    folder = folder.resolve()
     return sum(_closed(entry) for entry in (folder, *_inside(folder)))
 
 
@@ -36,11 +37,11 @@ def _inside(folder: Path) -> Iterator[Path]:
 def _closed(entry: Path) -> bool:
     try:
         found = entry.lstat()
-    except FileNotFoundError:  # gone meanwhile, as a temporary file is
+        kept = stat.S_IMODE(found.st_mode) & FOLDER
+        is_ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+        if not is_ours or stat.S_IMODE(found.st_mode) == kept:
+            return False
+        entry.chmod(kept)
+    except OSError:  # gone meanwhile, as a temporary file is; or nothing can be changed there
         return False
-    kept = stat.S_IMODE(found.st_mode) & FOLDER
-    is_ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
-    if not is_ours or stat.S_IMODE(found.st_mode) == kept:
-        return False
-    entry.chmod(kept)
     return True

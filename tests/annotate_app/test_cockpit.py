@@ -161,7 +161,9 @@ def test_a_flag_is_dealt_with(lead: Page, served: Served) -> None:
     expect(lead.get_by_text(HOSTILE)).to_be_visible()
     choose(lead, "Reason", "The rubric is unclear")
     expect(lead.get_by_text(HOSTILE)).to_have_count(0)
-    lead.get_by_text("The unit").click()
+    unit = lead.get_by_text("The unit", exact=True)
+    expect(unit).to_have_count(1)  # that of the other flag has left the page
+    unit.click()
     expect(lead.get_by_text("Prompt 2, side a.")).to_be_visible()
     fill(lead, "What was done about it", "Explained in the instructions.")
     press(lead, "Mark as dealt with")
@@ -208,6 +210,19 @@ def test_two_adjudicators_work_by_keyboard_and_never_meet(
     expect(chair.get_by_role("heading", name="Refusal")).to_be_visible()
     seen = chair.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in (*RATERS, SUBJECT, GRADER))
+
+
+def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: Served) -> None:
+    turn_to(lead, "Adjudication")
+    shown(lead)
+    lead.keyboard.press("2")
+    fill(lead, "Your reason", "left at once")
+    store = settled(lead).get_by_role("button", name="Store the decision Enter").element_handle()
+    leave = lead.get_by_role("radio", name="Flags", exact=True).element_handle()
+    lead.evaluate("([store, leave]) => { store.click(); leave.click(); }", [store, leave])
+    expect(lead.get_by_role("combobox", name="Reason", exact=True)).to_be_visible()
+    with open_study(served.folder) as study:
+        assert past_decisions(study, "lead")["reason"].tolist() == ["left at once"]
 
 
 # ---- managing -----------------------------------------------------------------------------------

@@ -223,7 +223,8 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
             person.answer(option.upper())
     turn_to(page, "Progress")
     expect(page.get_by_text("2 of 12 labels are still needed")).to_be_visible()
-    expect(page.get_by_role("cell", name="anna")).to_be_visible()
+    by_rater = page.get_by_role("region", name="By rater", exact=True)
+    expect(by_rater.get_by_role("cell", name="anna")).to_be_visible()
 
     # Labels that arrive while the page is looked at show up by themselves.
     people[0].answer("C")
@@ -246,7 +247,8 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.get_by_role("button", name="Pause the study")).to_be_visible()
 
     turn_to(page, "Raters")
-    expect(page.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
+    compared = page.get_by_role("region", name="Raters compared with the others")
+    expect(compared.get_by_role("cell", name="anna")).to_be_visible(timeout=60_000)
     chosen = page.get_by_label("A page for one rater")
     chosen.fill("anna")
     chosen.press("Enter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,19 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "second").mkdir()
     with pytest.raises(InputError, match="choose another"):
         folder_beside(tmp_path / "present", "second")
+    (tmp_path / "third").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="choose another"):
+        folder_beside(tmp_path / "present", "third")
+
+
+def test_where_nothing_can_be_written_no_study_is_begun(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with pytest.raises(InputError, match="nothing can be written beside this study"):
+        folder_beside(home / "present", "second")  # whoever may write anywhere cannot write here
+    home.mkdir(mode=0o500)
+    if os.geteuid():
+        with pytest.raises(InputError, match="nothing can be written beside this study"):
+            folder_beside(home / "present", "second")
 
 
 def test_a_bad_file_leaves_nothing(tmp_path: Path, plan: StudyPlan) -> None:

@@ -154,6 +154,8 @@ def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
         apart(parse_spec, "nonsense")
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*ValueError: invalid literal"):
         apart(int, "nonsense")
+    with pytest.raises(InputError, match=r"^/none/such: no such file or directory$"):
+        apart(os.mkdir, "/none/such")
     with pytest.raises(InputError, match="memory runs out"):
         apart(os._exit, 1)
 

@@ -34,6 +34,9 @@ PAIRWISE = load_rubric("even-handedness")  # A, B, C, nominal
         (["1", "1", "2", "2"], REFUSAL, "no_majority", True),
         (["1", "2", "2"], REFUSAL, "distance_2", False),
         (["1", "1", "3"], REFUSAL, "distance_2", True),
+        (["1", "9", "2"], REFUSAL, "distance_2", False),  # the scale has no 9
+        (["1", "9", "3"], REFUSAL, "distance_2", True),
+        (["8", "9"], REFUSAL, "distance_2", False),
         (["A", "A", "C"], PAIRWISE, "distance_2", True),  # no order: any difference
         (["1"], REFUSAL, "any", False),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -12,6 +13,7 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.study import open_study
+from evenhand.study.tables.private import tighten
 from tests.conftest import ROOT
 
 
@@ -66,3 +68,23 @@ def test_one_that_others_could_read_is_closed_with_a_note(
     with open_study(study):
         pass
     assert not caplog.records
+
+
+def test_a_study_behind_a_link_is_closed_as_well(study: Path) -> None:
+    study.chmod(0o755)
+    link = study.with_name("linked")
+    link.symlink_to(study)
+    assert tighten(link) == 1
+    assert open_to_others(study) == []
+
+
+def test_what_cannot_be_closed_is_left_as_it_is(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study.chmod(0o755)
+
+    def chmod(path: Path, mode: int) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "chmod", chmod)  # as on a disk that can only be read
+    assert tighten(study) == 0
