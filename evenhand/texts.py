@@ -28,7 +28,7 @@ def written(key: str, /, **fields: object) -> str:
     A field is put in as it is, braces and all, and formatted as its place says.
 
     >>> written("recommend.use_at", grader="openai:gpt-5", rubric="hedging", threshold=0.1312)
-    'Use openai:gpt-5 for hedging at threshold 0.131.'
+    'Use openai:gpt-5 for hedging at threshold 0.131, for the binary verdict.'
     """
     return texts()[key].format(**fields)
 

@@ -119,7 +119,7 @@ def _listing(archive: zipfile.ZipFile) -> Listing:
         raise InputError(f"{archive.filename} is larger than any backup; it is not read")
     try:
         listing = Listing.model_validate_json(archive.read(LIST))
-    except (ValidationError, zipfile.BadZipFile, RuntimeError):
+    except (ValidationError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
         raise InputError(
             f"{archive.filename} is damaged, or a newer evenhand made it: its {LIST} is not read"
         ) from None

@@ -32,7 +32,7 @@ PAGES = {
     "Raters": "A page for one rater",
     "Flags": "Nobody has flagged a unit.",
     "Adjudication": "to adjudicate.",
-    "Disagreements": "no grader labelled a unit differently",
+    "Disagreements": "No unit on which a grader differs",
     "Sessions": "Make links",
     "Accounts": "Save the account",
     "Settings": "These are the settings in study.toml.",

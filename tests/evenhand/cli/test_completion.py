@@ -33,7 +33,7 @@ QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
 @pytest.mark.parametrize(
     ("shell", "line", "offered"),
     [
-        ("bash", "evenhand re", {"report", "respond"}),
+        ("bash", "evenhand re", {"report", "respond", "restore"}),
         ("bash", "evenhand rubric import --a", {"--affirmative"}),
         ("bash", "evenhand plan --statistic a", {"ac1", "alpha"}),
         ("bash", "evenhand report my-", {"my-study/"}),
