@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from evenhand.cli.lead import lead_link
-from harness.annotator import Annotator
+from harness.annotator import READY, Annotator
 from harness.ports import free_port
 from harness.served import Served
 
@@ -116,7 +116,7 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
     page.goto(f"{proxied.url}?rater=ann")
-    page.wait_for_selector(".panel .option")
+    page.wait_for_selector(READY)
     person = Annotator("ann", proxied.served, page)
     person.answer("L")
     assert person.stored() == person.given
