@@ -216,7 +216,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.locator("code")).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_context().new_page()
     invited.goto(link)
-    invited.wait_for_selector(".panel .option")
+    invited.wait_for_selector(".panel[data-phase=choosing]")
     people = [annotator("anna", served, page=invited), annotator("ben", served)]
     for option in "lrclr":
         for person in people:
