@@ -154,7 +154,7 @@ def _decide(case: Case) -> Decision:
     if (at := _at_threshold(case)) and not case.has_faults_at_threshold:
         return words.at_threshold(case, *at)
     if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
-        labels, promising = _more(case, [held_out]), _promises(case, held_out)
+        labels, promising = _more(case, [held_out]), _would_pass(case, held_out)
         reasons = _open_yet(case, held_out, labels)
         return words.cannot_tell(case, reasons, labels or 0, promising=promising)
     # Whoever fails in a part does not pass, whatever more labels would say of the whole.
@@ -168,7 +168,12 @@ def _decide(case: Case) -> Decision:
 
 
 def _promises(case: Case, bounds: Bounds) -> bool:
-    """Whether it would pass if all estimates stayed."""
+    """Whether more labels may let it pass: no fault was found, and its estimates would do."""
+    return not case.has_faults and _would_pass(case, bounds)
+
+
+def _would_pass(case: Case, bounds: Bounds) -> bool:
+    """Whether it would meet the bounds if all estimates stayed."""
     return (
         case.deciding(bounds)["estimate"] > -bounds.margin
         and bounds.above["estimate"] > 0
@@ -180,7 +185,7 @@ def _promises(case: Case, bounds: Bounds) -> bool:
 def _open_yet(case: Case, held_out: Bounds, more: int | None) -> list[Reason]:
     """That another threshold may do, and how many labels would tell."""
     clusters = case.deciding(held_out)["n_clusters"]
-    promising = _promises(case, held_out)
+    promising = _would_pass(case, held_out)
     advice = reasons_for.advice(clusters, more, case.noun, undecided=True, promising=promising)
     return [reasons_for.falls_short_untuned(case, held_out), *advice]
 

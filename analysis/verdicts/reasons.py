@@ -96,7 +96,7 @@ def may_leave_out(case: Case) -> Reason:
     needed = case.rule.min_coverage
     return Reason(
         written("because.may_leave_out", share=share, why=why, least=least, needed=needed),
-        written("short.may_leave_out", missing=1 - share),
+        written("short.no_answer", missing=1 - share),
     )
 
 

@@ -46,7 +46,7 @@ def _set(study: Study) -> None:
         sent = st.form_submit_button("Save the account")
     if sent:
         set_account(study.store, name.strip(), password, role)
-        st.text(written("lead.account_set", name=name.strip(), role=role))
+        st.text(written("session.logs_in", name=name.strip(), role=role))
 
 
 def _disable(study: Study) -> None:
@@ -59,7 +59,7 @@ def _disable(study: Study) -> None:
         sent = st.form_submit_button("End it")
     if sent and name is not None:
         disable_account(study.store, name)
-        st.text(written("lead.account_ended", name=name))
+        st.text(written("session.disabled", name=name))
 
 
 def _show_known(study: Study) -> None:

@@ -74,7 +74,7 @@ def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
         if waiting:
             st.text(written("lead.all_taken", count=waiting))
         else:
-            st.text(written("lead.nothing_to_adjudicate"))
+            st.text(written("oversight.adjudicated"))
         return None
     st.text(written("lead.to_adjudicate", count=waiting))
     st.session_state[_OPEN] = case.key

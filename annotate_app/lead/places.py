@@ -65,13 +65,13 @@ def _say(acts: dict[str, str], sessions: Sessions) -> None:
             st.text(written("lead.freed", rater=rater, count=count))
         else:
             sessions.readmit(rater)
-            st.text(written("lead.readmitted", rater=rater))
+            st.text(written("session.readmitted", rater=rater))
 
 
 def _show_times(study: Study, sessions: Sessions) -> None:
     times = session_times(study, sessions)
     if times.empty:
-        st.text(written("lead.nobody_took_part"))
+        st.text(written("session.nobody"))
         return
     times = times.assign(minutes=times["active_seconds"] / 60, end=times["end"].map(to_the_minute))
     titles = {

@@ -88,7 +88,7 @@ def _select(arguments: argparse.Namespace) -> None:
             say(f"  evenhand extend {arguments.source} --pairs {more}")
     for limit in limits_of(analysis.verdicts):
         say(limit)
-    say(written("select.brackets"))
+    say(f"{written('select.brackets')} {written('verdict.bounds')}")
     say(written("select.rule", rule=analysis.rule))
     say(written("select.order"))
 

@@ -18,7 +18,7 @@ from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.access.lead_login import LINK_PARAMETER
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
-from harness.annotator import SUBJECT, Annotator
+from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
@@ -216,7 +216,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     expect(page.locator("code")).to_contain_text("&SESSION_ID={{%SESSION_ID%}}")
     invited = new_context().new_page()
     invited.goto(link)
-    invited.wait_for_selector(".panel[data-phase=choosing]")
+    invited.wait_for_selector(READY)
     people = [annotator("anna", served, page=invited), annotator("ben", served)]
     for option in "lrclr":
         for person in people:

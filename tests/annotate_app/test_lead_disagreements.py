@@ -55,6 +55,12 @@ def held(served: Served) -> list[tuple[str, str, str, str]]:
         return [(e.unit_id, e.grader, e.kind, e.note) for e in sorted_so_far(study)]
 
 
+def press(page: Page, key: str) -> None:
+    """What is pressed while the page is drawn anew may be lost."""
+    page.wait_for_selector("[data-test-script-state=notRunning]")
+    page.keyboard.press(key)
+
+
 def choose(page: Page, box: str, option: str) -> None:
     """Choose an option; a run that is under way closes what is open, so look again."""
     found = page.get_by_role("option", name=option, exact=True)
@@ -91,11 +97,10 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(
     expect(page.get_by_text("3 chosen. 5 of 6 are not sorted yet.")).to_be_visible()
     second = page.get_by_role("heading", level=2).first.inner_text()
     assert second != first
-    page.wait_for_timeout(1000)  # what is pressed while the page is redrawn may be lost
-    page.keyboard.press("n")
+    press(page, "n")
     expect(page.get_by_role("heading", level=2).first).not_to_have_text(second)
     third = page.get_by_role("heading", level=2).first.inner_text()
-    page.keyboard.press("3")
+    press(page, "3")
     expect(page.get_by_text("2 chosen. 4 of 6 are not sorted yet.")).to_be_visible()
     expect(page.get_by_role("heading", level=2).first).not_to_have_text(third)
 

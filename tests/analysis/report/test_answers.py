@@ -15,8 +15,8 @@ from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Answer, Cell, Chart, Items, Table
 from evenhand.analysis.report.document import SECTIONS, sections_of
 from evenhand.analysis.results import RESULTS_KEY
+from tests.analysis.report.reading import is_rounded_from, read_results
 from tests.analysis.report.small_study import SCALE, tables
-from tests.analysis.report.test_files import is_rounded_from, read_results
 
 NUMBER = re.compile(r"(?<![\w.:=@-])[+-]?\d+(?:\.\d+)?(?![\w])")
 FIRST = "verdicts"

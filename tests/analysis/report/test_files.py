@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import html
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from html.parser import HTMLParser
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +18,13 @@ import pytest
 
 from evenhand.analysis import Analysis, analyse
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
+from tests.analysis.report.reading import (
+    is_rounded_from,
+    lines_of,
+    parse,
+    read_results,
+    unguarded,
+)
 from tests.analysis.report.small_study import SCALE, tables
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -38,82 +43,6 @@ HEADINGS = (
     "Methods and provenance",
     "Appendix",
 )
-
-
-def read_results(out: Path) -> list[dict[str, str]]:
-    with (out / "results.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def unguarded(text: str) -> str:
-    """What the report says of its CSV: one leading apostrophe comes off."""
-    return text.removeprefix("'")
-
-
-@dataclass
-class Page(HTMLParser):
-    """Text of each estimate, with what else its cell holds where it is the only one there, by
-    results row; tags and attributes of everything.
-    """
-
-    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
-    cells: list[tuple[int, list[str], str]] = field(default_factory=list)
-    bare_cells: list[str] = field(default_factory=list)
-    _open: list[str] | None = None
-    _origins: list[tuple[int, list[str], str]] = field(default_factory=list)
-    _figure: bool = False
-    _hidden: bool = False
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.tags.append((tag, given))
-        if tag in ("td", "dd"):
-            self._open, self._origins = [], []
-        self._figure = "data-row" in given
-        if self._figure:
-            key = json.loads(given["data-key"] or "")
-            self._origins.append((int(given["data-row"] or 0), key, ""))
-        self._hidden = tag == "sup"
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "dd") and self._open is not None:
-            text = " ".join(self._open)
-            if len(self._origins) == 1:
-                self.cells.append((*self._origins[0][:2], text))
-            elif self._origins:
-                self.cells += self._origins
-            elif tag == "td":
-                self.bare_cells.append(text)
-            self._open = None
-        elif self._figure and self._open is None:
-            self.cells.append(self._origins.pop())
-        self._hidden = self._figure = False
-
-    def handle_data(self, data: str) -> None:
-        if self._figure:
-            self._origins[-1] = (*self._origins[-1][:2], data.strip())
-        if self._open is not None and not self._hidden and data.strip():
-            self._open.append(data.strip())
-
-
-def parse(out: Path) -> Page:
-    page = Page()
-    page.feed((out / "report.html").read_text("utf-8"))
-    return page
-
-
-def is_rounded_from(text: str, row: dict[str, str]) -> bool:
-    """Whether a shown number is one of the row's, up to rounding to the shown places."""
-    places = len(text.partition(".")[2])
-    exact = [float(row[name]) for name in ("estimate", "low", "high") if row[name]]
-    counts = [int(row["n_units"]), int(row["n_clusters"])]
-    if "subjects" in row["note"] and text in re.findall(r"[\d.]+", row["note"]):
-        return True  # correlations carry their p and the number of subjects
-    near = any(abs(float(text) - value) <= 0.5 * 10**-places + 1e-12 for value in exact)
-    return near or ("." not in text and int(text) in counts)
 
 
 def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
@@ -182,15 +111,6 @@ def test_every_number_in_markdown_tables_is_in_results(analysis: Analysis, writt
                 seen += 1
                 assert any(is_rounded_from(number, rows[at - 2]) for at in sources), line
     assert seen > 500
-
-
-def lines_of(text: str) -> list[int]:
-    """The rows of results.csv that "2-4, 9" names."""
-    found = []
-    for part in re.findall(r"\d+(?:-\d+)?", text):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
 
 
 def test_sections_stand_in_reading_order(analysis: Analysis, written) -> None:

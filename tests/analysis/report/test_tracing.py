@@ -22,8 +22,8 @@ from evenhand.analysis.report.glossary import GLOSSARY
 from evenhand.analysis.report.sections.methods_text import references
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.rubrics import Published
+from tests.analysis.report.reading import is_rounded_from, read_results
 from tests.analysis.report.small_study import SCALE, tables
-from tests.analysis.report.test_files import is_rounded_from, read_results
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 PROSE = {"95", "0", "5", f"{BOUND:g}", "90", "80"}

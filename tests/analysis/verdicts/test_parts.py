@@ -17,7 +17,9 @@ TWO = Scale("tone", ("1", "2"))
 def judged(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -> Callable:
     """The verdict on a grader that is inverted on the first units, the slice `rare`."""
 
-    def judge(n: int, inverted: int, of_slice: int, slices: tuple[str, ...]) -> Verdict:
+    def judge(
+        n: int, inverted: int, of_slice: int, slices: tuple[str, ...], **fields: float
+    ) -> Verdict:
         truth = rng.integers(0, 2, n)
         labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}
         seen = np.where(np.arange(n) < inverted, 1 - truth, truth)
@@ -25,7 +27,8 @@ def judged(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) ->
         names = ratings["unit_id"].drop_duplicates()
         where = np.where(np.arange(n) < of_slice, "rare", "usual")
         units = pd.DataFrame({"unit_id": names, "cluster_id": names, "slice": where})
-        return analyse(ratings, units, [TWO], resamples=200, slices=slices).verdicts[0]
+        found = analyse(ratings, units, [TWO], resamples=200, slices=slices, **fields)
+        return found.verdicts[0]
 
     return judge
 
@@ -36,6 +39,15 @@ def test_a_failing_part_fails(judged: Callable) -> None:
     assert "not for slice=rare" in verdict["sentence"]
     assert "every part" not in verdict["limits"]
     assert verdict["reason"] == "falls short for slice=rare"
+
+
+def test_labels_are_not_promised_to_help_who_fails_in_a_part(judged: Callable) -> None:
+    """On the whole it lies within the margin by its estimate, and may or may not be below."""
+    verdict = judged(1000, 80, 80, ("slice",), margin=0.08, min_information=1)
+    assert verdict["verdict"] == "cannot_tell"
+    assert "Its agreement could lie more than the margin below" in verdict["sentence"]
+    assert "It would probably fail: label about" in verdict["sentence"]
+    assert not verdict["promising"]
 
 
 def test_nothing_is_known_of_parts_that_nobody_looked_at(judged: Callable) -> None:
