@@ -101,9 +101,10 @@ def chromium() -> Iterator[Chromium]:
     Not for the whole session: while Playwright's loop runs, no other test can run its own.
     """
     try:
-        from playwright.sync_api import sync_playwright
+        from playwright.sync_api import expect, sync_playwright
     except ImportError:
         _no_browser("Playwright is not installed")
+    expect.set_options(timeout=15_000)  # as long as for any other act: machines may be crowded
     with sync_playwright() as playwright:
 
         def launch(*flags: str) -> Browser:
