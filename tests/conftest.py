@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 
 
+_ANNOTATORS = tuple(
+    f"tests/annotate_app/test_{name}" for name in ("label", "page", "key", "slow", "whole", "line")
+)
+"""About half of the time that browsers take."""
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Lanes (`-n 2`): a file as a whole, since its tests share fixtures; and all that drives a
-    browser in one lane, since two at once are slower than one after the other. They are dealt out
-    in the order of `pytest_collection_modifyitems`.
+    """Lanes (`-n 4`): a file as a whole, since its tests share fixtures; and what drives a browser
+    in two lanes, the annotator's pages and all others, which mostly wait. They are dealt out in
+    the order of `pytest_collection_modifyitems`.
     """
     config.option.loadscopereorder = False
 
@@ -34,7 +40,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class Lanes(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return "browser" if _has_mark(file, "browser") else file
+            if not _has_mark(file, "browser"):
+                return file
+            return "annotators" if file.startswith(_ANNOTATORS) else "readers"
 
     return Lanes(config, log)
 
