@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
@@ -20,8 +21,6 @@ from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.study.workspace import Study
 
 
@@ -117,39 +116,48 @@ def _with_rubric(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFra
 
 
 def _check(study: Study, ratings: pd.DataFrame, source: str) -> None:
+    """Raises InputError for the first row that the study cannot take."""
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
-    rows = zip(ratings.index + FIRST_ROW, ratings.to_dict("records"), strict=True)
-    for row, record in rows:
-        where = f"{source}, row {row}"
-        rubric = study.rubrics.get(record["rubric"])
-        if rubric is None:
-            raise InputError(
-                f"{where}: the study has no rubric {record['rubric']!r}; it has "
-                + ", ".join(study.rubrics)
-            )
-        if record["unit_id"] not in units[rubric.unit]:
-            raise InputError(
-                f"{where}: the study has no {rubric.unit} unit {record['unit_id']!r} with a "
-                "response; `evenhand export --units` lists the units"
-            )
-        if record["label"] and record["label"] not in rubric.categories:
-            raise InputError(
-                f"{where}: label {shortened(record['label'])!r} is none of "
-                f"{', '.join(rubric.categories)}; correct the label"
-            )
-        by_model = record["rater_kind"] == "model"
-        if record["label"] or record["unscored_reason"] or (by_model and record["p_positive"] >= 0):
-            continue
-        probability = ", nor a p_positive" if by_model else ""
-        raise InputError(
-            f"{where}: neither a label nor an unscored_reason{probability}; give one of them"
+    fits = pd.Series(data=False, index=ratings.index)
+    for name, rows in ratings.groupby("rubric"):
+        if rubric := study.rubrics.get(str(name)):
+            known = rows["unit_id"].isin(units[rubric.unit])
+            fits[rows.index] = known & rows["label"].isin(["", *rubric.categories]) & _says(rows)
+    if fits.all():
+        return
+    at = int((~fits).to_numpy().argmax())
+    where = f"{source}, row {row_number(ratings, at)}"
+    raise InputError(f"{where}: {_fault(study, ratings.iloc[at], units)}")
+
+
+def _says(ratings: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows have a label, a reason for none or, by a model, a probability."""
+    probable = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
+    return (ratings["label"] != "") | (ratings["unscored_reason"] != "") | probable
+
+
+def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
+    rubric = study.rubrics.get(row["rubric"])
+    if rubric is None:
+        return f"the study has no rubric {row['rubric']!r}; it has {', '.join(study.rubrics)}"
+    if row["unit_id"] not in units[rubric.unit]:
+        return (
+            f"the study has no {rubric.unit} unit {row['unit_id']!r} with a response; "
+            "`evenhand export --units` lists the units"
         )
+    if row["label"] and row["label"] not in rubric.categories:
+        return (
+            f"label {shortened(row['label'])!r} is none of {', '.join(rubric.categories)}; "
+            "correct the label"
+        )
+    probability = ", nor a p_positive" if row["rater_kind"] == "model" else ""
+    return f"neither a label nor an unscored_reason{probability}; give one of them"
 
 
 def _events(ratings: pd.DataFrame) -> list[dict[str, Any]]:
     now = utc_now()
     events = []
-    for record in ratings[list(RATINGS_COLUMNS)].to_dict("records"):
+    for record in ratings[list(RATINGS_COLUMNS)].astype(object).to_dict("records"):
         event: dict[str, Any] = {str(key): value for key, value in record.items()}
         for column in ("p_positive", "seconds"):
             event[column] = None if event[column] != event[column] else event[column]
