@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.annotate_app import strings
@@ -57,6 +57,8 @@ class Setting:
     """Where to go when nothing is left; sent only then."""
     finish_idle: str = ""
     """The same for who found nothing to do from the start."""
+    resumes: str = ""
+    """When there is work again, where a day's is done (ISO 8601)."""
 
 
 class Desk(Protocol):
@@ -99,10 +101,13 @@ def page_data(
             "flag": strings.FLAG_REASONS,
         },
         "progress": {"done": done, "total": total},
+        "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
+        "pause_minutes": 0 if setting.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "looked": view.nonce,
         "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
         "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
+        "resumes": "" if sheet else setting.resumes,
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
 

@@ -54,6 +54,15 @@ PANEL = {
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
     "progress": "{done} of {total} answered",
+    "block": "Block {block} of {blocks}",
+    "minute_left": "about a minute left",
+    "minutes_left": "about {minutes} minutes left",
+    "hour_left": "about an hour left",
+    "hours_left": "about {hours} hours left",
+    "pause_title": "Time for a pause?",
+    "pause_text": "You have been at work for about {minutes} minutes. Everything you answered is "
+    "stored. Rest as long as you like: no time counts until you go on.",
+    "pause_go_on": "Go on",
     "practice": "Practice: after each answer you are told what would be right.",
     "synthetic": "Synthetic study: responses or ratings in it are simulated.",
     "saved": "Saved",
@@ -159,13 +168,19 @@ ENDED = {
         "The study is paused for now. Everything you answered is stored. "
         "Please come back later: with the same code you go on where you left off.",
     ),
+    "day": _end(
+        "Enough for today",
+        "You have done what this study asks of one person in a day. Everything you answered is "
+        "stored. It goes on from {when}: open this page again then.",
+    ),
     "excluded": _end(
         "Thank you",
         "Your part in this study is over. Everything you answered is stored. "
         "You can close this window; if you have a question, ask whoever gave you the code.",
     ),
 }
-"""The last screen where the lead has paused the study, or ended a rater's part in it."""
+"""The last screen where the lead has paused the study, or ended a rater's part in it, and where a
+day's work is done."""
 STOPPED_PROLIFIC = _end(
     "Thank you",
     "Your part in this study is over. Everything you answered is stored. Use the link below to "

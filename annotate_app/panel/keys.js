@@ -31,6 +31,7 @@ class KeyedPanel extends DrawnPanel {
     if (event.ctrlKey) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
     if (event.key === "?") return () => this.toggleKeys();
+    if (this.phase === "resting") return this.restAction(event, target);
     const pages = pagesScrolled(event, target);
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
     if (event.key === "=" && this.hasSides()) return () => this.tie();

@@ -6,14 +6,15 @@ const SEEN_MS = 150; // a unit has been seen when it has been painted for so lon
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
-class Panel extends LookingPanel {
+class Panel extends RestingPanel {
   constructor(place) {
     super();
     this.place = place;
     this.root = place.querySelector(".panel");
     this.find = (selector) => this.root.querySelector(selector);
     this.sheet = undefined; // not known yet; null once there is nothing left to do
-    // "showing" -> "choosing" -> "sending" or "looking" -> (another unit), or "notice" -> (next unit)
+    // "showing" -> "choosing" -> "sending" or "looking" -> (another unit), or "notice" or "resting"
+    // -> (next unit)
     this.phase = "showing";
     this.seen = new Set(); // ids of the sheets that this window has shown for long enough
     this.pending = []; // submit ids of this unit's answers that are on their way
@@ -29,6 +30,7 @@ class Panel extends LookingPanel {
     window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
     document.addEventListener("visibilitychange", () => this.onVisibility(), until);
     window.addEventListener("pagehide", () => this.saveDraft(), until);
+    this.watchForRests(until);
     const acts = {
       ".go": () => this.go(),
       ".help": () => this.toggleKeys(),
@@ -103,10 +105,10 @@ class Panel extends LookingPanel {
     const statuses = this.pending.map((id) => this.statuses.get(id));
     const refused = statuses.find((status) => REFUSED.includes(status));
     const stored = statuses.length > 0 && statuses.every((status) => STORED.includes(status));
-    if (this.phase === "notice") return; // until the reader goes on
+    if (this.phase === "notice" || this.phase === "resting") return; // until the reader goes on
     if (this.phase === "looking") return; // until what was asked for is here
     if (same) return refused && this.reopen(this.words[refused]);
-    if (!this.sheet || stored) this.open(offered);
+    if (!this.sheet || stored) this.openNext(offered);
     else if (refused) this.interrupt(this.words[refused]);
     else if (this.answerable()) {
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
@@ -28,7 +29,9 @@ from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
-from evenhand.study.store.schema import claims
+from evenhand.study.desk.pace import Pace, WorkLog, is_enough, pace
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import claims, told_totals
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
@@ -58,6 +61,7 @@ class Sheet:
     total: int
     before: str = ""
     """The task that was answered before these; "" stands for the last one of all."""
+    pace: Pace | None = None
 
 
 class AnnotationDesk:
@@ -68,6 +72,7 @@ class AnnotationDesk:
         accepted = study.accepted_hashes().values()
         self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = Oversight()
+        self._work = WorkLog()
         self._cached: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
@@ -88,13 +93,18 @@ class AnnotationDesk:
         design = self._design()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
-            if self._oversight.ended(rater_id):
+            if self._ended(connection, tasks):
                 return None
-            done, total = tasks.progress()
+            done, total = self._promised(connection, tasks)
             claimed = tasks.claim(connection)
-        if not claimed:
-            return None
-        return Sheet(tuple(self._task(claim, design) for claim in claimed), done, total)
+            if not claimed:
+                return None
+            if total != self._told(connection, tasks):
+                told = {"rater_id": rater_id, "plan": design.plan, "total": total}
+                connection.execute(sa.insert(told_totals).values(told | {"created_at": utc_now()}))
+        shown = tuple(self._task(claim, design) for claim in claimed)
+        at = pace(self._work.of_rater(rater_id), done, total, design.block_size)
+        return Sheet(shown, done, total, pace=at)
 
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
@@ -102,16 +112,45 @@ class AnnotationDesk:
         return sheet.tasks[0] if sheet else None
 
     def progress(self, rater_id: str) -> tuple[int, int]:
-        """(answers given, answers given and still to be given by this rater)."""
+        """(answers given, answers given and still to be given by this rater).
+
+        The total is the one that they were told with their first unit, whatever others label or
+        leave. It is counted anew where the study has changed, or where more is left once it is
+        reached; where nothing is left, it is what they gave.
+        """
         design = self._design()
         with self.study.store.read() as connection:
-            return self._next_tasks(connection, rater_id, design).progress()
+            return self._promised(connection, self._next_tasks(connection, rater_id, design))
 
     def ended(self, rater_id: str) -> str:
-        """Why the lead lets this rater have no task: "paused", "excluded", or "" where they do."""
+        """Why this rater gets no task though some may be left: the lead has "paused" the study or
+        "excluded" them, or it is enough for the "day"; "" where they get one.
+        """
+        design = self._design()
         with self.study.store.read() as connection:
-            self._oversight = self._oversight.renewed(connection)
-            return self._oversight.ended(rater_id)
+            return self._ended(connection, self._next_tasks(connection, rater_id, design))
+
+    def _ended(self, connection: sa.Connection, tasks: NextTasks) -> str:
+        """As above. The unit at hand is finished, and a day ends only where more is left."""
+        by_lead = self._oversight.ended(tasks.rater_id)
+        if by_lead or tasks.held:
+            return by_lead
+        self._work.refresh(connection)
+        worked = self._work.of_rater(tasks.rater_id)
+        over = is_enough(self.study.config.session, worked, datetime.now(UTC))
+        done, total = tasks.progress() if over else (0, 0)
+        return "day" if done < total else ""
+
+    def _promised(self, connection: sa.Connection, tasks: NextTasks) -> tuple[int, int]:
+        done, counted = tasks.progress()
+        told = self._told(connection, tasks)
+        return done, told if done < told and done < counted else counted
+
+    def _told(self, connection: sa.Connection, tasks: NextTasks) -> int:
+        """The total that the rater was told of the study as it is now; 0 where they were not."""
+        own = sa.select(told_totals).where(told_totals.c.rater_id == tasks.rater_id)
+        last = connection.execute(own.order_by(told_totals.c.event_id.desc()).limit(1)).first()
+        return last.total if last and last.plan == tasks.design.plan else 0
 
     def _next_tasks(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign

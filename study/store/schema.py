@@ -237,6 +237,18 @@ session_events = Table(
     Index("session_events_by_rater", "rater_id"),
 )
 
+told_totals = Table(
+    "told_totals",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("plan", String, nullable=False),  # a digest of the study as it was, see SessionDesign
+    Column("total", Integer, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("told_totals_by_rater", "rater_id"),
+)
+"""How many answers each rater was told that there are to give: the latest holds."""
+
 background_answers = Table(
     "background_answers",
     metadata,

@@ -81,7 +81,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
-            "looked", "earlier", "sheet", "finish",
+            "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
         }  # fmt: skip
         assert data["sheet"].keys() == {
             "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"
