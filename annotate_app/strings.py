@@ -17,6 +17,14 @@ ENTRY_LABEL = "Rater code"
 ENTRY_BUTTON = "Start"
 ENTRY_EMPTY = "Please enter your rater code."
 
+NEW_CODE_TITLE = "Is this your code?"
+NEW_CODE_TEXT = (
+    "Nothing has been answered under this code yet. Go on with it? If you have labelled here "
+    "before, change it to what you wrote then."
+)
+NEW_CODE_GO_ON = "Go on with this code"
+NEW_CODE_CHANGE = "Change the code"
+
 ENTRY_INVITE = "Please open this study by the link that you were given."
 LOGIN_TITLE = "Log in with an account"
 LOGIN_NAME = "Name"
@@ -50,7 +58,6 @@ FLAG_REASONS = {
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
-    "new_code": "",
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
     "progress": "{done} of {total} answered",
@@ -138,11 +145,6 @@ PANEL = {
     "sheet_close": "Close",
 }
 
-NEW_CODE = {
-    "new_code": "Nothing is answered under this code yet. If you have labelled here before, check "
-    "how you wrote it; otherwise go on."
-}
-"""For who came by a code, until their first answer."""
 LOG_OUT = {"change_rater": "Log out"}
 """For who came by an account."""
 NO_WAY_OUT = {"change_rater": ""}

@@ -30,7 +30,6 @@ _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
 _WORDS = {
-    "open": strings.NEW_CODE,
     "invite": strings.NO_WAY_OUT,
     "account": strings.LOG_OUT,
     "prolific": strings.PROLIFIC,

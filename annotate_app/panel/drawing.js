@@ -9,7 +9,6 @@ class DrawnPanel {
     this.find(".rater").textContent = rater;
     this.find(".who a").hidden = !words.change_rater;
     this.find(".practice").hidden = !practice;
-    this.find(".new-code").hidden = practice || !words.new_code || progress.done > 0 || !this.sheet;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
