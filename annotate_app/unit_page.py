@@ -44,11 +44,11 @@ def _asset(*names: str) -> str:
 _mount = component(
     "evenhand_panel",
     html=_asset("panel.html"),
-    css=_asset("panel.css", "dialogs.css", "narrow.css", "pause.css"),
+    css=_asset("panel.css", "dialogs.css", "narrow.css", "pause.css", "earlier.css", "flags.css"),
     # One module: the parts share its scope.
     js=_asset(
         *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
-        *("drawing.js", "keys.js", "looking.js", "pause.js", "panel.js"),
+        *("drawing.js", "keys.js", "flags.js", "looking.js", "earlier.js", "pause.js", "panel.js"),
     ),
 )
 
@@ -145,7 +145,7 @@ def _look(desk: Desk, rater: str, sent: Any) -> None:
         return
     present = st.session_state.get(_VIEW, View())
     if wish.wish == "list":
-        view = View(present.task_id, wish.nonce, listing=True)
+        view = View(present.task_id, wish.nonce, True, wish.search, wish.start)
     elif wish.wish == "task" and (sheet := desk.reopen(rater, wish.task_id)):
         view = View(sheet.tasks[0].task_id, wish.nonce)
     else:

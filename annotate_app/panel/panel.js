@@ -37,7 +37,7 @@ class Panel extends RestingPanel {
       ".back": () => this.lookBack(),
       ".skip": () => this.askReason("skip"),
       ".flag": () => this.askReason("flag"),
-      ".list": () => this.look("list"),
+      ".list": () => this.openEarlier(),
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
     };
@@ -46,7 +46,7 @@ class Panel extends RestingPanel {
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
-    this.find(".sheet").addEventListener("close", () => this.toTexts(), until);
+    this.find(".sheet").addEventListener("close", () => this.leaveDialog(), until);
   }
 
   // The focus stays with the texts: what was clicked must not take the next Enter for itself.
@@ -85,6 +85,7 @@ class Panel extends RestingPanel {
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
     this.drawFrame();
+    this.takeFlags();
     this.send();
   }
 
@@ -95,7 +96,7 @@ class Panel extends RestingPanel {
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
       this.drafts.drop(`answer:${answer.submit_id}`);
-      if (!answer.flag) this.drafts.drop(`draft:${answer.sheet_id}`);
+      if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
   }
 
@@ -127,9 +128,10 @@ class Panel extends RestingPanel {
     this.clock = new Clock(draft.seconds);
     this.appear();
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
-    const onItsWay = this.drafts.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
+    const onItsWay = this.drafts.unsent().filter((sent) => isAnswer(sent) && sent.sheet_id === sheet?.id);
     if (onItsWay.length > 0) this.wait(onItsWay);
     this.drawSheet();
+    this.drawFlags();
     this.moveTo(this.openQuestion(0), false);
     this.takeKeys();
   }

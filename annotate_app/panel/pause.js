@@ -15,7 +15,7 @@ function paceText(words, pace) {
   ].join(", ");
 }
 
-class RestingPanel extends LookingPanel {
+class RestingPanel extends ListingPanel {
   watchForRests(until) {
     const atWork = () => this.work && this.noteWork();
     for (const kind of ["keydown", "pointerdown", "wheel", "touchmove"]) {

@@ -323,13 +323,13 @@ flag_events = Table(
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
-    Column("kind", String, nullable=False),  # closed | reopened
+    Column("kind", String, nullable=False),  # closed | reopened, or withdrawn by who raised it
     Column("text", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
     Index("flag_events_by_flag", "flag_id"),
 )
-"""What the lead made of people's flags."""
+"""What became of people's flags: what the lead made of them, and which their raters took back."""
 
 sorted_disagreements = Table(
     "sorted_disagreements",

@@ -84,7 +84,7 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
             "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
         }  # fmt: skip
         assert data["sheet"].keys() == {
-            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"
+            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale", "flags"
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]
         assert question.keys() == {
@@ -108,12 +108,14 @@ def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
         assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
-        (row,) = back["earlier"]
+        (row,) = back["earlier"]["rows"]
+        assert (row["number"], row["flagged"], back["earlier"]["found"]) == (1, False, 1)
+        assert row["at"].startswith("20")
         assert row["task"] == task.task_id
         assert row["answer"] == "Response A"
         assert row["excerpt"].startswith("Response ")
         other = page_data(desk, "r2", {}, View(task.task_id, "n", listing=True))
-        assert other["earlier"] == []
+        assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
 
 
