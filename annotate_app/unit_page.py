@@ -20,7 +20,7 @@ from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_l
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.pace import next_day
+from evenhand.study.desk.pace import JUST_NOW, next_day
 from evenhand.study.session.prolific import completion_url
 from evenhand.study.session.sessions import Sessions
 
@@ -67,7 +67,7 @@ def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
     ended = desk.ended(admission.rater_id)
     words = _WORDS.get(admission.way, {}) | strings.ENDED[ended]
     if ended == "day":
-        again = next_day(desk.study.config.session, datetime.now(UTC))
+        again = next_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW)
         return Setting(words=words, resumes=again.isoformat())
     if admission.way != "prolific" or ended == "paused":
         return Setting(words=words)

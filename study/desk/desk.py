@@ -38,7 +38,7 @@ from evenhand.study.desk.earlier import (
 from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
-from evenhand.study.desk.pace import WorkLog, is_enough, pace
+from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
 from evenhand.study.desk.sheets import Sheet, Task
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import utc_now
@@ -84,7 +84,7 @@ class AnnotationDesk:
         design = self._design()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
-            if self._ended(connection, tasks):
+            if self._ended(connection, tasks, datetime.now(UTC)):
                 return None
             done, total = self._promised(connection, tasks)
             claimed = tasks.claim(connection)
@@ -120,16 +120,17 @@ class AnnotationDesk:
         """
         design = self._design()
         with self.study.store.read() as connection:
-            return self._ended(connection, self._next_tasks(connection, rater_id, design))
+            tasks = self._next_tasks(connection, rater_id, design)
+            return self._ended(connection, tasks, datetime.now(UTC) - JUST_NOW)
 
-    def _ended(self, connection: sa.Connection, tasks: NextTasks) -> str:
+    def _ended(self, connection: sa.Connection, tasks: NextTasks, now: datetime) -> str:
         """As above. The unit at hand is finished, and a day ends only where more is left."""
         by_lead = self._oversight.ended(tasks.rater_id)
         if by_lead or tasks.held:
             return by_lead
         self._work.refresh(connection)
         worked = self._work.of_rater(tasks.rater_id)
-        over = is_enough(self.study.config.session, worked, datetime.now(UTC))
+        over = is_enough(self.study.config.session, worked, now)
         done, total = tasks.progress() if over else (0, 0)
         return "day" if done < total else ""
 

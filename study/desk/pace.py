@@ -103,6 +103,9 @@ def as_people_say(minutes: float) -> int:
 
 # A day's end
 
+JUST_NOW = timedelta(minutes=1)
+"""Why there was no unit is asked a moment after there was none: midnight may lie between."""
+
 
 def is_enough(settings: SessionSettings, worked: Sequence[Worked], now: datetime) -> bool:
     """Whether a rater has done what study.toml allows for the day of `now`.
