@@ -6,13 +6,14 @@ import streamlit as st
 
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.login_form import ask_for_password
-from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, sign_in
-from evenhand.study.access.admission import Admission, admit
+from evenhand.study.access.admission import Admission, admit, begin
 from evenhand.study.desk.desk import AnnotationDesk
 
 _ADMITTED = "admitted"
+_TYPED = "typed code"
 
 
 def current_rater(desk: AnnotationDesk) -> Admission | None:
@@ -30,7 +31,8 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
         return None
     if known is None or known.rater_id != admission.rater_id:
         desk.register(admission.rater_id)
-    st.session_state[_ADMITTED] = admission
+    if not admission.is_new:
+        st.session_state[_ADMITTED] = admission
     if address != admission.address:
         st.query_params.from_dict(admission.address)
     return admission
@@ -52,23 +54,38 @@ def ask_for_entry(desk: AnnotationDesk, complaint: str = "") -> None:
             _ask_for_login(desk, entry == "account")
 
 
+def ask_about_new_code(desk: AnnotationDesk, admission: Admission) -> None:
+    """Whether a code under which nothing was answered is meant: before anything is stored."""
+    with st.container(key="entry"):
+        st.title(strings.NEW_CODE_TITLE, anchor=False)
+        show(block(admission.rater_id, "code"), block(strings.NEW_CODE_TEXT))
+        goes_on = st.button(strings.NEW_CODE_GO_ON, type="primary", width="stretch")
+        changes = st.button(strings.NEW_CODE_CHANGE, width="stretch")
+    if goes_on:
+        begin(desk.study, admission.rater_id)
+        st.rerun()
+    if changes:
+        st.session_state[_TYPED] = admission.rater_id
+        _go_on({})
+
+
 def _ask_for_code(desk: AnnotationDesk) -> None:
     st.text(strings.ENTRY_TEXT)
     with st.form("entry-form", border=False):
-        from_address = st.query_params.get("rater", "").strip()
-        code = st.text_input(strings.ENTRY_LABEL, value=from_address, autocomplete="off")
+        typed = st.query_params.get("rater", st.session_state.get(_TYPED, "")).strip()
+        code = st.text_input(strings.ENTRY_LABEL, value=typed, autocomplete="off")
         sent = st.form_submit_button(strings.ENTRY_BUTTON, type="primary", width="stretch")
     if not sent:
         return
-    address = {"rater": code.strip()}
     try:
-        if admit(desk.study, address) is None:
+        admission = admit(desk.study, {"rater": code})
+        if admission is None:
             raise InputError(strings.ENTRY_EMPTY)
-        desk.register(address["rater"])
+        desk.register(admission.rater_id)
     except InputError as error:
         show_complaint(str(error))
     else:
-        _go_on(address)
+        _go_on(admission.address)
 
 
 def _ask_for_login(desk: AnnotationDesk, only: bool) -> None:

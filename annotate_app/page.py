@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from evenhand.annotate_app import strings
-from evenhand.annotate_app.entry import ask_for_entry, current_rater
+from evenhand.annotate_app.entry import ask_about_new_code, ask_for_entry, current_rater
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.annotate_app.session_pages import show_step
@@ -50,6 +50,9 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions) -> None:
         return
     if admission is None:
         ask_for_entry(desk)
+        return
+    if admission.is_new:
+        ask_about_new_code(desk, admission)
         return
     step = sessions.next_step(admission.rater_id)
     if step.name == "labelling":

@@ -10,21 +10,27 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.annotate_app import strings
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
+from evenhand.study.desk.earlier import LONGEST_SEARCH
+from evenhand.study.desk.own_flags import Withdrawal
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Option, TextBlock
     from evenhand.study import Study
     from evenhand.study.desk.answers import Receipt
-    from evenhand.study.desk.desk import Sheet, Task
+    from evenhand.study.desk.desk import Sent
+    from evenhand.study.desk.earlier import EarlierAnswer, EarlierPage
+    from evenhand.study.desk.sheets import Sheet, Task
 
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000
-_LONGEST_EXCERPT = 160
+_LONGEST_LINE = 200
+_MOST_SENT = 500
+_LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
 
 
@@ -35,6 +41,9 @@ class Look:
     nonce: str
     wish: str
     task_id: str = ""
+    search: str = ""
+    """Of a list: what is looked for, and from which place on."""
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class View:
     task_id: str | None = None
     nonce: str = ""
     listing: bool = False
+    search: str = ""
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,8 @@ class Setting:
     """Where to go when nothing is left; sent only then."""
     finish_idle: str = ""
     """The same for who found nothing to do from the start."""
+    resumes: str = ""
+    """When there is work again, where a day's is done (ISO 8601)."""
 
 
 class Desk(Protocol):
@@ -66,9 +79,9 @@ class Desk(Protocol):
 
     def next_sheet(self, rater_id: str) -> Sheet | None: ...
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None: ...
-    def earlier(self, rater_id: str) -> list[Task]: ...
+    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage: ...
     def progress(self, rater_id: str) -> tuple[int, int]: ...
-    def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]: ...
+    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]: ...
 
 
 def page_data(
@@ -99,20 +112,23 @@ def page_data(
             "flag": strings.FLAG_REASONS,
         },
         "progress": {"done": done, "total": total},
+        "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
+        "pause_minutes": 0 if setting.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "looked": view.nonce,
-        "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
+        "earlier": _listed(desk.earlier(rater, view.search, view.start)) if view.listing else None,
         "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
+        "resumes": "" if sheet else setting.resumes,
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
 
 
-def read_sent(sent: Any) -> list[Answer | Flag]:
-    """The answers and flags in what a browser sent. Anything that is neither is left out."""
+def read_sent(sent: Any) -> list[Sent]:
+    """The answers, flags and withdrawals in what a browser sent. Anything else is left out."""
     entries = sent.get("answers") if isinstance(sent, Mapping) else None
     if not isinstance(entries, list):
         return []
-    read = (_flag(entry) or _answer(entry) for entry in entries)
+    read = (_flag(each) or _withdrawal(each) or _answer(each) for each in entries[:_MOST_SENT])
     return [each for each in read if each is not None]
 
 
@@ -120,8 +136,18 @@ def read_look(sent: Any) -> Look | None:
     """What the panel wants to look at, if it is a wish at all."""
     match sent:
         case {"nonce": str(nonce), "wish": "task" | "list" | "next" as wish, "task_id": str(task)}:
-            return Look(nonce, wish, task) if _short([nonce]) and len(task) < _LONGEST_ID else None
+            if not _short([nonce]) or len(task) >= _LONGEST_ID:
+                return None
+            return Look(nonce, wish, task, *(_listing(sent) if wish == "list" else ()))
     return None
+
+
+def _listing(sent: Mapping[str, Any]) -> tuple[str, int]:
+    """What is looked for, and from which place on; from the first where it is not said."""
+    match sent:
+        case {"search": str(search), "start": int(start)} if 0 <= start <= _LAST_START:
+            return search[:LONGEST_SEARCH], int(start)
+    return "", 0
 
 
 def _answer(entry: Any) -> Answer | None:
@@ -166,6 +192,15 @@ def _flag(entry: Any) -> Flag | None:
     return None
 
 
+def _withdrawal(entry: Any) -> Withdrawal | None:
+    match entry:
+        case {"submit_id": str(submit_id), "task_id": str(task_id), "withdraw": str(flag_id)} if (
+            _short([submit_id, task_id, flag_id])
+        ):
+            return Withdrawal(submit_id=submit_id, task_id=task_id, flag_id=flag_id)
+    return None
+
+
 def _short(texts: Iterable[str]) -> bool:
     return all(0 < len(text) <= _LONGEST_ID for text in texts)
 
@@ -185,6 +220,15 @@ def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
         "questions": [_question(task) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
+        "flags": [
+            {
+                "id": flag.flag_id,
+                "task": flag.task_id,
+                "reason": strings.FLAG_REASONS.get(flag.reason, ""),
+                "text": flag.text[:_LONGEST_LINE],
+            }
+            for flag in sheet.flags
+        ],
     }
 
 
@@ -206,17 +250,26 @@ def _given(task: Task) -> dict[str, str] | None:
     return {"option": task.given.option_key, "skip": task.given.skip_reason}
 
 
-def _earlier(task: Task) -> dict[str, Any]:
-    """One line of the list of earlier answers."""
+def _listed(page: EarlierPage) -> dict[str, Any]:
+    """A page of the list of earlier answers."""
+    rows = [_earlier(row) for row in page.rows]
+    return {"rows": rows, "start": page.start, "found": page.found}
+
+
+def _earlier(row: EarlierAnswer) -> dict[str, Any]:
+    task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     names = {option.key: option.name for option in task.people.options}
-    texts = [block.text for block in task.people.blocks if block.kind == "response"]
+    answer = names.get(given["option"]) or strings.SKIP_REASONS.get(given["skip"], "")
     return {
         "task": task.task_id,
-        "title": task.people.title,
-        "answer": names.get(given["option"]) or strings.SKIP_REASONS.get(given["skip"], ""),
+        "number": row.number,
+        "title": task.people.title[:_LONGEST_LINE],
+        "answer": answer[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
-        "excerpt": texts[0][:_LONGEST_EXCERPT] if texts else "",
+        "at": task.given.created_at if task.given else "",
+        "flagged": row.flagged,
+        "excerpt": row.excerpt,
     }
 
 

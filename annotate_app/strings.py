@@ -17,6 +17,14 @@ ENTRY_LABEL = "Rater code"
 ENTRY_BUTTON = "Start"
 ENTRY_EMPTY = "Please enter your rater code."
 
+NEW_CODE_TITLE = "Is this your code?"
+NEW_CODE_TEXT = (
+    "Nothing has been answered under this code yet. Go on with it? If you have labelled here "
+    "before, change it to what you wrote then."
+)
+NEW_CODE_GO_ON = "Go on with this code"
+NEW_CODE_CHANGE = "Change the code"
+
 ENTRY_INVITE = "Please open this study by the link that you were given."
 LOGIN_TITLE = "Log in with an account"
 LOGIN_NAME = "Name"
@@ -50,10 +58,18 @@ FLAG_REASONS = {
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
-    "new_code": "",
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
     "progress": "{done} of {total} answered",
+    "block": "Block {block} of {blocks}",
+    "minute_left": "about a minute left",
+    "minutes_left": "about {minutes} minutes left",
+    "hour_left": "about an hour left",
+    "hours_left": "about {hours} hours left",
+    "pause_title": "Time for a pause?",
+    "pause_text": "You have been at work for about {minutes} minutes. Everything you answered is "
+    "stored. Rest as long as you like: no time counts until you go on.",
+    "pause_go_on": "Go on",
     "practice": "Practice: after each answer you are told what would be right.",
     "synthetic": "Synthetic study: responses or ratings in it are simulated.",
     "saved": "Saved",
@@ -93,11 +109,22 @@ PANEL = {
     "flag_confirm": "Send the flag",
     "cancel": "Cancel",
     "skipped": "Skipped: {reason}",
-    "flagged": "Your flag is on its way. Go on with your answer.",
+    "flag_raised": "You flagged this: {reason}",
+    "flag_coming": "On its way",
+    "flag_stored": "Stored",
+    "flag_leaving": "Being withdrawn",
+    "flag_withdraw": "Withdraw",
     "together": "Scroll together",
     "earlier": "Earlier answers",
     "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
+    "earlier_search": "Search by number, prompt or text",
+    "earlier_loading": "Loading",
+    "earlier_all": "{found} answers, the latest first",
+    "earlier_found": "{found} found, the latest first",
     "earlier_none": "There is none yet.",
+    "earlier_not_found": "None has this number or text.",
+    "earlier_number": "No. {number}",
+    "earlier_flagged": "Flagged",
     "editing": "You are changing an earlier answer.",
     "leave_editing": "Leave it as it is",
     "no_earlier": "There is no earlier answer.",
@@ -120,6 +147,7 @@ PANEL = {
     "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",
     "sheet_back": "Back to the last answer, to change it; again: further back",
+    "sheet_earlier": "All earlier answers, with a search; arrows move in the list, Enter opens",
     "sheet_skip": "Skip the question, with a reason",
     "sheet_flag": "Flag the unit, with a reason",
     "sheet_rationale": "To the field for your reasons",
@@ -129,11 +157,6 @@ PANEL = {
     "sheet_close": "Close",
 }
 
-NEW_CODE = {
-    "new_code": "Nothing is answered under this code yet. If you have labelled here before, check "
-    "how you wrote it; otherwise go on."
-}
-"""For who came by a code, until their first answer."""
 LOG_OUT = {"change_rater": "Log out"}
 """For who came by an account."""
 NO_WAY_OUT = {"change_rater": ""}
@@ -159,13 +182,19 @@ ENDED = {
         "The study is paused for now. Everything you answered is stored. "
         "Please come back later: with the same code you go on where you left off.",
     ),
+    "day": _end(
+        "Enough for today",
+        "You have done what this study asks of one person in a day. Everything you answered is "
+        "stored. It goes on from {when}: open this page again then.",
+    ),
     "excluded": _end(
         "Thank you",
         "Your part in this study is over. Everything you answered is stored. "
         "You can close this window; if you have a question, ask whoever gave you the code.",
     ),
 }
-"""The last screen where the lead has paused the study, or ended a rater's part in it."""
+"""The last screen where the lead has paused the study, or ended a rater's part in it, and where a
+day's work is done."""
 STOPPED_PROLIFIC = _end(
     "Thank you",
     "Your part in this study is over. Everything you answered is stored. Use the link below to "

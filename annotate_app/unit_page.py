@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_l
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.pace import JUST_NOW, next_day
 from evenhand.study.session.prolific import completion_url
 from evenhand.study.session.sessions import Sessions
 
@@ -28,7 +30,6 @@ _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
 _WORDS = {
-    "open": strings.NEW_CODE,
     "invite": strings.NO_WAY_OUT,
     "account": strings.LOG_OUT,
     "prolific": strings.PROLIFIC,
@@ -43,17 +44,17 @@ def _asset(*names: str) -> str:
 _mount = component(
     "evenhand_panel",
     html=_asset("panel.html"),
-    css=_asset("panel.css", "dialogs.css", "narrow.css"),
+    css=_asset("panel.css", "dialogs.css", "narrow.css", "pause.css", "earlier.css", "flags.css"),
     # One module: the parts share its scope.
     js=_asset(
         *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
-        *("drawing.js", "keys.js", "looking.js", "panel.js"),
+        *("drawing.js", "keys.js", "flags.js", "looking.js", "earlier.js", "pause.js", "panel.js"),
     ),
 )
 
 
 def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
-    """The rater's open unit; when none is left, the end. A pause is none."""
+    """The rater's open unit; when none is left, the end. A pause is none, nor is a day's end."""
     rater = admission.rater_id
     if not _show_panel(desk, rater, lambda: setting_of(desk, admission)) and not desk.ended(rater):
         sessions.complete(rater)
@@ -65,6 +66,9 @@ def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
     """
     ended = desk.ended(admission.rater_id)
     words = _WORDS.get(admission.way, {}) | strings.ENDED[ended]
+    if ended == "day":
+        again = next_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW)
+        return Setting(words=words, resumes=again.isoformat())
     if admission.way != "prolific" or ended == "paused":
         return Setting(words=words)
     if ended == "excluded":
@@ -141,7 +145,7 @@ def _look(desk: Desk, rater: str, sent: Any) -> None:
         return
     present = st.session_state.get(_VIEW, View())
     if wish.wish == "list":
-        view = View(present.task_id, wish.nonce, listing=True)
+        view = View(present.task_id, wish.nonce, True, wish.search, wish.start)
     elif wish.wish == "task" and (sheet := desk.reopen(rater, wish.task_id)):
         view = View(sheet.tasks[0].task_id, wish.nonce)
     else:

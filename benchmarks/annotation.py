@@ -88,6 +88,7 @@ def in_a_browser(served: Served, units: int, setting: str, each_way: int = 0) ->
         browser = launched_chromium(playwright)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(CLOCK)
+        served.enter(f"browser-{each_way}")
         page.goto(f"{line.url if each_way else served.url}?rater=browser-{each_way}")
         page.wait_for_selector(READY)
         line.milliseconds = each_way
@@ -108,6 +109,7 @@ def by_websocket(
     """So many annotators, each with one submit in `pause` seconds: from submit to the next unit."""
     name = f"{setting}-{sessions}".replace(" ", "-").replace("'", "")
     people = [Session(served.port, f"{name}-{n}") for n in range(sessions)]
+    served.enter(*(person.rater for person in people))
 
     async def work() -> list[BaseException | None]:
         opening = max(pause, sessions / 20)

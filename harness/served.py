@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.study import open_study
+from evenhand.study.access.admission import begin
 from harness.ports import free_port
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Served:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def enter(self, *raters: str) -> None:
+        """Begin under these codes, as people do who say that a new code is theirs."""
+        with open_study(self.folder) as study:
+            for rater in raters:
+                begin(study, rater)
 
     def labels(self, rater: str) -> pd.DataFrame:
         """The rater's rows of the `ratings` table, as another process sees them."""

@@ -31,7 +31,10 @@ def show_flags(study: Study) -> None:
         st.text(written("lead.no_flags"))
         return
     left = sum(flag.is_open for flag in flags)
-    st.text(written("lead.flags_open", open=left, closed=len(flags) - left))
+    withdrawn = sum(flag.withdrawn for flag in flags)
+    st.text(written("lead.flags_open", open=left, closed=len(flags) - left - withdrawn))
+    if withdrawn:
+        st.text(written("lead.flags_withdrawn", count=withdrawn))
     kinds = [reason for reason in _REASONS if any(flag.reason == reason for flag in flags)]
     chosen = st.selectbox(
         "Reason", ["", *kinds], format_func=lambda reason: _REASONS.get(reason, "All"), key="flags"
@@ -57,6 +60,9 @@ def _show_flag(study: Study, flag: RaisedFlag, name: str) -> None:
     try:
         if flag.is_open:
             _settle(study, flag, name)
+        elif flag.withdrawn:
+            at = to_the_minute(flag.done_at)
+            st.text(written("lead.flag_withdrawn", rater=flag.rater_id, at=at))
         else:
             at = to_the_minute(flag.done_at)
             st.text(written("lead.flag_settled", by=flag.done_by, at=at, answer=flag.answer))

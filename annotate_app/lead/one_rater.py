@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 50
 """Answers and remarks that are shown, the latest; all are in the export."""
+_MOMENTS = ("created_at", "withdrawn_at")
 _COLOUR = "#4a8fc7"
 
 
@@ -127,7 +128,8 @@ def _show_remarks(study: Study, rater: str) -> None:
         st.text(written("lead.rater_no_remarks"))
         return
     own = own.iloc[::-1].head(_MOST_ROWS)
-    own = own.assign(created_at=own["created_at"].map(to_the_minute))
+    moments = {name: own[name].map(lambda at: at and to_the_minute(at)) for name in _MOMENTS}
+    own = own.assign(**moments)
     titles = {
         "created_at": "When (UTC)",
         "kind": "Kind",
@@ -135,5 +137,6 @@ def _show_remarks(study: Study, rater: str) -> None:
         "unit_id": "Unit",
         "reason": "Reason",
         "text": "Text",
+        "withdrawn_at": "Withdrawn (UTC)",
     }
     show_table(own, "Flags and remarks", titles)

@@ -1,4 +1,4 @@
-// The panel's dialogs: the keys, a reason to skip or flag, the earlier answers.
+// The panel's dialogs: the keys, and a reason to skip or flag.
 
 function heading(text) {
   return element("h2", { id: "sheet-title" }, text);
@@ -10,7 +10,7 @@ function keysView(words, questions, asks, hasSides) {
     const options = questions.flatMap((question) => question.options);
     const letters = [...new Set(options.filter(hasLetter).map((o) => o.key.toUpperCase()))];
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
-    rows.unshift(["⌫", words.sheet_back], ["−", words.sheet_skip], ["+", words.sheet_flag]);
+    rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
     rows.unshift(["PageDown PageUp Space Home End", hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);
@@ -61,27 +61,6 @@ function reasonView(kind, words, reasons, onDone) {
     onDone(chosen.value, note.value);
   });
   return [heading(words[`${kind}_title`]), element("p", {}, words[`${kind}_text`]), form];
-}
-
-function earlierView(words, rows, onChoose) {
-  const items = rows.map((row) => {
-    const answer = row.skipped ? filled(words.skipped, { reason: row.answer }) : row.answer;
-    const open = element(
-      "button",
-      { type: "button", class: "past" },
-      element("span", { class: "past-answer", dir: "auto" }, answer),
-      element("span", { class: "past-title", dir: "auto" }, row.title),
-      element("span", { class: "past-text", dir: "auto" }, row.excerpt),
-    );
-    open.addEventListener("click", () => onChoose(row.task));
-    return element("li", {}, open);
-  });
-  return [
-    heading(words.earlier),
-    element("p", {}, rows.length > 0 ? words.earlier_text : words.earlier_none),
-    element("ol", { class: "past-list" }, ...items),
-    element("form", { method: "dialog" }, button(words.sheet_close, "quiet")),
-  ];
 }
 
 function button(text, kind) {

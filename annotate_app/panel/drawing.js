@@ -9,13 +9,13 @@ class DrawnPanel {
     this.find(".rater").textContent = rater;
     this.find(".who a").hidden = !words.change_rater;
     this.find(".practice").hidden = !practice;
-    this.find(".new-code").hidden = practice || !words.new_code || progress.done > 0 || !this.sheet;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".count").textContent = filled(words.progress, progress);
+    if (this.data.pace || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.pace);
     const bar = this.find(".progress");
     bar.setAttribute("aria-label", filled(words.progress, progress));
     bar.setAttribute("aria-valuemax", progress.total);
@@ -64,7 +64,14 @@ class DrawnPanel {
           element("p", { class: "code" }, filled(this.words.code, { code })),
         ]
       : [];
-    return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`], ...leave);
+    const text = filled(this.words[`${kind}_text`], { when: this.resumes() });
+    return messageView(this.words[`${kind}_title`], text, ...leave);
+  }
+
+  // When the work goes on, by the reader's own clock.
+  resumes() {
+    const at = this.data.resumes;
+    return at && new Date(at).toLocaleString([], { weekday: "long", hour: "numeric", minute: "2-digit" });
   }
 
   // A reader hears where they are, and Tab leads to the first text.

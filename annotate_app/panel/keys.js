@@ -2,8 +2,8 @@
 
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
-const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|\.)$/; // they answer nothing
-const OPENS_A_FIELD = /^[-+.]$/; // what follows is meant for the field
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|\.|\/)$/; // they answer nothing
+const OPENS_A_FIELD = /^[-+./]$/; // what follows is meant for the field
 
 class KeyedPanel extends DrawnPanel {
   ahead = []; // keys that wait for the unit that was asked for
@@ -31,6 +31,7 @@ class KeyedPanel extends DrawnPanel {
     if (event.ctrlKey) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
     if (event.key === "?") return () => this.toggleKeys();
+    if (this.phase === "resting") return this.restAction(event, target);
     const pages = pagesScrolled(event, target);
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
     if (event.key === "=" && this.hasSides()) return () => this.tie();
@@ -78,6 +79,8 @@ class KeyedPanel extends DrawnPanel {
       case "ArrowRight":
         if (!(this.sheet?.questions.length > 1)) return null;
         return () => this.moveTo(this.at + (event.key === "ArrowLeft" ? -1 : 1));
+      case "/":
+        return () => this.openEarlier();
       case "-":
         return () => this.askReason("skip");
       case "+":

@@ -2,11 +2,11 @@
 
 const RESEND_MS = 2000;
 
-class LookingPanel extends KeyedPanel {
-  look(wish, task = "") {
+class LookingPanel extends FlaggingPanel {
+  look(wish, task = "", listed = {}) {
     if (!this.answerable()) return;
     this.saveDraft();
-    this.looking = { wish, nonce: newId(), task_id: task };
+    this.looking = { wish, nonce: newId(), task_id: task, ...listed };
     this.lookingSince = performance.now();
     if (wish !== "list") {
       this.phase = "looking";
@@ -28,15 +28,6 @@ class LookingPanel extends KeyedPanel {
     this.look("task", this.sheet?.before);
   }
 
-  showEarlier() {
-    this.showDialog(
-      earlierView(this.words, this.data.earlier ?? [], (task) => {
-        this.find(".sheet").close();
-        this.look("task", task);
-      }),
-    );
-  }
-
   askReason(kind) {
     if (this.phase === "showing") return this.refuse(this.words.too_early);
     if (this.phase !== "choosing" || !this.sheet) return;
@@ -55,14 +46,6 @@ class LookingPanel extends KeyedPanel {
     else this.moveTo(this.openQuestion(at), false);
   }
 
-  flag(reason, text) {
-    const id = newId();
-    const task = this.questions[Math.min(this.at, this.sheet.questions.length - 1)].task;
-    this.drafts.write(`answer:${id}`, { submit_id: id, task_id: task, flag: reason, text });
-    this.say(this.words.flagged);
-    this.send();
-  }
-
   // What this window asked to look at is here. Keys that waited for an earlier unit are nobody's
   // where there is none.
   arrive() {
@@ -73,7 +56,7 @@ class LookingPanel extends KeyedPanel {
     clearTimeout(this.lookTimer);
     if (wish === "list") {
       if (!this.answerable()) return false; // submitted meanwhile
-      this.showEarlier();
+      this.fillEarlier(this.data.earlier);
       return true;
     }
     if (sheet?.id === this.sheet?.id) {

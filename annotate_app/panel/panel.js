@@ -6,14 +6,15 @@ const SEEN_MS = 150; // a unit has been seen when it has been painted for so lon
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
-class Panel extends LookingPanel {
+class Panel extends RestingPanel {
   constructor(place) {
     super();
     this.place = place;
     this.root = place.querySelector(".panel");
     this.find = (selector) => this.root.querySelector(selector);
     this.sheet = undefined; // not known yet; null once there is nothing left to do
-    // "showing" -> "choosing" -> "sending" or "looking" -> (another unit), or "notice" -> (next unit)
+    // "showing" -> "choosing" -> "sending" or "looking" -> (another unit), or "notice" or "resting"
+    // -> (next unit)
     this.phase = "showing";
     this.seen = new Set(); // ids of the sheets that this window has shown for long enough
     this.pending = []; // submit ids of this unit's answers that are on their way
@@ -29,13 +30,14 @@ class Panel extends LookingPanel {
     window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
     document.addEventListener("visibilitychange", () => this.onVisibility(), until);
     window.addEventListener("pagehide", () => this.saveDraft(), until);
+    this.watchForRests(until);
     const acts = {
       ".go": () => this.go(),
       ".help": () => this.toggleKeys(),
       ".back": () => this.lookBack(),
       ".skip": () => this.askReason("skip"),
       ".flag": () => this.askReason("flag"),
-      ".list": () => this.look("list"),
+      ".list": () => this.openEarlier(),
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
     };
@@ -44,7 +46,7 @@ class Panel extends LookingPanel {
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
-    this.find(".sheet").addEventListener("close", () => this.toTexts(), until);
+    this.find(".sheet").addEventListener("close", () => this.leaveDialog(), until);
   }
 
   // The focus stays with the texts: what was clicked must not take the next Enter for itself.
@@ -83,6 +85,7 @@ class Panel extends LookingPanel {
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
     this.drawFrame();
+    this.takeFlags();
     this.send();
   }
 
@@ -93,7 +96,7 @@ class Panel extends LookingPanel {
       if (!status || status === "failed") continue;
       this.statuses.set(answer.submit_id, status);
       this.drafts.drop(`answer:${answer.submit_id}`);
-      if (!answer.flag) this.drafts.drop(`draft:${answer.sheet_id}`);
+      if (isAnswer(answer)) this.drafts.drop(`draft:${answer.sheet_id}`);
     }
   }
 
@@ -103,10 +106,10 @@ class Panel extends LookingPanel {
     const statuses = this.pending.map((id) => this.statuses.get(id));
     const refused = statuses.find((status) => REFUSED.includes(status));
     const stored = statuses.length > 0 && statuses.every((status) => STORED.includes(status));
-    if (this.phase === "notice") return; // until the reader goes on
+    if (this.phase === "notice" || this.phase === "resting") return; // until the reader goes on
     if (this.phase === "looking") return; // until what was asked for is here
     if (same) return refused && this.reopen(this.words[refused]);
-    if (!this.sheet || stored) this.open(offered);
+    if (!this.sheet || stored) this.openNext(offered);
     else if (refused) this.interrupt(this.words[refused]);
     else if (this.answerable()) {
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
@@ -125,9 +128,10 @@ class Panel extends LookingPanel {
     this.clock = new Clock(draft.seconds);
     this.appear();
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
-    const onItsWay = this.drafts.unsent().filter((sent) => !sent.flag && sent.sheet_id === sheet?.id);
+    const onItsWay = this.drafts.unsent().filter((sent) => isAnswer(sent) && sent.sheet_id === sheet?.id);
     if (onItsWay.length > 0) this.wait(onItsWay);
     this.drawSheet();
+    this.drawFlags();
     this.moveTo(this.openQuestion(0), false);
     this.takeKeys();
   }

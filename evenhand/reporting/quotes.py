@@ -32,11 +32,11 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
 
 def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
-    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.store.remarks import remarks_table, standing
 
     wanted = {(each.rubric, each.unit_id) for each in disagreements}
     said: UnitTexts = {}
-    for remark in remarks_table(study.store).to_dict("records"):
+    for remark in standing(remarks_table(study.store)).to_dict("records"):
         key = (remark["rubric"], remark["unit_id"])
         words = ": ".join(part for part in (remark["reason"], remark["text"]) if part)
         if key in wanted and words:

@@ -86,10 +86,10 @@ def _flags(study: Study) -> Sequence[tuple[str, str, str]]:
     """(rubric, unit, text) of the latest flag of each person on each unit, under texts that count;
     flags of people who are excluded are left out.
     """
-    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.store.remarks import remarks_table, standing
 
     accepted = study.accepted_hashes()
-    said = remarks_table(study.store)
+    said = standing(remarks_table(study.store))
     said = said[(said["kind"] == "flag") & (said["reason"] == _FLAG)]
     said = said[~said["rater_id"].isin(_excluded(study))]
     said = said.drop_duplicates(["rubric", "unit_id", "rater_id"], keep="last")

@@ -22,12 +22,15 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
+from evenhand.study.access.codes import as_written, folded, known_spelling
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import (
     account_events,
     claims,
     invite_events,
+    labels,
     participant_entries,
+    session_events,
 )
 from evenhand.study.store.session_log import add_event, events_of, given_back
 from evenhand.study.store.store import Store
@@ -56,6 +59,8 @@ class Admission:
     rater_id: str
     way: Way
     address: dict[str, str] = field(default_factory=dict)
+    is_new: bool = field(default=False, compare=False)
+    """Whether it is a code of an open study under which nobody has begun: see `begin`."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ def admit(study: Study, address: Mapping[str, str]) -> Admission | None:
         return Admission(rater, "prolific", {"pass": token})
     if token := address.get("invite"):
         return _by_invite(study, token, address)
-    if code := address.get("rater", "").strip():
+    if code := as_written(address.get("rater", "")):
         return _by_code(study, code)
     return None
 
@@ -96,18 +101,24 @@ def _by_code(study: Study, code: str) -> Admission:
         raise InputError("a code alone does not open this study; use the link that you were given")
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
-        taken = any(_spellings(connection, owner, code) for owner in owners)
-        known = _spellings(connection, claims.c.rater_id, code)
-    if taken:
+        taken = _ever(connection, *owners)
+        begun = _ever(connection, claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+    if folded(code) in map(folded, taken):
         raise InputError("this code has a link or a login of its own; use that")
-    rater = code if code in known else min(known, default=code)
-    return Admission(rater, "open", {"rater": rater})
+    rater = known_spelling(code, begun)
+    return Admission(rater or code, "open", {"rater": rater or code}, is_new=rater is None)
 
 
-def _spellings(connection: sa.Connection, codes: sa.Column[str], code: str) -> set[str]:
-    """The codes that differ from this one by capital letters at most: they are one person's."""
-    same = sa.select(codes).where(sa.func.lower(codes) == code.lower()).distinct()
-    return set(connection.execute(same).scalars())
+def _ever(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
+    found = (connection.execute(sa.select(column).distinct()).scalars() for column in columns)
+    return {code for codes in found for code in codes}
+
+
+def begin(study: Study, rater_id: str) -> None:
+    """Note that somebody goes on under a new code of an open study. Once noted, it is not new."""
+    with study.store.write() as connection:
+        if not events_of(connection, rater_id):
+            add_event(connection, rater_id, "entered", way="open")
 
 
 def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:

@@ -67,6 +67,7 @@ class Given:
     skip_reason: str = ""
     confidence: int | None = None
     rationale: str = ""
+    created_at: str = ""
 
 
 def take_answer(
@@ -163,6 +164,7 @@ def given_answers(
                 found.unscored_reason,
                 found.confidence,
                 found.text or "",
+                found.created_at,
             )
     return given
 

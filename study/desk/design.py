@@ -35,6 +35,14 @@ class SessionDesign:
             for question in screen
         }
         self.checks = AttentionChecks(study)
+        of_a_pair = len(self.questions) / max(len(by_pair), 1)
+        self.block_size = max(1, round(of_a_pair * self.settings.pairs_per_block))
+        """Answers in a block, hidden repeats and checks apart."""
+        asked = self.settings.model_dump(include={"units_per_rater", "repeat_share", "repeat_gap"})
+        texts = sorted(rubric.hash for rubric in rubrics)
+        sizes = f"{len(self.questions)} {len(self.checks.screens)}"
+        self.plan = self.digest("plan", str(asked), sizes, *texts)[:16]
+        """Changes with whatever changes how many answers a rater has to give."""
         self._keys = [{asked.key for screen in stage for asked in screen} for stage in self._stages]
 
     @property

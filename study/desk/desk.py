@@ -8,13 +8,13 @@ nothing about the unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.rubrics import PeopleText, Rubric
+from evenhand.rubrics import PeopleText
 from evenhand.study.desk.answers import (
     Answer,
     Flag,
@@ -26,38 +26,33 @@ from evenhand.study.desk.answers import (
 )
 from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
 from evenhand.study.desk.design import SessionDesign
+from evenhand.study.desk.earlier import (
+    LONGEST_SEARCH,
+    PAGE,
+    EarlierAnswer,
+    EarlierPage,
+    Numbered,
+    excerpt,
+    matching,
+)
 from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
-from evenhand.study.store.schema import claims
+from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
+from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
+from evenhand.study.desk.sheets import Sheet, Task
+from evenhand.study.questions import Question
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import claims, told_totals
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
 
-EARLIER = 30
-"""So many answers back can be looked at and changed."""
+_AT_ONCE = 300
+"""Units whose texts are read together."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """A question, ready to be shown: `people` is in the order `order`."""
-
-    task_id: str
-    rubric: Rubric
-    order: str
-    people: PeopleText
-    given: Given | None = None
-    """The present answer, where the task is looked at again."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """What one screen asks, and how far the rater is."""
-
-    tasks: tuple[Task, ...]
-    done: int
-    total: int
-    before: str = ""
-    """The task that was answered before these; "" stands for the last one of all."""
+Sent = Answer | Flag | Withdrawal
+"""What a rater may send."""
 
 
 class AnnotationDesk:
@@ -68,6 +63,7 @@ class AnnotationDesk:
         accepted = study.accepted_hashes().values()
         self._index = ClaimIndex({digest for hashes in accepted for digest in hashes})
         self._oversight = Oversight()
+        self._work = WorkLog()
         self._cached: tuple[tuple[int, int], SessionDesign] | None = None
 
     def register(self, rater_id: str) -> None:
@@ -88,13 +84,19 @@ class AnnotationDesk:
         design = self._design()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
-            if self._oversight.ended(rater_id):
+            if self._ended(connection, tasks, datetime.now(UTC)):
                 return None
-            done, total = tasks.progress()
+            done, total = self._promised(connection, tasks)
             claimed = tasks.claim(connection)
-        if not claimed:
-            return None
-        return Sheet(tuple(self._task(claim, design) for claim in claimed), done, total)
+            if not claimed:
+                return None
+            if total != self._told(connection, tasks):
+                told = {"rater_id": rater_id, "plan": design.plan, "total": total}
+                connection.execute(sa.insert(told_totals).values(told | {"created_at": utc_now()}))
+            flags = standing_flags(connection, rater_id, claimed)
+        shown = tuple(self._task(claim, design) for claim in claimed)
+        at = pace(self._work.of_rater(rater_id), done, total, design.block_size)
+        return Sheet(shown, done, total, pace=at, flags=flags)
 
     def next_task(self, rater_id: str) -> Task | None:
         """The first task of the next sheet, for raters that take one after the other."""
@@ -102,16 +104,46 @@ class AnnotationDesk:
         return sheet.tasks[0] if sheet else None
 
     def progress(self, rater_id: str) -> tuple[int, int]:
-        """(answers given, answers given and still to be given by this rater)."""
+        """(answers given, answers given and still to be given by this rater).
+
+        The total is the one that they were told with their first unit, whatever others label or
+        leave. It is counted anew where the study has changed, or where more is left once it is
+        reached; where nothing is left, it is what they gave.
+        """
         design = self._design()
         with self.study.store.read() as connection:
-            return self._next_tasks(connection, rater_id, design).progress()
+            return self._promised(connection, self._next_tasks(connection, rater_id, design))
 
     def ended(self, rater_id: str) -> str:
-        """Why the lead lets this rater have no task: "paused", "excluded", or "" where they do."""
+        """Why this rater gets no task though some may be left: the lead has "paused" the study or
+        "excluded" them, or it is enough for the "day"; "" where they get one.
+        """
+        design = self._design()
         with self.study.store.read() as connection:
-            self._oversight = self._oversight.renewed(connection)
-            return self._oversight.ended(rater_id)
+            tasks = self._next_tasks(connection, rater_id, design)
+            return self._ended(connection, tasks, datetime.now(UTC) - JUST_NOW)
+
+    def _ended(self, connection: sa.Connection, tasks: NextTasks, now: datetime) -> str:
+        """As above. The unit at hand is finished, and a day ends only where more is left."""
+        by_lead = self._oversight.ended(tasks.rater_id)
+        if by_lead or tasks.held:
+            return by_lead
+        self._work.refresh(connection)
+        worked = self._work.of_rater(tasks.rater_id)
+        over = is_enough(self.study.config.session, worked, now)
+        done, total = tasks.progress() if over else (0, 0)
+        return "day" if done < total else ""
+
+    def _promised(self, connection: sa.Connection, tasks: NextTasks) -> tuple[int, int]:
+        done, counted = tasks.progress()
+        told = self._told(connection, tasks)
+        return done, told if done < told and done < counted else counted
+
+    def _told(self, connection: sa.Connection, tasks: NextTasks) -> int:
+        """The total that the rater was told of the study as it is now; 0 where they were not."""
+        own = sa.select(told_totals).where(told_totals.c.rater_id == tasks.rater_id)
+        last = connection.execute(own.order_by(told_totals.c.event_id.desc()).limit(1)).first()
+        return last.total if last and last.plan == tasks.design.plan else 0
 
     def _next_tasks(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
@@ -136,8 +168,8 @@ class AnnotationDesk:
         )
         return self.submit_all(rater_id, [answer])[0]
 
-    def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]:
-        """Store answers and flags, all or none; they are on disk when this returns.
+    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
+        """Store what was sent, all or none; it is on disk when this returns.
 
         The same `submit_id` again changes nothing. A second answer to a task that has one is
         refused, never silently taken or dropped, unless it says that it is an edit: then both stay
@@ -149,53 +181,84 @@ class AnnotationDesk:
             changes = Changes(connection, self._index)
             return [self._receipt(changes, rater_id, each) for each in sent]
 
-    def _receipt(self, changes: Changes, rater_id: str, sent: Answer | Flag) -> Receipt:
+    def _receipt(self, changes: Changes, rater_id: str, sent: Sent) -> Receipt:
         claim = changes.connection.execute(
             sa.select(claims).where(claims.c.task_id == sent.task_id, claims.c.rater_id == rater_id)
         ).one_or_none()
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return Receipt("unknown_task")
+        if isinstance(sent, Withdrawal):
+            return take_withdrawal(changes.connection, claim, sent)
         if isinstance(sent, Flag):
             return take_flag(changes.connection, claim, sent)
         return take_answer(self.study.store, changes, claim, sent, rubric)
 
     # Looking back
 
-    def earlier(self, rater_id: str) -> list[Task]:
-        """The rater's latest tasks with their answers, the last one first.
+    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
+        """The rater's answers, the last one first, from place `start` on; with `search` those
+        whose number or texts have it.
 
         Where tasks are repeated, they reach back less far than a repeat's distance, so that nobody
         finds the first answer while they give the second.
         """
         design = self._design()
+        search = search[:LONGEST_SEARCH].strip()
         with self.study.store.read() as connection:
-            recent = self._recent(connection, rater_id, design)
-            given = given_answers(connection, rater_id, recent, self.study.rubrics)
-        return [self._task(claim, design, given.get(claim.task_id)) for claim in recent]
+            found = self._numbered(connection, rater_id, design)
+        if search:
+            shown = self._shown([each.claim for each in found], design)
+            found = list(matching(search, found, shown))
+        listed = found[start : start + PAGE]
+        of_page = [each.claim for each in listed]
+        with self.study.store.read() as connection:
+            given = given_answers(connection, rater_id, of_page, self.study.rubrics)
+            flagged = {flag.task_id for flag in standing_flags(connection, rater_id, of_page)}
+        tasks = [self._task(claim, design, given.get(claim.task_id)) for claim in of_page]
+        rows = (
+            EarlierAnswer(each.number, task, excerpt(task.people, search), task.task_id in flagged)
+            for each, task in zip(listed, tasks, strict=True)
+        )
+        return EarlierPage(tuple(rows), start, len(found))
 
     def reopen(self, rater_id: str, task_id: str = "") -> Sheet | None:
         """One of `earlier` (the last, if none is named), to be changed; None if it is not there."""
         design = self._design()
         with self.study.store.read() as connection:
-            recent = self._recent(connection, rater_id, design)
+            recent = [each.claim for each in self._numbered(connection, rater_id, design)]
             chosen = next((claim for claim in recent if task_id in ("", claim.task_id)), None)
             if chosen is None:
                 return None
             shown = [claim for claim in recent[::-1] if asked_together(claim, chosen, design.whole)]
             given = given_answers(connection, rater_id, shown, self.study.rubrics)
+            flags = standing_flags(connection, rater_id, shown)
         tasks = tuple(self._task(claim, design, given.get(claim.task_id)) for claim in shown)
         older = recent[recent.index(shown[0]) + 1 :] or shown
-        return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id)
+        return Sheet(tasks, *self.progress(rater_id), before=older[0].task_id, flags=flags)
 
-    def _recent(
+    def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
-    ) -> list[Claim]:
+    ) -> list[Numbered]:
+        """The answered tasks that may be looked at again, the last one first."""
         self._index.refresh(connection)
-        settings = design.settings
-        most = min(EARLIER, settings.repeat_gap) if settings.repeat_share else EARLIER
-        done = answered(self._index.of_rater(rater_id))[-most:]
-        return [claim for claim in reversed(done) if in_design(claim, design)]
+        done = list(enumerate(answered(self._index.of_rater(rater_id)), start=1))
+        if design.settings.repeat_share:
+            done = done[-design.settings.repeat_gap :]
+        return [
+            Numbered(number, claim) for number, claim in reversed(done) if in_design(claim, design)
+        ]
+
+    def _shown(self, shown: Sequence[Claim], design: SessionDesign) -> Iterator[PeopleText]:
+        """The texts of many tasks, as they were shown."""
+        parts = (shown[at : at + _AT_ONCE] for at in range(0, len(shown), _AT_ONCE))
+        for some in parts:
+            own = [claim for claim in some if not claim.is_check]
+            asked = [Question(c.unit_id, self.study.rubrics[c.rubric], c.order) for c in own]
+            values = dict(zip(own, self.study.values_of(asked), strict=True))
+            for claim in some:
+                known = values.get(claim) or design.checks.values(claim.key, claim.order)
+                yield self.study.rubrics[claim.rubric].for_people(known)
 
     def _design(self) -> SessionDesign:
         """Worked out anew when the study has grown since: people may be labelling meanwhile."""

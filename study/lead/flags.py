@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.store.grades import utc_now
+from evenhand.study.store.remarks import WITHDRAWN
 from evenhand.study.store.schema import flag_events, is_latest, remarks
 
 if TYPE_CHECKING:
@@ -36,10 +37,14 @@ class RaisedFlag:
     answer: str = ""
     done_by: str = ""
     done_at: str = ""
+    withdrawn: bool = False
+    """Whether whoever raised it took it back: then it is closed, and stays so."""
 
 
 def raised_flags(study: Study) -> list[RaisedFlag]:
-    """All flags: the open ones first, and of these the oldest; then the closed, latest first."""
+    """All flags: the open ones first, and of these the oldest; then those closed or withdrawn,
+    latest first.
+    """
     latest = sa.select(flag_events).where(is_latest(flag_events, "flag_id"))
     with study.store.read() as connection:
         settled = {row.flag_id: row for row in connection.execute(latest)}
@@ -50,8 +55,12 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     for row in flags:
         flag = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
         done = settled.get(row.event_id)
-        said = (done.kind != CLOSED, done.text, done.done_by, done.created_at) if done else ()
-        found.append(RaisedFlag(*flag, row.created_at, *said))
+        is_open = done is None or done.kind == REOPENED
+        withdrawn = done is not None and done.kind == WITHDRAWN
+        said: tuple[str, str, str] = ("", "", "")
+        if done:
+            said = (done.text, done.done_by, done.created_at)
+        found.append(RaisedFlag(*flag, row.created_at, is_open, *said, withdrawn))
     open_yet = [flag for flag in found if flag.is_open]
     closed = [flag for flag in found if not flag.is_open]
     return open_yet + sorted(closed, key=lambda flag: flag.done_at, reverse=True)
@@ -81,6 +90,8 @@ def _append(study: Study, number: int, kind: str, text: str, done_by: str) -> No
         if connection.execute(known).first() is None:
             raise InputError(f"there is no flag {number}")
         kinds = list(connection.execute(last.order_by(flag_events.c.event_id)).scalars())
+        if WITHDRAWN in kinds:
+            raise InputError("this flag was withdrawn by whoever raised it")
         is_closed = bool(kinds) and kinds[-1] == CLOSED
         if is_closed == (kind == CLOSED):
             state = "closed already" if is_closed else "open already"

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import TextBlock
 from evenhand.study.desk.answers import (
-    Answer,
     Flag,
     Receipt,
     add_answer,
@@ -23,8 +22,11 @@ from evenhand.study.desk.answers import (
     take_flag,
 )
 from evenhand.study.desk.claims import Claim
-from evenhand.study.desk.desk import Sheet, Task
+from evenhand.study.desk.desk import Sent
+from evenhand.study.desk.earlier import EarlierPage
 from evenhand.study.desk.known_units import KnownUnits
+from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
+from evenhand.study.desk.sheets import Sheet, Task
 from evenhand.study.questions import Question
 from evenhand.study.seeding import digest
 from evenhand.study.session.step import Step
@@ -114,7 +116,10 @@ class PracticeDesk:
         if step is None or step.name != "practice":
             return None
         tasks = (self._task(rater_id, asked, step.attempt) for asked in step.screen)
-        return Sheet(tuple(tasks), done, total)
+        claims = [self._claim(rater_id, asked, step.attempt) for asked in step.screen]
+        with self.study.store.read() as connection:
+            flags = standing_flags(connection, rater_id, claims)
+        return Sheet(tuple(tasks), done, total, flags=flags)
 
     def progress(self, rater_id: str) -> tuple[int, int]:
         """(questions answered, all questions) of this attempt."""
@@ -122,7 +127,7 @@ class PracticeDesk:
             step = self.next_step(connection, rater_id, events_of(connection, rater_id))
             return self._progress(connection, rater_id, step)
 
-    def submit_all(self, rater_id: str, sent: Sequence[Answer | Flag]) -> list[Receipt]:
+    def submit_all(self, rater_id: str, sent: Sequence[Sent]) -> list[Receipt]:
         """Store practice answers; they are on disk when this returns."""
         with self.study.store.write() as connection:
             return [self._receipt(connection, rater_id, each) for each in sent]
@@ -131,11 +136,11 @@ class PracticeDesk:
         """Nothing: what was right has been told."""
         return None
 
-    def earlier(self, rater_id: str) -> list[Task]:
+    def earlier(self, rater_id: str, search: str = "", start: int = 0) -> EarlierPage:
         """Nothing, as above."""
-        return []
+        return EarlierPage()
 
-    def _receipt(self, connection: sa.Connection, rater_id: str, sent: Answer | Flag) -> Receipt:
+    def _receipt(self, connection: sa.Connection, rater_id: str, sent: Sent) -> Receipt:
         found = next(
             (
                 (question, attempt)
@@ -149,6 +154,8 @@ class PracticeDesk:
             return Receipt("unknown_task")
         question, attempt = found
         claim = self._claim(rater_id, question, attempt)
+        if isinstance(sent, Withdrawal):
+            return take_withdrawal(connection, claim, sent)
         if isinstance(sent, Flag):
             return take_flag(connection, claim, sent)
         if not is_possible(sent, question.rubric):

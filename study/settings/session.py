@@ -6,8 +6,9 @@ Texts are plain: they are shown as they stand, empty lines part paragraphs.
 from __future__ import annotations
 
 from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from evenhand.study.settings.sections import Section
 
@@ -30,6 +31,36 @@ class SessionSettings(Section):
         gt=0,
         description="a longer pause between two answers counts as this much work",
     )
+    pause_minutes: float = Field(
+        default=50.0,
+        ge=0,
+        description="after so many minutes of work without a rest the page offers a pause between "
+        "two units; 0: never",
+    )
+    answers_per_day: int = Field(
+        default=0,
+        ge=0,
+        description="the most answers one annotator gives in a day (one rubric on one unit is one "
+        "answer, and so is a change; the unit at hand is finished); 0: no limit",
+    )
+    minutes_per_day: float = Field(
+        default=0.0,
+        ge=0,
+        description="the same in minutes with a unit in view; 0: no limit",
+    )
+    time_zone: str = Field(
+        default="UTC",
+        description="where a day begins at midnight, such as `Europe/Berlin`",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (KeyError, ValueError, OSError):  # unknown, no name at all, a folder of names
+            raise ValueError(f"{name!r} is no time zone; write one such as Europe/Berlin") from None
+        return name
 
 
 class ConsentSettings(Section):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from evenhand.study.store.database import conflict_free_insert
-from evenhand.study.store.schema import remarks
+from evenhand.study.store.schema import flag_events, remarks
 from evenhand.study.store.store import Store
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ REMARKS_COLUMNS = (
     "rubric_hash",
     "created_at",
 )
+WITHDRAWN = "withdrawn"
+"""The kind of the event that takes a flag back, by the rater who raised it."""
 
 
 def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
@@ -36,6 +38,19 @@ def add_remark(connection: sa.Connection, event: dict[str, Any]) -> bool:
 
 
 def remarks_table(store: Store) -> pd.DataFrame:
-    """All remarks in the order in which they came, edits included."""
-    query = sa.select(*(remarks.c[name] for name in REMARKS_COLUMNS)).order_by(remarks.c.event_id)
-    return store.table(query).astype({"confidence": "Int64"})
+    """All remarks in the order in which they came, edits included: `REMARKS_COLUMNS`, and
+    `withdrawn_at`, when whoever raised a flag took it back ("" where it stands).
+    """
+    withdrawn = (
+        sa.select(sa.func.min(flag_events.c.created_at))
+        .where(flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN)
+        .scalar_subquery()
+    )
+    said = (remarks.c[name] for name in REMARKS_COLUMNS)
+    query = sa.select(*said, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
+    return store.table(query.order_by(remarks.c.event_id)).astype({"confidence": "Int64"})
+
+
+def standing(said: pd.DataFrame) -> pd.DataFrame:
+    """Remarks without the flags that were withdrawn."""
+    return said[said["withdrawn_at"] == ""]

@@ -237,6 +237,18 @@ session_events = Table(
     Index("session_events_by_rater", "rater_id"),
 )
 
+told_totals = Table(
+    "told_totals",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("plan", String, nullable=False),  # a digest of the study as it was, see SessionDesign
+    Column("total", Integer, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("told_totals_by_rater", "rater_id"),
+)
+"""How many answers each rater was told that there are to give: the latest holds."""
+
 background_answers = Table(
     "background_answers",
     metadata,
@@ -311,13 +323,13 @@ flag_events = Table(
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("flag_id", Integer, nullable=False),  # the flag's event_id among the remarks
-    Column("kind", String, nullable=False),  # closed | reopened
+    Column("kind", String, nullable=False),  # closed | reopened, or withdrawn by who raised it
     Column("text", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
     Index("flag_events_by_flag", "flag_id"),
 )
-"""What the lead made of people's flags."""
+"""What became of people's flags: what the lead made of them, and which their raters took back."""
 
 sorted_disagreements = Table(
     "sorted_disagreements",

@@ -117,6 +117,7 @@ def annotator(
             return Annotator(rater, server, page)
         page = (context or new_context()).new_page()
         person = Annotator(rater, server, page)
+        server.enter(rater)
         page.goto(f"{server.url}?rater={rater}")
         page.wait_for_selector(READY)
         return person

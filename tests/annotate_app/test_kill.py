@@ -43,6 +43,7 @@ async def one_round(served, acknowledged: set[str]) -> None:
 
 def killed_rounds(served, rounds: int) -> None:
     acknowledged: set[str] = set()
+    served.enter(*(f"r{n}" for n in range(ANNOTATORS)))
     for _ in range(rounds):
         asyncio.run(asyncio.wait_for(one_round(served, acknowledged), 120))
         served.start()

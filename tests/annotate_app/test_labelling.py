@@ -164,6 +164,7 @@ def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context
     page.goto(served.url)
     page.get_by_label("Rater code").fill("history")
     page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
     person = annotator("history", page=page)
     person.answer("L")

@@ -13,6 +13,7 @@ from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import oversight
+from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.disagreements import sorted_so_far
 
 PASSWORD = "correct horse battery"
@@ -98,6 +99,19 @@ def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path)
     assert not app.exception
     assert [each.label for each in app.button].count("Mark as dealt with") == 2
     assert "no rubric" in "".join(each.proto.body for each in app.get("html"))
+
+
+def test_a_flag_that_was_withdrawn_is_shown_as_such(folder: Path) -> None:
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        task = desk.next_task("bea").task_id
+        desk.submit_all("bea", [Flag(submit_id="odd", task_id=task, reason="other")])
+        desk.submit_all("bea", [Withdrawal(submit_id="w", task_id=task, flag_id="odd")])
+    app = acted(folder, "flags")
+    said = [each.value for each in app.text]
+    assert any(each.startswith("Withdrawn by bea on ") for each in said)
+    assert "1 withdrawn by the annotators who raised them." in said
+    assert not {each.label for each in app.button} & {"Open it again", "Mark as dealt with"}
 
 
 def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder: Path) -> None:

@@ -41,6 +41,7 @@ def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal
 def test_a_line_gone_silent_is_told(new_context, served):
     page = new_context().new_page()
     page.clock.install()
+    served.enter("silent")
     page.goto(f"{served.url}?rater=silent")
     page.wait_for_selector(READY)
     health = re.compile("/_stcore/health")

@@ -6,13 +6,16 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
+import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.store.schema import claims, session_events, told_totals
 from harness.annotator import READY
+from harness.served import Served
 from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
@@ -147,6 +150,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
 
     page.on("websocket", listen)
     page.on("request", lambda request: urls.append(request.url))
+    rated.enter("blind")
     page.goto(f"{rated.url}?rater=blind")
     page.wait_for_selector(READY)
     seen: list[str] = []
@@ -190,7 +194,15 @@ def test_the_page_runs_no_full_garbage_collection_after_each_answer(annotator, s
     assert "collect 2" not in served.spied
 
 
+def begun(server: Served) -> int:
+    """How many events and claims the study holds."""
+    with open_study(server.folder) as study, study.store.read() as connection:
+        tables = (session_events, claims, told_totals)
+        return sum(len(connection.execute(sa.select(table)).all()) for table in tables)
+
+
 def test_from_the_rater_code_to_the_end(new_context, mortal):
+    before = begun(mortal)
     page = new_context().new_page()
     page.goto(mortal.url)
     code = page.get_by_label("Rater code")
@@ -201,18 +213,25 @@ def test_from_the_rater_code_to_the_end(new_context, mortal):
     assert "rater code is 1 to 64 letters" in complaint.inner_text()
     code.fill("anna")
     page.get_by_role("button", name="Start").click()
+    unknown = page.get_by_text("Nothing has been answered under this code yet")
+    unknown.wait_for()
+    assert begun(mortal) == before  # nothing is stored before the question is answered
+    page.reload()
+    unknown.wait_for()
+    page.get_by_role("button", name="Change the code").click()
+    code.wait_for()
+    assert code.input_value() == "anna"  # to be mended, not typed anew
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
     assert page.url.endswith("?rater=anna")
     page.reload()
-    page.wait_for_selector(READY)
-    unknown = page.get_by_text("Nothing is answered under this code yet")
-    assert unknown.is_visible()
     for done in ("1 of 2", "2 of 2"):
         page.wait_for_selector(READY)
+        assert not unknown.is_visible()
         page.keyboard.press("1")
         page.keyboard.press("Enter")
         page.get_by_text(f"{done} answered").wait_for()
-        assert not unknown.is_visible()
     page.get_by_text("All done").wait_for()
     assert len(mortal.labels("anna")) == 2
     page.reload()
@@ -234,6 +253,9 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     page.get_by_label("Rater code").wait_for()
     axe(page, "entry")
     page.goto(f"{rated.url}?rater=axe-{mode}-{width}")
+    page.get_by_text("Nothing has been answered under this code yet").wait_for()
+    axe(page, "new code")
+    page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
     axe(page, "start")
     page.keyboard.press("l")
@@ -255,6 +277,7 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
 def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     context = new_context(viewport={"width": width, "height": height}, color_scheme=mode)
     page = context.new_page()
+    served.enter("look")
     page.goto(f"{served.url}?rater=look")
     page.wait_for_selector(READY)
     assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -14,6 +14,7 @@ from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.store.schema import responses
 
 GOOD = {
@@ -23,7 +24,13 @@ GOOD = {
 FLAG = {"submit_id": "f1", "task_id": "t1", "flag": "other", "text": " why "}
 
 
+BACK = {"submit_id": "w1", "task_id": "t1", "withdraw": "f1"}
+
+
 def test_answers_and_flags_are_read():
+    assert read_sent({"answers": [BACK]}) == [
+        Withdrawal(submit_id="w1", task_id="t1", flag_id="f1")
+    ]
     more = GOOD | {"confidence": 2, "rationale": " x ", "edit": True}
     assert read_sent({"answers": [GOOD, FLAG, more]}) == [
         Answer(submit_id="s1", task_id="t1", option_key="L", seconds=3.5),
@@ -52,6 +59,9 @@ def test_answers_and_flags_are_read():
         {"answers": [GOOD | {"seconds": float("nan")}]},
         {"answers": [GOOD | {"confidence": 9}]},
         {"answers": [FLAG | {"flag": ""}]},
+        {"answers": [BACK | {"withdraw": 7}]},
+        {"answers": [BACK | {"withdraw": "x" * 129}]},
+        {"answers": [BACK | {"task_id": None}]},
     ],
 )
 def test_what_is_no_answer_is_left_out(sent):
@@ -75,16 +85,42 @@ def test_wishes_to_look_back_are_read():
         assert read_look(wrong) is None
 
 
+def test_no_more_is_read_at_once_than_a_browser_would_keep():
+    assert len(read_sent({"answers": [FLAG] * 10_000})) == 500
+
+
+def test_a_search_is_read_within_bounds():
+    wish = {"nonce": "n", "wish": "list", "task_id": ""}
+    assert read_look(wish | {"search": "a b", "start": 30}) == Look("n", "list", "", "a b", 30)
+    assert read_look(wish | {"search": "x" * 9_999, "start": 0}).search == "x" * 200
+    for wrong in ({"search": 7, "start": 0}, {"search": "a", "start": -1}, {"search": "a"},
+                  {"search": "a", "start": 10**9}, {"search": "a", "start": "0"}):  # fmt: skip
+        assert read_look(wish | wrong) == Look("n", "list")
+
+
+def test_a_days_end_brings_no_completion_code(make_study):
+    folder = make_study(2)
+    with (folder / "study.toml").open("a") as file:
+        file.write(MORE_CODES + "\n[session]\nanswers_per_day = 1\n")
+    with open_study(folder) as study:
+        desk, who = AnnotationDesk(study), Admission("r1", "prolific")
+        desk.submit("r1", desk.next_task("r1").task_id, "s1", "L", 1.0)
+        data = page_data(desk, "r1", {}, View(), lambda: setting_of(desk, who))
+    assert (data["sheet"], data["finish"], data["progress"]["total"]) == (None, "", 2)
+    assert data["resumes"][10:16] == "T00:00"
+    assert "DONE1" not in json.dumps(data)
+
+
 def test_the_panel_gets_what_it_shows_and_no_more(make_study):
     with open_study(make_study(2)) as study:
         desk = AnnotationDesk(study)
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
-            "looked", "earlier", "sheet", "finish",
+            "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
         }  # fmt: skip
         assert data["sheet"].keys() == {
-            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"
+            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale", "flags"
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]
         assert question.keys() == {
@@ -108,12 +144,14 @@ def test_who_looks_back_gets_their_own_answer_and_the_list(make_study):
         assert back["looked"] == "n"
         assert back["sheet"]["earlier"] is True
         assert back["sheet"]["questions"][0]["given"] == {"option": "L", "skip": ""}
-        (row,) = back["earlier"]
+        (row,) = back["earlier"]["rows"]
+        assert (row["number"], row["flagged"], back["earlier"]["found"]) == (1, False, 1)
+        assert row["at"].startswith("20")
         assert row["task"] == task.task_id
         assert row["answer"] == "Response A"
         assert row["excerpt"].startswith("Response ")
         other = page_data(desk, "r2", {}, View(task.task_id, "n", listing=True))
-        assert other["earlier"] == []
+        assert other["earlier"] == {"rows": [], "start": 0, "found": 0}
         assert other["sheet"]["earlier"] is False
 
 

@@ -26,6 +26,7 @@ def test_a_visitor_labels_a_response_of_the_stance_demo(
 ) -> None:
     served = serve_study(stance_demo)
     page = new_context().new_page()
+    served.enter("visitor")
     page.goto(f"{served.url}?rater=visitor")
     page.wait_for_selector(READY)
 

@@ -115,6 +115,7 @@ def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
 def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
+    proxied.served.enter("ann")
     page.goto(f"{proxied.url}?rater=ann")
     page.wait_for_selector(READY)
     person = Annotator("ann", proxied.served, page)

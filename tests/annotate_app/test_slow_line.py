@@ -45,6 +45,7 @@ def far(browser: Browser, served: Served) -> Iterator[Far]:
             if rater not in here:
                 line = lines.enter_context(SlowLine(served.port))
                 page = browser.new_page()
+                served.enter(rater)
                 page.goto(f"{line.url}?rater={rater}")
                 page.wait_for_selector(READY)
                 line.milliseconds = each_way

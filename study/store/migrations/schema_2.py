@@ -1,4 +1,5 @@
-"""Tables for looks at the verdict, waves of the sample, tuned thresholds, and what leads do.
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do,
+and the totals that raters are told.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
@@ -77,6 +78,17 @@ Table(
     Column("note", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
+)
+
+Table(
+    "told_totals",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("rater_id", String, nullable=False),
+    Column("plan", String, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("created_at", String, nullable=False),
+    Index("told_totals_by_rater", "rater_id"),
 )
 
 

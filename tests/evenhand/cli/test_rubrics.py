@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.lead.disagreements import sort_disagreement
+from evenhand.study.lead.flags import raised_flags
 from evenhand.study.lead.imports import import_ratings
-from evenhand.study.store.remarks import add_remark
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.remarks import WITHDRAWN, add_remark
+from evenhand.study.store.schema import flag_events
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import with_edited_rubric
 
@@ -62,6 +66,17 @@ def test_nothing_unclear_is_said_so(run, study: Study) -> None:
     flag(study, "ann", UNITS[0], "a threat", reason="harmful")
     done = run("rubric", "suggest", study.folder)
     assert done.returncode == 0
+    assert done.stdout.startswith("No unit is sorted as rubric unclear")
+
+
+def test_a_flag_that_was_withdrawn_is_no_reason_to_change_a_rubric(run, study: Study) -> None:
+    flag(study, "ann", UNITS[1], "what is a caveat?")
+    assert "what is a caveat?" in run("rubric", "suggest", study.folder).stdout
+    (raised,) = raised_flags(study)
+    with study.store.write() as connection:
+        taken_back = {"flag_id": raised.number, "kind": WITHDRAWN, "text": "", "done_by": "ann"}
+        connection.execute(sa.insert(flag_events).values(taken_back | {"created_at": utc_now()}))
+    done = run("rubric", "suggest", study.folder)
     assert done.stdout.startswith("No unit is sorted as rubric unclear")
 
 

@@ -255,6 +255,18 @@ ELSEWHERE = {
         "study/access/test_admission.py",
         "test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else",
     ),
+    "session.pause_minutes": (
+        "annotate_app/test_pace.py",
+        "test_a_pause_is_offered_between_units_and_its_time_counts_for_none",
+    ),
+    **{
+        f"session.{key}": ("study/desk/test_pace.py", "test_enough_for_a_day")
+        for key in ("answers_per_day", "minutes_per_day")
+    },
+    "session.time_zone": (
+        "study/desk/test_pace.py",
+        "test_a_day_begins_at_midnight_where_the_study_says",
+    ),
     "session.idle_minutes": ("study/session/test_crowd.py", "test_times_leave_idle_time_out"),
     "consent.text": (
         "study/session/test_sessions.py",

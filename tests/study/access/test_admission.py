@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from argon2 import PasswordHasher
 
@@ -12,14 +13,18 @@ from evenhand.study.access.accounts import disable_account, make_token, set_acco
 from evenhand.study.access.admission import (
     Admission,
     admit,
+    begin,
     invites_table,
     make_invites,
     new_code,
     revoke_invites,
 )
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.prolific import participants_table
 from evenhand.study.session.sessions import Sessions
+from evenhand.study.store.session_log import events_of
+from evenhand.study.tables.ratings import validate_ratings
 
 PASSWORD = "correct horse battery"
 PROLIFIC = {"PROLIFIC_PID": "5f1e", "STUDY_ID": "5f1f", "SESSION_ID": "5f20"}
@@ -53,9 +58,67 @@ def test_capital_letters_make_no_other_person(make_session) -> None:
         "Anna",
         "anna",
     ]
+    with pytest.raises(InputError, match="more than one spelling"):
+        admit(study, {"rater": "ANNA"})  # neither: never a guess whose labels they are
     invite(study, "bo")
     with pytest.raises(InputError, match="a link or a login of its own"):
         admit(study, {"rater": "BO"})
+
+
+FULL_WIDTH = "".join(chr(ord(letter) + 0xFEE0) for letter in "bO-7")
+
+
+@pytest.mark.parametrize("typed", ["bo-7", "BO-7", "  Bo-7\t", "\u3000bo-7", FULL_WIDTH])
+def test_one_person_however_the_code_is_typed(make_session, typed) -> None:
+    study = make_session()
+    desk = AnnotationDesk(study)
+    task = desk.next_task("Bo-7")
+    desk.submit("Bo-7", task.task_id, "s", "1")
+    came = admit(study, {"rater": typed})
+    assert (came.rater_id, came.address, came.is_new) == ("Bo-7", {"rater": "Bo-7"}, False)
+    assert desk.progress(came.rater_id)[0] == 1
+
+
+def test_a_new_code_is_new_until_somebody_begins_under_it(make_session) -> None:
+    study = make_session()
+    for _ in range(2):  # asking changes nothing
+        assert admit(study, {"rater": FULL_WIDTH}).is_new
+    with study.store.read() as connection:
+        assert events_of(connection, "bO-7") == []
+    begin(study, "bO-7")
+    begin(study, "bO-7")
+    assert not admit(study, {"rater": "BO-7"}).is_new
+    with study.store.read() as connection:
+        assert [event.kind for event in events_of(connection, "bO-7")] == ["entered"]
+
+
+def test_labels_from_elsewhere_make_a_code_known(make_session) -> None:
+    study = make_session()
+    unit = study.rubric_units(study.rubrics["refusal"])[0]
+    row = {"unit_id": unit, "rubric": "refusal", "rater_id": "Cy", "rater_kind": "human"}
+    import_ratings(study, validate_ratings(pd.DataFrame([row | {"label": "1"}]), "synthetic"), "")
+    assert admit(study, {"rater": "cy"}).rater_id == "Cy"
+    assert not admit(study, {"rater": "cy"}).is_new
+
+
+def test_a_very_long_code_is_cut_before_it_is_looked_at(make_session) -> None:
+    study = make_session()
+    code = admit(study, {"rater": "\ufdfa" * 100_000}).rater_id  # each grows to 18 letters
+    assert len(code) < 5_000
+    with pytest.raises(InputError, match="letters, digits"):
+        AnnotationDesk(study).register(code)
+
+
+@pytest.mark.parametrize("entry", ["invite", "account"])
+def test_a_closed_study_says_the_same_of_every_code(make_session, entry) -> None:
+    study = make_session(f'[session]\nentry = "{entry}"\n')
+    AnnotationDesk(study).next_task("known")
+    said = set()
+    for code in ("known", "KNOWN", "nobody"):
+        with pytest.raises(InputError) as refusal:
+            admit(study, {"rater": code})
+        said.add(str(refusal.value))
+    assert len(said) == 1
 
 
 def test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else(make_session) -> None:

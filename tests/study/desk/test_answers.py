@@ -107,18 +107,23 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study) -> N
 
 def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> None:
     desk = AnnotationDesk(make_study(pairs=20, rubrics=[load_rubric("even-handedness")]))
-    assert desk.earlier("r1") == []
+    assert desk.earlier("r1").rows == ()
     assert desk.reopen("r1") is None
     done = []
     for n in range(35):
         task = desk.next_task("r1")
         desk.submit("r1", task.task_id, f"s{n}", "ABC"[n % 3])
         done.append(task.task_id)
-    listed = desk.earlier("r1")
-    assert [task.task_id for task in listed] == done[:4:-1]
-    assert [task.given.option_key for task in listed[:3]] == ["B", "A", "C"]
+    listed, rest = (desk.earlier("r1", start=start) for start in (0, 30))
+    rows = [*listed.rows, *rest.rows]
+    assert [row.task.task_id for row in rows] == done[::-1]
+    assert [row.number for row in rows] == list(range(35, 0, -1))
+    assert (len(listed.rows), listed.found, rest.start) == (30, 35, 30)
+    assert [row.task.given.option_key for row in rows[:3]] == ["B", "A", "C"]
+    assert all(row.task.given.created_at.startswith("20") for row in rows)
+    assert desk.earlier("r1", start=1000).rows == ()
     assert desk.reopen("r1", done[10]).tasks[0].task_id == done[10]
-    assert desk.reopen("r1", done[0]) is None
+    assert desk.reopen("r1", done[0]).tasks[0].task_id == done[0]
     assert desk.reopen("r1", desk.next_task("r1").task_id) is None
     assert desk.reopen("r2", done[10]) is None
 
@@ -131,7 +136,9 @@ def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
         count = 0
         while task := desk.next_task("r1"):
             texts = [block.text for block in task.people.blocks]
-            earlier = [[block.text for block in one.people.blocks] for one in desk.earlier("r1")]
+            earlier = [
+                [block.text for block in row.task.people.blocks] for row in desk.earlier("r1").rows
+            ]
             assert texts not in earlier
             desk.submit("r1", task.task_id, task.task_id, "C")
             count += 1

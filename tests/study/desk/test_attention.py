@@ -102,7 +102,7 @@ def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
         # The same sheet again, whoever reloads; and in the list of earlier answers like any other.
         assert desk.next_sheet("r1") == sheet
         desk.submit("r1", task.task_id, task.task_id, "5", 1.0)
-        assert desk.earlier("r1")[0].task_id == task.task_id
+        assert desk.earlier("r1").rows[0].task.task_id == task.task_id
         assert desk.reopen("r1").tasks[0].given.option_key == "5"
         answered += 1
     assert totals == {28}

@@ -10,7 +10,9 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.lead.flags import raised_flags, reopen_flag, settle_flag
+from evenhand.study.store.remarks import remarks_table, standing
 from evenhand.study.store.schema import flag_events
 
 
@@ -59,3 +61,32 @@ def test_what_cannot_be(study):
         settle_flag(study, number, "again", "lead")
     with pytest.raises(InputError, match="no flag 99"):
         settle_flag(study, 99, "done", "lead")
+
+
+def withdraw(study: Study, flag: str) -> str:
+    desk = AnnotationDesk(study)
+    task = desk.next_task("ann")
+    word = Withdrawal(submit_id="w", task_id=task.task_id, flag_id=flag)
+    return desk.submit_all("ann", [word])[0].status
+
+
+def test_the_lead_sees_what_was_withdrawn_and_cannot_settle_it(study):
+    settle_flag(study, raised_flags(study)[0].number, "taken out", "lead")
+    assert withdraw(study, "harmful") == "stored"
+    assert withdraw(study, "unclear_rubric") == "stored"
+    found = raised_flags(study)
+    assert [(flag.is_open, flag.withdrawn, flag.done_by) for flag in found] == [
+        (False, True, "ann")
+    ] * 2
+    for act in (lambda n: settle_flag(study, n, "done", "lead"),
+                lambda n: reopen_flag(study, n, "lead")):  # fmt: skip
+        with pytest.raises(InputError, match="was withdrawn"):
+            act(found[0].number)
+
+
+def test_the_export_has_the_flag_and_when_it_was_withdrawn(study):
+    withdraw(study, "harmful")
+    said = remarks_table(study.store)
+    assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
+    assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
+    assert standing(said)["reason"].tolist() == ["unclear_rubric"]

@@ -1,0 +1,126 @@
+// The list of all earlier answers: searched at the server, loaded as one scrolls.
+
+const TYPED_MS = 200; // a search begins once so long nothing was typed
+
+class ListingPanel extends LookingPanel {
+  // At once, so that what is typed next is typed into the search.
+  openEarlier() {
+    if (!this.answerable()) return;
+    const { words } = this;
+    const search = element("input", {
+      type: "text",
+      role: "searchbox",
+      class: "past-search",
+      maxlength: "200",
+      autocomplete: "off",
+      dir: "auto",
+      "aria-label": words.earlier_search,
+      placeholder: words.earlier_search,
+    });
+    search.addEventListener("input", () => {
+      clearTimeout(this.searchTimer);
+      this.forgetList();
+      this.searched = false;
+      this.searchTimer = setTimeout(() => this.listEarlier(0), TYPED_MS);
+    });
+    const list = element("ol", { class: "past-list" });
+    list.addEventListener("scroll", () => this.listMore());
+    this.showDialog([
+      heading(words.earlier),
+      element("p", {}, words.earlier_text),
+      search,
+      element("p", { class: "past-found", role: "status" }, words.earlier_loading),
+      list,
+      element("form", { method: "dialog" }, button(words.sheet_close, "quiet")),
+    ]);
+    const sheet = this.find(".sheet");
+    sheet.classList.add("earlier");
+    sheet.onkeydown = (event) => this.onListKey(event);
+    search.focus();
+    this.listEarlier(0);
+  }
+
+  listEarlier(start) {
+    const search = this.find(".past-search")?.value ?? "";
+    this.look("list", "", { search, start });
+  }
+
+  // A page of it is here; nobody waits for it where the dialog was closed.
+  fillEarlier({ rows, start, found }) {
+    const list = this.find(".past-list");
+    if (!list || start !== (start && list.children.length)) return;
+    const items = rows.map((row) => this.pastView(row));
+    if (start) list.append(...items);
+    else list.replaceChildren(...items);
+    this.found = found;
+    this.searched = true;
+    const search = this.find(".past-search").value.trim();
+    const none = search ? this.words.earlier_not_found : this.words.earlier_none;
+    const some = search ? this.words.earlier_found : this.words.earlier_all;
+    this.find(".past-found").textContent = found ? filled(some, { found }) : none;
+    if (start === 0) list.scrollTop = 0;
+    this.listMore();
+  }
+
+  listMore() {
+    const list = this.find(".past-list");
+    const near = list.scrollTop + 2 * list.clientHeight >= list.scrollHeight;
+    const loaded = list.children.length;
+    if (near && loaded < this.found && !this.looking) this.listEarlier(loaded);
+  }
+
+  pastView(row) {
+    const { words } = this;
+    const answer = row.skipped ? filled(words.skipped, { reason: row.answer }) : row.answer;
+    const at = row.at && new Date(row.at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const part = (name, text) => element("span", { class: `past-${name}`, dir: "auto" }, text);
+    const open = element(
+      "button",
+      { type: "button", class: "past" },
+      part("number", filled(words.earlier_number, row)),
+      part("answer", answer),
+      element("time", { class: "past-time", datetime: row.at }, at),
+      part("title", row.title),
+      ...(row.flagged ? [part("flagged", words.earlier_flagged)] : []),
+      part("text", row.excerpt),
+    );
+    open.addEventListener("click", () => {
+      this.find(".sheet").close();
+      this.look("task", row.task);
+    });
+    return element("li", {}, open);
+  }
+
+  // Down from the search into the list; Enter in the search opens the first that was found.
+  onListKey(event) {
+    if (event.isComposing) return;
+    const items = [...this.root.querySelectorAll(".past")];
+    const at = items.indexOf(event.target);
+    const inSearch = event.target.matches(".past-search");
+    if (inSearch && event.key === "Enter" && this.searched) items[0]?.click();
+    else if ((inSearch || at >= 0) && event.key === "ArrowDown") items[at + 1]?.focus();
+    else if (at >= 0 && event.key === "ArrowUp") (items[at - 1] ?? this.find(".past-search")).focus();
+    else return;
+    event.preventDefault();
+  }
+
+  // What the list was asked for is nobody's any more.
+  leaveDialog() {
+    const sheet = this.find(".sheet");
+    if (!sheet.open) {
+      clearTimeout(this.searchTimer);
+      sheet.classList.remove("earlier");
+      sheet.onkeydown = null;
+      sheet.replaceChildren();
+      this.forgetList();
+    }
+    this.toTexts();
+  }
+
+  forgetList() {
+    if (this.looking?.wish !== "list") return;
+    this.looking = undefined;
+    clearTimeout(this.lookTimer);
+    this.drawChip();
+  }
+}

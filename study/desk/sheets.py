@@ -1,0 +1,36 @@
+"""What a rater is shown: a task is one question, a sheet holds those that are asked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evenhand.rubrics import PeopleText, Rubric
+from evenhand.study.desk.answers import Given
+from evenhand.study.desk.own_flags import OwnFlag
+from evenhand.study.desk.pace import Pace
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question, ready to be shown: `people` is in the order `order`."""
+
+    task_id: str
+    rubric: Rubric
+    order: str
+    people: PeopleText
+    given: Given | None = None
+    """The present answer, where the task is looked at again."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What one screen asks, and how far the rater is."""
+
+    tasks: tuple[Task, ...]
+    done: int
+    total: int
+    before: str = ""
+    """The task that was answered before these; "" stands for the last one of all."""
+    pace: Pace | None = None
+    flags: tuple[OwnFlag, ...] = ()
+    """The rater's own flags on these tasks that stand."""

@@ -1,0 +1,183 @@
+"""Looking back in a real browser: the list of all earlier answers, and one's own flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evenhand.study import open_study
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.lead.flags import raised_flags
+from harness.annotator import READY, Annotator
+from harness.served import Served
+from harness.slow_line import SlowLine
+
+pytestmark = pytest.mark.browser
+
+ANSWERS = 70
+ITEMS = ".past-list li"
+
+
+@pytest.fixture(scope="module")
+def long_ago(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    """A study in which `old` has given 70 answers; the others have given none."""
+    folder = make_study(80)
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        for n in range(ANSWERS):
+            task = desk.next_task("old")
+            desk.submit("old", task.task_id, f"s{n}", "LRC"[n % 3], 2.0)
+    return serve_study(folder)
+
+
+def listed(person: Annotator, count: int, found: str) -> None:
+    """Wait until the list has so many lines, and says how many were found."""
+    person.in_panel(f"panel.querySelectorAll('{ITEMS}').length === {count}")
+    assert found in person.page.text_content(".past-found")
+
+
+def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago):
+    person = annotator("old", long_ago)
+    page, keys = person.page, person.page.keyboard
+    present = page.text_content(".material")
+    given = person.stored()
+    for key in "/12":  # without a pause: the digits are for the search, not for the unit
+        keys.press(key)
+    assert page.locator(".past-search").input_value() == "12"
+    assert person.chosen() is None
+    page.locator(".past-number", has_text="No. 12").wait_for()
+    keys.press("Control+a")
+    keys.type("Prompt 7, side b")
+    listed(person, 1, "1 found")
+    assert "Prompt 7, side b" in page.text_content(".past-text")
+    keys.press("Enter")
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    unit, _ = person.unit()
+    assert unit.startswith("p0007")
+    person.choose("C")
+    person.submit()
+    person.wait_for_next(page.text_content(".material"))
+    person.in_panel("panel.querySelector('.editing').hidden")
+    assert page.text_content(".material") == present
+    assert person.stored() == given | {unit: "C"}
+
+
+def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago):
+    person = annotator("old", long_ago)
+    page, keys = person.page, person.page.keyboard
+    keys.press("/")
+    listed(person, 30, "70 answers")
+    row = page.locator(ITEMS).first
+    assert "No. 70" in row.text_content()
+    assert row.locator("time").get_attribute("datetime").startswith("20")
+    assert row.locator(".past-answer").text_content() in ("Response A", "Response B", "Neither")
+    for count in (60, 70):
+        page.locator(ITEMS).last.scroll_into_view_if_needed()
+        listed(person, count, "70 answers")
+    texts = page.locator(".past-number").all_text_contents()
+    assert texts == [f"No. {n}" for n in range(70, 0, -1)]
+    page.locator(".past-search").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowDown"):
+        keys.press(key)
+    person.in_panel("panel.getRootNode().activeElement.textContent.includes('No. 69')")
+    keys.press("Enter")
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    keys.press("Escape")
+    person.in_panel("panel.querySelector('.editing').hidden")
+
+
+@pytest.mark.parametrize("each_way", [75, 250])
+def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_context, long_ago, each_way):
+    rater = f"slow-{each_way}"
+    long_ago.enter(rater)
+    with SlowLine(long_ago.port) as line:
+        page = new_context().new_page()
+        page.goto(f"{line.url}?rater={rater}")
+        page.wait_for_selector(READY)
+        line.milliseconds = each_way
+        person = Annotator(rater, long_ago, page)
+        before = page.text_content(".material")
+        person.choose("L")
+        for key in ("Enter", "/", "c", "Enter"):  # the unit is on its way, and so is the list
+            page.keyboard.press(key)
+        page.locator(".past-search").wait_for()
+        assert person.stored() == person.given
+        page.keyboard.press("c")
+        assert page.locator(".past-search").input_value() == "c"
+        page.keyboard.press("Escape")  # before the list is here: it does not open again
+        page.keyboard.press("?")
+        page.locator(".sheet dl").wait_for()
+        page.keyboard.press("Escape")
+        page.wait_for_selector(READY)
+        assert page.text_content(".material") != before
+        assert person.chosen() is None
+        person.answer("R")
+        assert person.stored() == person.given
+        assert not page.locator(".sheet[open]").count()
+
+
+def flagged(person: Annotator, state: str) -> None:
+    person.page.locator(f".flags .state[data-state=flag_{state}]").wait_for()
+
+
+def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
+    long_ago.enter("flagger")
+    with SlowLine(long_ago.port) as line:
+        page = new_context().new_page()
+        page.goto(f"{line.url}?rater=flagger")
+        page.wait_for_selector(READY)
+        line.milliseconds = 250
+        person = Annotator("flagger", long_ago, page)
+        page.keyboard.press("+")
+        page.keyboard.press("2")
+        page.get_by_label("Note").fill("a name")
+        page.keyboard.press("Enter")
+        flagged(person, "coming")
+        assert "Data of a real person" in page.text_content(".flags")
+        assert not page.get_by_role("button", name="Withdraw").count()
+        flagged(person, "stored")
+        assert "a name" in page.text_content(".flags")
+        page.reload()
+        flagged(person, "stored")
+        person.answer("L")
+        assert page.locator(".flags li").count() == 0
+        page.keyboard.press("/")
+        page.locator(".past-flagged").wait_for()
+        page.keyboard.press("Escape")
+        page.keyboard.press("Backspace")
+        person.in_panel("!panel.querySelector('.editing').hidden")
+        flagged(person, "stored")
+        page.get_by_role("button", name="Withdraw").click()
+        flagged(person, "leaving")
+        page.locator(".flags").wait_for(state="hidden")
+        person.wait_for_chip("saved")
+        page.keyboard.press("Escape")
+        person.in_panel("panel.querySelector('.editing').hidden")
+    with open_study(long_ago.folder) as study:
+        (flag,) = [flag for flag in raised_flags(study) if flag.rater_id == "flagger"]
+    assert (flag.withdrawn, flag.is_open, flag.text) == (True, False, "a name")
+    assert person.stored() == person.given
+
+
+@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+def test_axe_finds_nothing_serious_in_the_list_and_on_flags(
+    annotator, new_context, long_ago, axe, mode, width
+):
+    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
+    person = annotator("old", long_ago, context)
+    page = person.page
+    page.get_by_role("button", name="Earlier answers").click()
+    listed(person, 30, "70 answers")
+    axe(page, f"earlier answers, {mode}")
+    page.keyboard.type("nowhere to be found")
+    person.in_panel("panel.querySelector('.past-found').textContent.startsWith('None')")
+    page.keyboard.press("Escape")
+    page.locator(".flag").click()
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    flagged(person, "stored")
+    axe(page, f"flagged, {mode}")
+    page.get_by_role("button", name="Withdraw").click()
+    page.locator(".flags").wait_for(state="hidden")

@@ -1,0 +1,143 @@
+"""How far one is, the pause that is offered between two units, and the end of a day's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.served import Served
+
+pytestmark = pytest.mark.browser
+
+RESTING = ".panel[data-phase=resting]"
+MINUTES = 60_000
+
+
+@pytest.fixture(scope="module")
+def steady(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    """A study of small blocks that offers a pause after twenty minutes."""
+    return serve_study(make_session(40, "[session]\npause_minutes = 20\n", pairs_per_block=8))
+
+
+@pytest.fixture(scope="module")
+def short_day(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    """A study whose days have two answers."""
+    return serve_study(make_session(3, "[session]\nanswers_per_day = 2\n"))
+
+
+def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_context, steady):
+    context = new_context()
+    context.clock.install()
+    person = annotator("pace", steady, context)
+    page = person.page
+    assert page.text_content(".pace") == "Block 1 of 5"
+    for _ in range(5):
+        page.clock.fast_forward(MINUTES)
+        person.answer("L")
+    assert page.text_content(".pace") == "Block 1 of 5, about 35 minutes left"
+    for _ in range(3):
+        person.answer("L")
+    assert page.text_content(".pace").startswith("Block 2 of 5, about ")
+    page.keyboard.press("Backspace")
+    person.in_panel("!panel.querySelector('.editing').hidden")
+    assert page.text_content(".pace").startswith("Block 2 of 5, about ")
+
+
+def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
+    annotator, new_context, steady, axe
+):
+    context = new_context()
+    context.clock.install()
+    person = annotator("rests", steady, context)
+    page = person.page
+    for _ in range(6):  # a unit every four minutes: at work all the time
+        assert not page.locator(RESTING).count()
+        page.clock.fast_forward(4 * MINUTES)
+        page.keyboard.press("PageDown")
+        person.choose("L")
+        person.submit()
+        page.wait_for_function(OTHER, arg=len(person.given))
+        if page.locator(RESTING).count():
+            break
+    assert len(person.given) == 5
+    assert "about 20 minutes" in page.text_content(".message")
+    assert page.locator(".rail").is_hidden()
+    axe(page, "pause")
+    page.reload()
+    page.wait_for_selector(RESTING)  # it is offered still, and the unit behind it is not shown
+    page.clock.fast_forward(30 * MINUTES)
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_selector(".panel[data-phase=choosing]")
+    page.clock.fast_forward(1_000)
+    person.answer("R")
+    rows = steady.labels("rests").sort_values("created_at")["seconds"]
+    assert rows.iloc[-1] < 60
+    assert rows.max() < 5 * 60
+    assert person.stored() == person.given
+
+
+def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
+    annotator, new_context, steady
+):
+    context = new_context()
+    context.clock.install()
+    person = annotator("types", steady, context)
+    page = person.page
+    for _ in range(5):
+        page.clock.fast_forward(4 * MINUTES)
+        page.keyboard.press("PageDown")
+        person.choose("L")
+        for key in ("Enter", "c", "Enter", "c", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_function(OTHER, arg=len(person.given))
+    page.wait_for_selector(RESTING)
+    for key in ("c", "Enter", "1", "Enter", "Backspace", "+", "-", "Enter"):
+        page.keyboard.press(key)
+    assert page.locator(RESTING).count()
+    assert not page.locator(".sheet[open]").count()
+    page.keyboard.press("?")  # what is no key of a unit still does what it does
+    page.locator(".sheet[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.clock.fast_forward(1_000)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".panel[data-phase=choosing]")
+    assert person.chosen() is None
+    assert person.stored() == person.given
+    person.answer("R")  # and it is not offered again at once
+    assert not page.locator(RESTING).count()
+    assert person.stored() == person.given
+
+
+@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
+    annotator, new_context, short_day, axe, mode, width
+):
+    context = new_context(
+        viewport={"width": width, "height": 844}, color_scheme=mode, timezone_id="Europe/Berlin"
+    )
+    person = annotator(f"day-{mode}", short_day, context)
+    for _ in range(2):
+        person.choose("L")
+        person.submit()
+        person.page.wait_for_function(OTHER, arg=len(person.given))
+    said = person.page.locator(".message")
+    said.get_by_text("Enough for today").wait_for()
+    text = said.text_content()
+    assert "stored" in text
+    assert ("1:00" in text or "2:00" in text) and "{" not in text  # midnight in UTC, told in Berlin
+    assert person.stored() == person.given
+    axe(person.page, f"day's end, {mode}")
+    person.page.reload()
+    said.get_by_text("Enough for today").wait_for()
+
+
+OTHER = """
+(answered) => {
+  const root = document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot;
+  const panel = root?.querySelector(".panel");
+  return root?.querySelector(".count")?.textContent.startsWith(`${answered} of`)
+    && ["choosing", "resting"].includes(panel.dataset.phase);
+}
+"""
