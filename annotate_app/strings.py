@@ -7,6 +7,11 @@ NO_ANSWER = (
     "No answer from the server. What you have sent is stored; this page goes on by itself as soon "
     "as there is an answer."
 )
+AWAY_TITLE = "The study does not answer"
+AWAY_TEXT = (
+    "Everything you have sent is stored. You need not do anything: this page goes on by itself as "
+    "soon as the study answers."
+)
 
 ENTRY_TITLE = "Annotation"
 ENTRY_TEXT = (
