@@ -131,6 +131,8 @@ PANEL = {
     "sheet_escape": "Leave an earlier answer as it is",
     "sheet_help": "Show or close this list",
     "sheet_note": "Keys are off while you type in a field and together with Ctrl, Alt or Cmd.",
+    "sheet_choose_tab": "To the options, and choose one",
+    "single_keys": "Letters, digits and signs are keys",
     "sheet_close": "Close",
 }
 

@@ -41,8 +41,20 @@ class DrawnPanel {
       return guide;
     });
     this.find(".guides").replaceChildren(...guides);
+    this.drawKeys();
     this.say("");
     this.toTop(material);
+  }
+
+  // What is on no key shows none, and names none to a screen reader.
+  drawKeys() {
+    const on = this.singleKeys();
+    this.root.dataset.singleKeys = on ? "on" : "off";
+    for (const node of this.root.querySelectorAll("[aria-keyshortcuts], [data-key]")) {
+      node.dataset.key ??= node.getAttribute("aria-keyshortcuts");
+      if (on || !isSingle(node.dataset.key)) node.setAttribute("aria-keyshortcuts", node.dataset.key);
+      else node.removeAttribute("aria-keyshortcuts");
+    }
   }
 
   hasSides() {
