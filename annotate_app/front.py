@@ -93,10 +93,11 @@ def front_page() -> str:
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     page = page.replace("<title>Streamlit</title>", f"<title>{strings.PAGE_TITLE}</title>")
     style, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "front.js"))
-    early = f'<link rel="modulepreload" href="./{panel_path()}">'
-    head = f"<style>\n{style}</style>\n<script>\n{script}</script>\n{early}\n"
+    head = f'<script>\n{script}</script>\n<link rel="modulepreload" href="./{panel_path()}">\n'
+    page = page.replace("</head>", f"{head}</head>")
+    # In the body: of two rules that weigh the same, Streamlit's stand in the head and come first.
     words = block(strings.NO_ANSWER, "offline")
-    return page.replace("</head>", f"{head}</head>").replace("</body>", f"{words}\n</body>")
+    return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
 
 
 def away_page() -> str:

@@ -100,6 +100,8 @@ PANEL = {
     "skipped": "Skipped: {reason}",
     "flagged": "Your flag is on its way. Go on with your answer.",
     "together": "Scroll together",
+    "jumps": "To the text of one side",
+    "meanings": "What the answers mean",
     "earlier": "Earlier answers",
     "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
     "earlier_none": "There is none yet.",

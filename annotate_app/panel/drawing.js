@@ -14,6 +14,7 @@ class DrawnPanel {
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
+    this.drawMeanings();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".count").textContent = filled(words.progress, progress);
     const bar = this.find(".progress");
@@ -42,8 +43,28 @@ class DrawnPanel {
     });
     this.find(".guides").replaceChildren(...guides);
     this.drawKeys();
+    this.drawJumps(material);
     this.say("");
     this.toTop(material);
+  }
+
+  // Where the sides stand below each other: from one response to the other.
+  drawJumps(material) {
+    const responses = [...material.querySelectorAll(".side .response")];
+    if (responses.length < 2) return;
+    const jumps = responses.map((response) => {
+      const label = response.querySelector("h2").textContent;
+      const jump = element("button", { type: "button", class: "quiet", dir: "auto" }, label);
+      jump.addEventListener("click", () => response.scrollIntoView({ behavior: "instant" }));
+      return jump;
+    });
+    material.prepend(element("nav", { class: "jumps", "aria-label": this.words.jumps }, ...jumps));
+  }
+
+  drawMeanings() {
+    const shown = this.drafts.read("meanings") === true;
+    this.root.dataset.meanings = shown ? "all" : "chosen";
+    this.find(".meanings").setAttribute("aria-pressed", String(shown));
   }
 
   // What is on no key shows none, and names none to a screen reader.
@@ -86,6 +107,7 @@ class DrawnPanel {
     const title = this.sheet?.earlier ? this.words.editing : unit;
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;
+    this.find(".rail").scrollTop = 0;
     this.find(".question").scrollTop = 0;
     this.toTexts();
   }

@@ -43,6 +43,7 @@ class Panel extends LookingPanel {
       ".list": () => this.look("list"),
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
+      ".meanings": () => this.showMeanings(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
@@ -68,6 +69,12 @@ class Panel extends LookingPanel {
   tie() {
     this.drafts.write("together", !this.drafts.read("together"));
     this.drawFrame();
+  }
+
+  // On a small screen: what each answer means, or only what the chosen one means.
+  showMeanings() {
+    this.drafts.write("meanings", !this.drafts.read("meanings"));
+    this.drawMeanings();
   }
 
   destroy() {
@@ -136,6 +143,7 @@ class Panel extends LookingPanel {
     if (onItsWay.length > 0) this.wait(onItsWay);
     this.drawSheet();
     this.moveTo(this.openQuestion(0), false);
+    this.root.scrollTop = 0; // where all scrolls as one, a unit begins with its texts
     this.takeKeys();
   }
 
