@@ -38,7 +38,7 @@ def panel_path() -> str:
 
 
 def fetching_code() -> str:
-    """What the component brings along: fetches the module, again and again if it must."""
+    """What the component brings along: fetches the module, or has the page loaded anew."""
     return _joined(("fetching.js",)).replace("PANEL_PATH", json.dumps(panel_path()))
 
 
