@@ -97,7 +97,8 @@ def front_page() -> str:
     page = page.replace("</head>", f"{head}</head>")
     # In the body: of two rules that weigh the same, Streamlit's stand in the head and come first.
     words = block(strings.NO_ANSWER, "offline")
-    return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
+    before = f'<style>\n{style}</style>\n<div role="status">{words}</div>\n'
+    return page.replace('<div id="root">', f'{before}<div id="root">')
 
 
 def away_page() -> str:

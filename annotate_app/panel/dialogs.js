@@ -36,8 +36,11 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     element("dt", {}, ...keys.split(" ").map(cap)),
     element("dd", {}, does),
   ]);
+  const title = heading(words.sheet_title);
+  title.tabIndex = -1;
+  title.autofocus = true; // else the list would open where the box is: at its end
   return [
-    heading(words.sheet_title),
+    title,
     element("dl", {}, ...cells),
     element("label", { class: "reason", for: "single-keys" }, box, words.single_keys),
     element("p", {}, words.sheet_note),

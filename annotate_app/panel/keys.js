@@ -151,5 +151,5 @@ function isSingle(key) {
 }
 
 function isTyping(node) {
-  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio])");
+  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
 }

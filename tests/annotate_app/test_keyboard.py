@@ -142,6 +142,7 @@ def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader)
     caps = page.locator(".option kbd, .skip kbd, .flag kbd, .help kbd")
     assert caps.first.is_visible()
     page.keyboard.press("?")
+    person.in_panel("panel.getRootNode().activeElement.id === 'sheet-title'")
     page.get_by_role("checkbox", name="Letters, digits and signs are keys").uncheck()
     listed = page.locator(".sheet dt").all_text_contents()
     assert "Tab↑↓Space" in listed and "Enter" in listed
