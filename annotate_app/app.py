@@ -6,10 +6,12 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from streamlit.starlette import App
+
 # Not installed, but run from a checkout. A folder that is called evenhand by chance has no origin.
 if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evenhand.annotate_app.page import show_page
+from evenhand.annotate_app.front import middleware, routes
 
-show_page(sys.argv[1:])
+app = App(Path(__file__).with_name("page_script.py"), routes=routes(), middleware=middleware())

@@ -10,7 +10,7 @@ import streamlit as st
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.entry import ask_about_new_code, ask_for_entry, current_rater
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
-from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.unit_page import show_practice, show_units
 from evenhand.annotate_app.watch import start_watch
@@ -27,8 +27,6 @@ def show_page(arguments: Sequence[str]) -> None:
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=strings.PAGE_TITLE, page_icon=icon, layout="wide")
-    st.html(_HERE / "page.css")
-    show(block(strings.NO_ANSWER, "offline"))
     try:
         if not arguments:
             raise InputError(strings.NO_STUDY)

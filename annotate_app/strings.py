@@ -7,6 +7,11 @@ NO_ANSWER = (
     "No answer from the server. What you have sent is stored; this page goes on by itself as soon "
     "as there is an answer."
 )
+AWAY_TITLE = "The study does not answer"
+AWAY_TEXT = (
+    "Everything you have sent is stored. You need not do anything: this page goes on by itself as "
+    "soon as the study answers."
+)
 
 ENTRY_TITLE = "Annotation"
 ENTRY_TEXT = (
@@ -115,6 +120,8 @@ PANEL = {
     "flag_leaving": "Being withdrawn",
     "flag_withdraw": "Withdraw",
     "together": "Scroll together",
+    "jumps": "To the text of one side",
+    "meanings": "What the answers mean",
     "earlier": "Earlier answers",
     "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
     "earlier_search": "Search by number, prompt or text",
@@ -154,6 +161,8 @@ PANEL = {
     "sheet_escape": "Leave an earlier answer as it is",
     "sheet_help": "Show or close this list",
     "sheet_note": "Keys are off while you type in a field and together with Ctrl, Alt or Cmd.",
+    "sheet_choose_tab": "To the options, and choose one",
+    "single_keys": "Letters, digits and signs are keys",
     "sheet_close": "Close",
 }
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.annotate_app import strings
+from evenhand.annotate_app.kept import lightened, read_known
+from evenhand.annotate_app.panel_files import fetching_code
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer
@@ -29,6 +30,7 @@ _log = logging.getLogger(__name__)
 _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
+_KNOWN = "known"
 _WORDS = {
     "invite": strings.NO_WAY_OUT,
     "account": strings.LOG_OUT,
@@ -36,21 +38,7 @@ _WORDS = {
 }
 
 
-def _asset(*names: str) -> str:
-    folder = Path(__file__).with_name("panel")
-    return "\n".join((folder / name).read_text("utf-8") for name in names)
-
-
-_mount = component(
-    "evenhand_panel",
-    html=_asset("panel.html"),
-    css=_asset("panel.css", "dialogs.css", "narrow.css", "pause.css", "earlier.css", "flags.css"),
-    # One module: the parts share its scope.
-    js=_asset(
-        *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
-        *("drawing.js", "keys.js", "flags.js", "looking.js", "earlier.js", "pause.js", "panel.js"),
-    ),
-)
+_mount = component("evenhand_panel", js=fetching_code())
 
 
 def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
@@ -97,17 +85,17 @@ def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> b
     """
 
     def store_sent() -> None:
-        _store(desk, rater, st.session_state[_PANEL]["submit"])
+        _store(desk, rater, _heard("submit"))
 
     def look() -> None:
-        _look(desk, rater, st.session_state[_PANEL]["look"])
+        _look(desk, rater, _heard("look"))
 
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
     data = page_data(desk, rater, receipts, view, setting_now)
     panel = _mount(
         key=_PANEL,
-        data=data,
+        data=lightened(data, st.session_state.pop(_KNOWN, frozenset())),
         on_submit_change=store_sent,
         on_look_change=look,
     )
@@ -116,6 +104,13 @@ def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> b
         _store(desk, rater, panel["submit"])
         st.rerun()
     return data["sheet"] is not None
+
+
+def _heard(event: str) -> Any:
+    """What the panel has sent; what it says that it has counts for the run that this begins."""
+    sent = st.session_state[_PANEL][event]
+    st.session_state[_KNOWN] = read_known(sent)
+    return sent
 
 
 def _store(desk: Desk, rater: str, sent: Any) -> None:

@@ -24,6 +24,7 @@ class Session:
     page_hash: str = ""
     component: str = ""
     data: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, Any] = field(default_factory=dict)
     acknowledged: set[str] = field(default_factory=set)
     milliseconds: list[float] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ class Session:
             for question in sheet["questions"]
         ]
         begun = time.perf_counter()
-        await self._send({"event": "submit", "value": {"answers": answers}})
+        await self._send({"event": "submit", "value": {"answers": answers, "has": [*self.kept]}})
         await self._until_finished()
         self.milliseconds.append((time.perf_counter() - begun) * 1000)
         receipts = self.data["receipts"]
@@ -94,9 +95,16 @@ class Session:
             elif kind == "delta" and message.delta.new_element.HasField("bidi_component"):
                 element = message.delta.new_element.bidi_component
                 self.component = element.id
-                self.data = json.loads(element.json)
+                self.data = self._restored(json.loads(element.json))
             elif kind == "script_finished":
                 return
+
+    def _restored(self, data: dict[str, Any]) -> dict[str, Any]:
+        """With the words and rubrics that were sent before: what `panel/kept.js` does."""
+        self.kept |= data["kept"]
+        for question in (data["sheet"] or {"questions": []})["questions"]:
+            question |= self.kept[question["rubric"]]
+        return data
 
 
 async def work_at_pace(session: Session, pause: float, opening: float, seconds: float) -> None:

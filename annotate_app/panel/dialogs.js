@@ -4,8 +4,11 @@ function heading(text) {
   return element("h2", { id: "sheet-title" }, text);
 }
 
-function keysView(words, questions, asks, hasSides) {
-  const rows = [["?", words.sheet_help]];
+const NO_CHARACTERS = /^(← →|⌫|.*[a-z].*)$/; // arrows, Backspace, and keys with a name
+
+// `single`: whether letters, digits and signs are keys; onSwitch(what they shall be from now on)
+function keysView(words, questions, asks, hasSides, single, onSwitch) {
+  let rows = [["?", words.sheet_help]];
   if (questions.length > 0) {
     const options = questions.flatMap((question) => question.options);
     const letters = [...new Set(options.filter(hasLetter).map((o) => o.key.toUpperCase()))];
@@ -21,14 +24,25 @@ function keysView(words, questions, asks, hasSides) {
     rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
     rows.push(["Esc", words.sheet_escape]);
   }
+  if (!single) {
+    rows = rows.filter(([keys]) => NO_CHARACTERS.test(keys));
+    rows.unshift(["Tab ↑ ↓ Space", words.sheet_choose_tab]);
+  }
+  const box = element("input", { type: "checkbox", id: "single-keys" });
+  box.checked = single;
+  box.addEventListener("change", () => onSwitch(box.checked));
   const cap = (key) => (key === "–" ? " – " : element("kbd", {}, key));
   const cells = rows.flatMap(([keys, does]) => [
     element("dt", {}, ...keys.split(" ").map(cap)),
     element("dd", {}, does),
   ]);
+  const title = heading(words.sheet_title);
+  title.tabIndex = -1;
+  title.autofocus = true; // else the list would open where the box is: at its end
   return [
-    heading(words.sheet_title),
+    title,
     element("dl", {}, ...cells),
+    element("label", { class: "reason", for: "single-keys" }, box, words.single_keys),
     element("p", {}, words.sheet_note),
     element("form", { method: "dialog" }, button(words.sheet_close, "quiet")),
   ];

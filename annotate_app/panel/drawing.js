@@ -13,6 +13,7 @@ class DrawnPanel {
     this.find(".editing").hidden = !this.sheet?.earlier;
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
+    this.drawMeanings();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.find(".count").textContent = filled(words.progress, progress);
     if (this.data.pace || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.pace);
@@ -41,8 +42,40 @@ class DrawnPanel {
       return guide;
     });
     this.find(".guides").replaceChildren(...guides);
+    this.drawKeys();
+    this.drawJumps(material);
     this.say("");
     this.toTop(material);
+  }
+
+  // Where the sides stand below each other: from one response to the other.
+  drawJumps(material) {
+    const responses = [...material.querySelectorAll(".side .response")];
+    if (responses.length < 2) return;
+    const jumps = responses.map((response) => {
+      const label = response.querySelector("h2").textContent;
+      const jump = element("button", { type: "button", class: "quiet", dir: "auto" }, label);
+      jump.addEventListener("click", () => response.scrollIntoView({ behavior: "instant" }));
+      return jump;
+    });
+    material.prepend(element("nav", { class: "jumps", "aria-label": this.words.jumps }, ...jumps));
+  }
+
+  drawMeanings() {
+    const shown = this.drafts.read("meanings") === true;
+    this.root.dataset.meanings = shown ? "all" : "chosen";
+    this.find(".meanings").setAttribute("aria-pressed", String(shown));
+  }
+
+  // What is on no key shows none, and names none to a screen reader.
+  drawKeys() {
+    const on = this.singleKeys();
+    this.root.dataset.singleKeys = on ? "on" : "off";
+    for (const node of this.root.querySelectorAll("[aria-keyshortcuts], [data-key]")) {
+      node.dataset.key ??= node.getAttribute("aria-keyshortcuts");
+      if (on || !isSingle(node.dataset.key)) node.setAttribute("aria-keyshortcuts", node.dataset.key);
+      else node.removeAttribute("aria-keyshortcuts");
+    }
   }
 
   hasSides() {
@@ -81,6 +114,7 @@ class DrawnPanel {
     const title = this.sheet?.earlier ? this.words.editing : unit;
     material.setAttribute("aria-label", this.sheet ? title : this.words.done_title);
     material.scrollTop = 0;
+    this.find(".rail").scrollTop = 0;
     this.find(".question").scrollTop = 0;
     this.toTexts();
   }

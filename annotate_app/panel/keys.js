@@ -27,8 +27,20 @@ class KeyedPanel extends DrawnPanel {
     return event.key === "Escape" ? () => this.toTexts() : undefined;
   }
 
+  // Letters, digits and signs as keys can be switched off (WCAG 2.1.4): dictated words and unsteady
+  // hands press them unawares.
+  singleKeys() {
+    return this.drafts.read("single-keys") ?? true;
+  }
+
+  switchSingleKeys(on) {
+    this.drafts.write("single-keys", on);
+    this.ahead = [];
+    this.drawKeys();
+  }
+
   actionOf(event, target) {
-    if (event.ctrlKey) return null;
+    if (event.ctrlKey || (isSingle(event.key) && !this.singleKeys())) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
     if (event.key === "?") return () => this.toggleKeys();
     if (this.phase === "resting") return this.restAction(event, target);
@@ -118,7 +130,15 @@ class KeyedPanel extends DrawnPanel {
     const sheet = this.find(".sheet");
     if (sheet.open) return sheet.close();
     const asks = { why: this.data.asks.rationale, confidence: this.asksConfidence() };
-    this.showDialog(keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides()));
+    const show = () =>
+      this.showDialog(
+        keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides(), this.singleKeys(), (on) => {
+          this.switchSingleKeys(on);
+          show();
+          this.find("#single-keys").focus();
+        }),
+      );
+    show();
   }
 
   showDialog(parts) {
@@ -129,6 +149,10 @@ class KeyedPanel extends DrawnPanel {
   }
 }
 
+function isSingle(key) {
+  return key.length === 1 && key !== " ";
+}
+
 function isTyping(node) {
-  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio])");
+  return node.isContentEditable || node.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
 }

@@ -6,10 +6,15 @@ const SEEN_MS = 150; // a unit has been seen when it has been painted for so lon
 const STORED = ["stored", "duplicate"];
 const REFUSED = ["already_labelled", "unknown_task"];
 
+const style = new CSSStyleSheet();
+style.replaceSync(STYLE);
+
 class Panel extends RestingPanel {
   constructor(place) {
     super();
     this.place = place;
+    place.adoptedStyleSheets = [style];
+    place.append(document.createRange().createContextualFragment(MARKUP));
     this.root = place.querySelector(".panel");
     this.find = (selector) => this.root.querySelector(selector);
     this.sheet = undefined; // not known yet; null once there is nothing left to do
@@ -40,6 +45,7 @@ class Panel extends RestingPanel {
       ".list": () => this.openEarlier(),
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
+      ".meanings": () => this.showMeanings(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
@@ -67,20 +73,28 @@ class Panel extends RestingPanel {
     this.drawFrame();
   }
 
+  // On a small screen: what each answer means, or only what the chosen one means.
+  showMeanings() {
+    this.drafts.write("meanings", !this.drafts.read("meanings"));
+    this.drawMeanings();
+  }
+
   destroy() {
     this.saveDraft();
     this.hearing.abort();
     this.line.leave();
     for (const timer of [this.timer, this.lookTimer, this.seenTimer]) clearTimeout(timer);
+    this.root.remove();
   }
 
   // ---- what the server says ------------------------------------------------------------------
 
-  update({ data, setTriggerValue }) {
+  update({ data: light, setTriggerValue }) {
+    const data = restored(light);
     if (this.data?.drafts !== data.drafts) this.drafts = new Drafts(data.drafts);
     this.data = data;
     this.words = data.words;
-    this.trigger = setTriggerValue;
+    this.trigger = (event, sent) => setTriggerValue(event, { ...sent, has: [...kept.keys()] });
     this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
@@ -133,6 +147,7 @@ class Panel extends RestingPanel {
     this.drawSheet();
     this.drawFlags();
     this.moveTo(this.openQuestion(0), false);
+    this.root.scrollTop = 0; // where all scrolls as one, a unit begins with its texts
     this.takeKeys();
   }
 

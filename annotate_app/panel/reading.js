@@ -15,9 +15,14 @@ function pagesScrolled(event, target) {
 function scrollTexts(material, pages) {
   const columns = [...material.children].map((column) => [...column.querySelectorAll(".text")]);
   const texts = columns.flat().filter((text) => text.scrollHeight > text.clientHeight + 1);
-  if (texts.length === 0) scrollBy(material, pages); // a phone: all texts in one column
+  if (texts.length === 0) scrollBy(scrollerOf(material), pages); // a phone: all in one column
   else if (Number.isFinite(pages)) columns.forEach((column) => scrollColumn(column, pages));
   else texts.forEach((text) => scrollBy(text, pages));
+}
+
+// The material, or on the smallest screens all of the panel.
+function scrollerOf(material) {
+  return material.scrollHeight > material.clientHeight + 1 ? material : material.closest(".panel");
 }
 
 // Of the texts below each other the first that has more to show: as one would read them.

@@ -6,7 +6,7 @@ import pytest
 
 from evenhand.study import open_study
 from evenhand.study.store.remarks import remarks_table
-from harness.annotator import Annotator, response_text
+from harness.annotator import READY, Annotator, response_text
 
 pytestmark = pytest.mark.browser
 
@@ -134,3 +134,55 @@ def test_the_focus_returns_to_the_texts(reader):
     person.wait_for_next(before)
     assert not page.locator(".sheet").is_visible()
     assert focus(person) == "material"
+
+
+def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader):
+    person = reader("single")
+    page = person.page
+    caps = page.locator(".option kbd, .skip kbd, .flag kbd, .help kbd")
+    assert caps.first.is_visible()
+    page.keyboard.press("?")
+    person.in_panel("panel.getRootNode().activeElement.id === 'sheet-title'")
+    page.get_by_role("checkbox", name="Letters, digits and signs are keys").uncheck()
+    listed = page.locator(".sheet dt").all_text_contents()
+    assert "Tab↑↓Space" in listed and "Enter" in listed
+    assert not [keys for keys in listed if len(keys) == 1 and keys != "⌫"]
+    page.keyboard.press("Escape")
+    for key in ("c", "3", "-", "+", "?", "0", "="):
+        page.keyboard.press(key)
+    assert person.chosen() is None
+    assert not page.locator(".sheet").is_visible()
+    assert sure(person) == []
+    assert page.get_by_role("button", name="Scroll together", pressed=True).count() == 0
+    assert not any(caps.nth(n).is_visible() for n in range(caps.count()))
+    assert page.locator(".panel [aria-keyshortcuts='C']").count() == 0
+    assert page.locator(".back[aria-keyshortcuts=Backspace] kbd").is_visible()
+    page.reload()  # it is kept
+    page.wait_for_selector(READY)
+    page.keyboard.press("c")
+    assert person.chosen() is None
+    # By Tab, arrows and Space alone an answer is given, and the keys are had back.
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        if page.locator(".option input:focus").count():
+            break
+    page.keyboard.press("Space")
+    assert person.chosen() == "L"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert person.chosen() == "C"
+    before = page.text_content(".material")
+    page.keyboard.press("Enter")
+    person.wait_for_next(before)
+    assert list(person.stored().values()) == ["C"]
+    for _ in range(8):
+        page.keyboard.press("Shift+Tab")
+        if page.locator(".help:focus").count():
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("checkbox", name="Letters, digits and signs are keys").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Escape")
+    person.in_panel("panel.dataset.phase === 'choosing'")
+    page.keyboard.press("2")
+    assert person.chosen() == "R"

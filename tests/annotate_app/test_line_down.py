@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+from evenhand.annotate_app import strings
 from harness.annotator import READY
 
 pytestmark = pytest.mark.browser
 
+OURS = ".evenhand-offline"
 AT_THE_TEXT = "([x, y]) => document.elementFromPoint(x, y).dataset.testid"
 
 
@@ -50,3 +52,63 @@ def test_a_line_gone_silent_is_told(new_context, served):
         page.clock.fast_forward(10_500)  # to the next heartbeat
         page.wait_for_selector(f".chip[data-state={state}]")
         page.unroute(health)
+
+
+def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(
+    new_context, mortal
+):
+    page = new_context().new_page()
+    page.goto(mortal.url)
+    code = page.get_by_label("Rater code")
+    code.wait_for()
+    assert not page.locator(OURS).is_visible()
+    mortal.kill()
+    page.locator(OURS).wait_for()
+    page.get_by_test_id("stDialog").wait_for(state="attached")
+    assert not page.get_by_test_id("stDialog").is_visible()
+    mortal.start()
+    page.locator(OURS).wait_for(state="hidden")
+    code.fill("newcomer")
+    code.press("Enter")
+    page.wait_for_selector(READY)
+
+
+def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context, served):
+    page = new_context().new_page()
+    core = re.compile("/_stcore/(health|host-config)")
+    page.route(core, lambda route: route.abort())
+    page.goto(f"{served.url}?rater=broke")
+    page.locator(OURS).wait_for()
+    assert strings.NO_ANSWER in page.inner_text("body")
+    assert "Streamlit" not in page.inner_text("body")
+    page.unroute(core)
+    page.wait_for_selector(READY)
+    assert not page.locator(OURS).is_visible()
+
+
+@pytest.mark.parametrize(
+    "part", ["/static/js/index", "/static/js/BidiComponent", "/evenhand/panel"]
+)
+def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, part):
+    page = new_context().new_page()
+    lost = re.compile(part)
+    page.route(lost, lambda route: route.abort())
+    page.goto(f"{served.url}?rater=lost")
+    page.locator(OURS).wait_for()
+    page.unroute(lost)
+    page.wait_for_selector(READY)
+
+
+def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, served):
+    page = new_context().new_page()
+    page.clock.install()
+    page.route(re.compile("/static/js/index"), lambda route: None)  # neither comes nor fails
+    page.goto(f"{served.url}?rater=late", wait_until="commit")
+    page.locator(OURS).wait_for(state="attached")
+    assert not page.locator(OURS).is_visible()
+    page.clock.fast_forward(20_000)
+    page.locator(OURS).wait_for()
+    page.unroute(re.compile("/static/js/index"))
+    page.wait_for_selector(READY)
+    page.clock.fast_forward(4_000)
+    page.locator(OURS).wait_for(state="hidden")

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from evenhand.annotate_app import strings
 from evenhand.cli.lead import lead_link
 from harness.annotator import READY, Annotator
 from harness.ports import free_port
@@ -91,6 +92,7 @@ def configuration(home: Path, app: int, secure: int, plain: int) -> str:
         (f"/etc/letsencrypt/live/{NAME}/fullchain.pem", str(home / "cert.pem"), 1),
         (f"/etc/letsencrypt/live/{NAME}/privkey.pem", str(home / "key.pem"), 1),
         ("/var/log/nginx/evenhand.log", str(home / "evenhand.log"), 1),
+        ("/var/www/evenhand", str(home), 1),
     ):
         assert recipe.count(there) == times, there
         recipe = recipe.replace(there, here)
@@ -122,6 +124,23 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
     person.answer("L")
     assert person.stored() == person.given
     assert page.evaluate("isSecureContext")
+    context.close()
+
+
+def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(
+    proxied: Proxied, browser: Browser
+) -> None:
+    with urllib.request.urlopen(f"{proxied.served.url}evenhand/away.html") as page:  # noqa: S310
+        (proxied.home / "evenhand-away.html").write_bytes(page.read())
+    proxied.served.kill()
+    context = browser.new_context(ignore_https_errors=True)
+    page = context.new_page()
+    answer = page.goto(f"{proxied.url}?rater=early")
+    assert answer is not None and answer.status == 502
+    expect(page.get_by_role("heading", name=strings.AWAY_TITLE)).to_be_visible()
+    expect(page.get_by_text(strings.AWAY_TEXT)).to_be_visible()
+    proxied.served.start()
+    page.wait_for_selector(READY)
     context.close()
 
 

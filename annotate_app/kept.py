@@ -1,0 +1,47 @@
+"""What travels once: words and rubrics, which the browser keeps. It says with each answer what it
+has, and that is named by its content, not sent again.
+
+Nothing about it is remembered here, so that nothing can be remembered wrongly: a run that no
+message of the panel began sends everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_LENGTH = 16
+_MOST = 64
+_OF_THE_UNIT = ("task", "given")
+"""What a question says of the unit at hand; the rest is its rubric's."""
+
+
+def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """The page's data with words and rubrics by name, and, as "kept", those that are not known."""
+    parts: dict[str, Any] = {}
+
+    def named(part: Any) -> str:
+        name = hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()[:_LENGTH]
+        parts[name] = part
+        return name
+
+    light = {**data, "words": named(data["words"]), "asks": named(data["asks"])}
+    if sheet := data["sheet"]:
+        questions = []
+        for question in sheet["questions"]:
+            own = {key: question[key] for key in _OF_THE_UNIT}
+            rubric = {key: question[key] for key in question.keys() - own.keys()}
+            questions.append({**own, "rubric": named(rubric)})
+        light["sheet"] = {**sheet, "questions": questions}
+    light["kept"] = {name: part for name, part in parts.items() if name not in known}
+    return light
+
+
+def read_known(sent: Any) -> frozenset[str]:
+    """The names of what the browser says that it has; a list of names, or nothing."""
+    names = sent.get("has") if isinstance(sent, Mapping) else None
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(n for n in names[:_MOST] if isinstance(n, str) and len(n) == _LENGTH)

@@ -1,0 +1,19 @@
+// What the server sends once: words and rubrics. From then on it names them by their content, and
+// this window puts them back.
+
+const MOST_KEPT = 48;
+const kept = new Map();
+
+function restored(data) {
+  for (const [name, part] of Object.entries(data.kept)) kept.set(name, part);
+  const part = (name) => {
+    const value = kept.get(name);
+    if (kept.delete(name)) kept.set(name, value); // to the end of the queue for forgetting
+    return value;
+  };
+  const questions = data.sheet?.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
+  const sheet = data.sheet && { ...data.sheet, questions };
+  const whole = { ...data, words: part(data.words), asks: part(data.asks), sheet };
+  for (const name of kept.keys()) if (kept.size > MOST_KEPT) kept.delete(name);
+  return whole;
+}

@@ -1,0 +1,49 @@
+"""The panel's code, style and markup as one file, which a browser fetches once and keeps.
+
+What a component brings along inline travels with every unit; so all that it brings is the line that
+fetches this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).with_name("panel")
+_MARKUP = ("panel.html",)
+_STYLE = (
+    *("panel.css", "dialogs.css", "narrow.css"),
+    *("pause.css", "earlier.css", "flags.css"),
+)
+# One module: the parts share its scope.
+_CODE = (
+    *("line.js", "kept.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
+    *("drawing.js", "keys.js", "flags.js", "looking.js", "earlier.js", "pause.js", "panel.js"),
+)
+
+
+@cache
+def panel_module() -> str:
+    """The module: `MARKUP` and `STYLE` as strings, then the code."""
+    texts = {"MARKUP": _joined(_MARKUP), "STYLE": _joined(_STYLE)}
+    lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
+    return "\n".join([*lines, _joined(_CODE)])
+
+
+@cache
+def panel_path() -> str:
+    """Where the module stands on the server, without the first slash: another path once it is
+    another module, so that a browser may keep it for good.
+    """
+    return f"evenhand/panel.{hashlib.sha256(panel_module().encode()).hexdigest()[:16]}.js"
+
+
+def fetching_code() -> str:
+    """What the component brings along: fetches the module, or has the page loaded anew."""
+    return _joined(("fetching.js",)).replace("PANEL_PATH", json.dumps(panel_path()))
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return "\n".join((_FOLDER / name).read_text("utf-8") for name in names)

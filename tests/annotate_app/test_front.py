@@ -1,0 +1,132 @@
+"""What a browser gets: little for each unit, nothing about the machine that it comes from."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+import streamlit
+
+import evenhand
+from evenhand.annotate_app import strings
+from evenhand.annotate_app.front import away_page, front_page
+from evenhand.annotate_app.panel_files import panel_path
+from evenhand.study.creation import usual_rubrics
+from harness.annotator import IS_NEXT, READY
+
+MOST_BESIDE_THE_TEXTS = 12_000
+
+
+@pytest.fixture(scope="module")
+def several(make_study, serve_study):
+    """A study with the usual rubrics, all of a kind on one screen."""
+    return serve_study(make_study(3, rubrics=usual_rubrics(propositions=False), screen="all"))
+
+
+def frames_of(page) -> list[bytes]:
+    """What goes over the page's socket, both ways, from now on."""
+    frames: list[bytes] = []
+
+    def keep(frame: str | bytes) -> None:
+        frames.append(frame.encode() if isinstance(frame, str) else frame)
+
+    def listen(socket) -> None:
+        socket.on("framereceived", keep)
+        socket.on("framesent", keep)
+
+    page.on("websocket", listen)
+    return frames
+
+
+def answer_all(page) -> None:
+    before = page.text_content(".material")
+    for _ in range(page.locator(".ask").count()):
+        page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.wait_for_function(IS_NEXT, arg=before)
+
+
+@pytest.mark.browser
+def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
+    page = new_context().new_page()
+    frames = frames_of(page)
+    page.goto(f"{several.url}?rater=light")
+    page.wait_for_selector(READY)
+    instructions, titles = set(), set()
+    everything = b""
+    for _ in range(4):
+        instructions |= {text[:60] for text in page.locator(".instructions").all_text_contents()}
+        titles |= set(page.locator(".rubric").all_text_contents())
+        everything += b"".join(frames)
+        frames.clear()
+        answer_all(page)
+        texts = page.locator(".material .text").all_text_contents()
+        cost = sum(map(len, frames)) - sum(len(text.encode()) for text in texts)
+        new = any(title not in titles for title in page.locator(".rubric").all_text_contents())
+        assert 0 < cost <= MOST_BESIDE_THE_TEXTS
+        assert new or cost < MOST_BESIDE_THE_TEXTS / 2  # known rubrics do not travel again
+    for text in instructions:
+        told = text.split("\n")[0].encode("unicode_escape")  # as JSON has it
+        assert everything.count(told) == 1, text
+
+
+@pytest.mark.browser
+def test_who_comes_again_fetches_no_panel_again(new_context, served):
+    page = new_context().new_page()
+    page.goto(f"{served.url}?rater=again")
+    page.wait_for_selector(READY)
+    page.reload()
+    page.wait_for_selector(READY)
+    sizes = page.evaluate(
+        "(path) => performance.getEntriesByType('resource')"
+        ".filter(({ name }) => name.includes(path)).map(({ transferSize }) => transferSize)",
+        panel_path(),
+    )
+    assert sizes and set(sizes) == {0}
+
+
+@pytest.mark.browser
+def test_nothing_tells_of_the_machine(new_context, served):
+    page = new_context().new_page()
+    frames = frames_of(page)
+    urls: set[str] = set()
+    page.on("request", lambda request: urls.add(request.url))
+    page.goto(f"{served.url}?rater=nosy")
+    page.wait_for_selector(READY)
+    answer_all(page)
+    page.goto(f"{served.url}?lead=x")
+    page.get_by_role("textbox", name="Password").wait_for()
+    for closed in ("_stcore/metrics", "_stcore/agent/openapi.json"):
+        assert page.request.get(served.url + closed).status == 404
+    heard = b"".join(frames)
+    assert b"Response " in heard  # the listening works
+    # Not the files of Streamlit's bundle, which carry the version that they were built as.
+    ours = {url for url in urls if url.startswith(served.url) and "/static/" not in url}
+    for url in [*ours, served.url + "nowhere"]:
+        answer = page.request.get(url)
+        heard += str(answer.headers).encode() + answer.body()
+    assert any(panel_path() in url for url in ours)
+    checkout = Path(evenhand.__file__).parents[1]
+    paths = [str(path) for path in (served.folder, served.home, checkout, Path.home())]
+    versions = [streamlit.__version__, platform.python_version(), evenhand.__version__]
+    for secret in paths + versions:
+        at = heard.find(secret.encode())
+        assert at < 0, heard[max(at - 80, 0) : at + 80]
+
+
+def test_the_first_page_carries_our_words_and_style():
+    page = front_page()
+    assert strings.NO_ANSWER in page
+    assert "<title>Annotation</title>" in page
+    assert "evenhand-offline" in page.partition("</style>")[0]
+    assert panel_path() in page
+    assert "service-desc" not in page
+
+
+def test_the_page_of_an_absent_app_needs_nothing_else():
+    page = away_page()
+    assert strings.AWAY_TEXT in page
+    assert page.count(strings.AWAY_TITLE) == 2
+    assert "{t" not in page
+    assert not [word for word in ("src=", "href=", "import", "@import") if word in page]
