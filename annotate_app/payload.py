@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Setting:
     """What the panel is there for: practice or labelling, and for whom."""
 
     practice: bool = False
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, Sentence] = field(default_factory=dict)
     """Words that differ from the usual ones."""
     finish: str = ""
     """Where to go when nothing is left; sent only then."""
@@ -77,8 +77,9 @@ def page_data(
     receipts: Mapping[str, str],
     view: View,
     setting_now: Callable[[], Setting] = Setting,
+    reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Everything that the panel shows, as JSON-able data."""
+    """Everything that the panel shows, in the reader's language, as JSON-able data."""
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
@@ -91,18 +92,21 @@ def page_data(
         "rater": rater,
         "practice": setting.practice,
         "synthetic": study.config.synthetic,
-        "words": strings.PANEL | dict(setting.words),
+        "language": reader.code,
+        "words": reader.part("panel") | dict(setting.words),
         "asks": {
-            "confidence": strings.CONFIDENCE if annotation.confidence else [],
+            "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],
             "rationale": annotation.rationale,
-            "skip": strings.SKIP_REASONS,
-            "flag": strings.FLAG_REASONS,
+            "skip": reader.part("skip"),
+            "flag": reader.part("flag"),
         },
         "progress": {"done": done, "total": total},
         "receipts": dict(receipts),
         "looked": view.nonce,
-        "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
-        "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
+        "earlier": [_earlier(task, reader) for task in desk.earlier(rater)]
+        if view.listing
+        else None,
+        "sheet": None if sheet is None else _sheet(sheet, reader, earlier=back is not None),
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
 
@@ -149,6 +153,7 @@ def _answer(entry: Any) -> Answer | None:
                 edit=edit,
                 confidence=confidence,
                 rationale=rationale.strip()[:_LONGEST_TEXT],
+                language=_language(entry.get("language")),
             )
     return None
 
@@ -166,32 +171,40 @@ def _flag(entry: Any) -> Flag | None:
     return None
 
 
+def _language(sent: Any) -> str:
+    """What the panel says it is in; an answer that does not say it is an answer all the same."""
+    return sent if isinstance(sent, str) and sent in known_languages() else ""
+
+
 def _short(texts: Iterable[str]) -> bool:
     return all(0 < len(text) <= _LONGEST_ID for text in texts)
 
 
-def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
+def _sheet(sheet: Sheet, reader: Language, earlier: bool) -> dict[str, Any]:
     """The texts that any of the questions needs, once each, and the questions."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].given
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
+        "language": reader.code,
         "earlier": earlier,
         "before": sheet.before,
         # What was asked stands before what was answered, whichever rubric needs which.
         "blocks": [
-            _block(block) for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
+            _block(block, reader)
+            for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
         ],
-        "questions": [_question(task) for task in sheet.tasks],
+        "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
     }
 
 
-def _question(task: Task) -> dict[str, Any]:
-    people = task.people
+def _question(task: Task, reader: Language) -> dict[str, Any]:
+    people = task.people_in(reader.code)
     return {
         "task": task.task_id,
+        "lang": task.rubric.in_language(reader.code).language,
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
@@ -206,15 +219,17 @@ def _given(task: Task) -> dict[str, str] | None:
     return {"option": task.given.option_key, "skip": task.given.skip_reason}
 
 
-def _earlier(task: Task) -> dict[str, Any]:
+def _earlier(task: Task, reader: Language) -> dict[str, Any]:
     """One line of the list of earlier answers."""
+    people = task.people_in(reader.code)
     given = _given(task) or {"option": "", "skip": ""}
-    names = {option.key: option.name for option in task.people.options}
-    texts = [block.text for block in task.people.blocks if block.kind == "response"]
+    names = {option.key: option.name for option in people.options}
+    texts = [block.text for block in people.blocks if block.kind == "response"]
     return {
         "task": task.task_id,
-        "title": task.people.title,
-        "answer": names.get(given["option"]) or strings.SKIP_REASONS.get(given["skip"], ""),
+        "title": people.title,
+        "lang": task.rubric.in_language(reader.code).language,
+        "answer": names.get(given["option"]) or reader.part("skip").get(given["skip"], ""),
         "skipped": bool(given["skip"]),
         "excerpt": texts[0][:_LONGEST_EXCERPT] if texts else "",
     }
@@ -229,8 +244,9 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _block(block: TextBlock) -> dict[str, str]:
-    return {"label": block.label, "kind": block.kind, "side": block.side, "text": block.text}
+def _block(block: TextBlock, reader: Language) -> dict[str, str]:
+    label = reader.say(f"block.{block.variable}")
+    return {"label": label, "kind": block.kind, "side": block.side, "text": block.text}
 
 
 def _drafts_name(study: Study, rater: str, practice: bool) -> str:

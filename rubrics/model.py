@@ -137,13 +137,13 @@ class Rubric(Texts):
 
     def _check_translations(self) -> None:
         if not LANGUAGE.fullmatch(self.language):
-            raise ValueError(f"language is {self.language!r}; write a code such as \"en\"")
+            raise ValueError(f'language is {self.language!r}; write a code such as "en"')
         used = placeholders(self.question) | placeholders(self.instructions)
         for code, translation in self.translations.items():
             if not LANGUAGE.fullmatch(code) or code == self.language:
                 raise ValueError(
                     f"translations.{code}: name another language than the rubric's own, "
-                    f"{self.language!r}, by a code such as \"de\""
+                    f'{self.language!r}, by a code such as "de"'
                 )
             try:
                 check_translation(translation, self.options, used)

@@ -12,10 +12,10 @@ function keysView(words, questions, asks, hasSides) {
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
     rows.unshift(["⌫", words.sheet_back], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
-    rows.unshift(["PageDown PageUp Space Home End", hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
+    rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);
     if (asks.confidence) rows.unshift(["0", words.sheet_confidence]);
-    rows.unshift(["Enter", words.sheet_submit]);
+    rows.unshift([words.key_enter, words.sheet_submit]);
     if (questions.length > 1) rows.unshift(["← →", words.sheet_move]);
     if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
     rows.unshift([`1 – ${last}`, words.sheet_choose_number]);
@@ -70,8 +70,8 @@ function earlierView(words, rows, onChoose) {
       "button",
       { type: "button", class: "past" },
       element("span", { class: "past-answer", dir: "auto" }, answer),
-      element("span", { class: "past-title", dir: "auto" }, row.title),
-      element("span", { class: "past-text", dir: "auto" }, row.excerpt),
+      element("span", { class: "past-title", dir: "auto", ...inLanguage(row.lang) }, row.title),
+      element("span", { class: "past-text", dir: "auto", lang: "" }, row.excerpt),
     );
     open.addEventListener("click", () => onChoose(row.task));
     return element("li", {}, open);

@@ -43,6 +43,7 @@ class Panel extends LookingPanel {
       this.find(part).addEventListener("click", act, until);
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
+    this.find(".language").addEventListener("change", (event) => this.chooseLanguage(event), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
     this.find(".sheet").addEventListener("close", () => this.toTexts(), until);
   }
@@ -57,6 +58,11 @@ class Panel extends LookingPanel {
 
   toTexts() {
     this.find(".material").focus({ preventScroll: true });
+  }
+
+  chooseLanguage(event) {
+    this.trigger("language", event.target.value);
+    this.toTexts();
   }
 
   // Both responses scroll together, or each by itself.
@@ -82,6 +88,7 @@ class Panel extends LookingPanel {
     this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
+    this.reword();
     this.drawFrame();
     this.send();
   }
@@ -111,6 +118,17 @@ class Panel extends LookingPanel {
     else if (this.answerable()) {
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
     }
+  }
+
+  // The same unit in another language: what was chosen stays chosen.
+  reword() {
+    const offered = this.data.sheet;
+    if (!this.sheet || this.sheet.id !== offered?.id) return;
+    if (this.sheet.language === offered.language) return;
+    this.sheet = offered;
+    this.questions = [...offered.questions, ...this.confidenceQuestion()];
+    this.drawSheet();
+    this.drawState();
   }
 
   // ---- one unit ------------------------------------------------------------------------------
@@ -254,6 +272,7 @@ class Panel extends LookingPanel {
       edit: this.sheet.earlier,
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
+      language: this.sheet.language, // as it was shown
     }));
     for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);

@@ -8,12 +8,11 @@ nothing about the unit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
 from evenhand.rubrics import PeopleText, Rubric
 from evenhand.study.desk.answers import (
     Answer,
@@ -28,6 +27,7 @@ from evenhand.study.desk.claims import Changes, Claim, ClaimIndex
 from evenhand.study.desk.design import SessionDesign
 from evenhand.study.desk.next_tasks import NextTasks, answered, asked_together, in_design
 from evenhand.study.desk.oversight import Oversight
+from evenhand.study.refused import Refused
 from evenhand.study.store.schema import claims
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
@@ -39,14 +39,23 @@ EARLIER = 30
 
 @dataclass(frozen=True)
 class Task:
-    """A question, ready to be shown: `people` is in the order `order`."""
+    """A question, ready to be shown: `values` are the rubric's variables in the order `order`."""
 
     task_id: str
     rubric: Rubric
     order: str
-    people: PeopleText
+    values: Mapping[str, str]
     given: Given | None = None
     """The present answer, where the task is looked at again."""
+
+    @property
+    def people(self) -> PeopleText:
+        """The rubric's own words and the unit."""
+        return self.rubric.for_people(self.values)
+
+    def people_in(self, language: str) -> PeopleText:
+        """The same in a language, where the rubric is translated."""
+        return self.rubric.in_language(language).for_people(self.values)
 
 
 @dataclass(frozen=True)
@@ -73,13 +82,11 @@ class AnnotationDesk:
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be one."""
         if not RATER_CODE.fullmatch(rater_id):
-            raise InputError(
-                "a rater code is 1 to 64 letters, digits, dots, hyphens or underscores"
-            )
+            raise Refused("bad_code")
         with self.study.store.read() as connection:
             kind = rater_kinds(connection).get(rater_id, "human")
         if kind != "human" or rater_id in RESERVED_RATERS:
-            raise InputError("this code belongs to another kind of rater; choose another one")
+            raise Refused("code_of_another_kind")
 
     # Handing out
 
@@ -210,5 +217,4 @@ class AnnotationDesk:
             values = design.checks.values(claim.key, claim.order)
         else:
             values = self.study.values(rubric, claim.unit_id, claim.order)
-        people = rubric.for_people(values)
-        return Task(claim.task_id, rubric, claim.order, people, given)
+        return Task(claim.task_id, rubric, claim.order, values, given)
