@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.languages import Language, fitting, offered
+from evenhand.annotate_app.languages import Language, fitting, names_offered, offered
 from evenhand.study import Study
 
 PARAMETER = "lang"
@@ -40,13 +40,8 @@ def present_language(study: Study) -> Language:
 
 def choose(code: Any, study: Study) -> None:
     """Take a choice that came from the browser, if it is one of those offered."""
-    if isinstance(code, str) and code in offer(study):
+    if isinstance(code, str) and code in offered(study.config.annotation):
         st.session_state[_CHOSEN] = code
-
-
-def offer(study: Study) -> dict[str, str]:
-    """The languages to choose from: code and name."""
-    return {code: each.name for code, each in offered(study.config.annotation).items()}
 
 
 def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None:
@@ -65,7 +60,7 @@ def keep_language(study: Study, reader: Language, *, offered_here: bool) -> None
         "shown": reader.code,
         "dir": reader.dir,
         "label": reader.say("panel.language"),
-        "offered": offer(study),
+        "offered": names_offered(study.config.annotation),
         "here": offered_here,
     }
     with st.container(key="language"):

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_languages
+from evenhand.annotate_app.languages import (
+    ENGLISH,
+    Language,
+    Sentence,
+    known_languages,
+    names_offered,
+)
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
 
 if TYPE_CHECKING:
@@ -93,6 +99,7 @@ def page_data(
         "practice": setting.practice,
         "synthetic": study.config.synthetic,
         "language": reader.code,
+        "languages": names_offered(annotation),
         "words": reader.part("panel") | dict(setting.words),
         "asks": {
             "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],

@@ -14,7 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app.language_choice import choose, offer
+from evenhand.annotate_app.language_choice import choose
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
 from evenhand.study.access.admission import Admission, Way
@@ -125,7 +125,6 @@ def _show_panel(
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
     data = page_data(desk, rater, receipts, view, setting_now, reader)
-    data["languages"] = offer(desk.study)
     panel = _mount(
         key=_PANEL,
         data=data,

@@ -107,6 +107,11 @@ def offered(settings: AnnotationSettings) -> dict[str, Language]:
     return {code: language(code) for code in codes}
 
 
+def names_offered(settings: AnnotationSettings) -> dict[str, str]:
+    """What to choose from: code and name."""
+    return {code: each.name for code, each in offered(settings).items()}
+
+
 def fitting(wanted: Iterable[str | None], among: Mapping[str, Language]) -> Language:
     """The first language wanted that is offered, else the study's usual one.
 

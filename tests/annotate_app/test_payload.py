@@ -81,14 +81,14 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
-            "looked", "earlier", "sheet", "finish",
+            "looked", "earlier", "sheet", "finish", "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {
-            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"
+            "id", "language", "earlier", "before", "blocks", "questions", "confidence", "rationale"
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]
         assert question.keys() == {
-            "task", "title", "question", "instructions", "options", "given"
+            "task", "lang", "title", "question", "instructions", "options", "given"
         }  # fmt: skip
         assert {key for option in question["options"] for key in option} == {
             "key", "name", "description", "examples"
