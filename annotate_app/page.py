@@ -58,15 +58,15 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
     except InputError as error:
         complaint = reader.complaint(error)
     step = sessions.next_step(admission.rater_id) if admission else None
-    on_panel = step is not None and step.name in ("labelling", "practice")
-    keep_language(desk.study, reader, offered_here=not on_panel)
     if admission is None or step is None:
+        keep_language(desk.study, reader, offered_here=True)
         ask_for_entry(desk, reader, complaint)
-    elif step.name == "labelling":
-        show_units(desk, sessions, admission, reader)
-    elif step.name == "practice":
-        show_practice(sessions, admission, reader)
+    elif step.name in ("labelling", "practice"):
+        show_panel = show_units if step.name == "labelling" else show_practice
+        show_panel(desk, sessions, admission, reader)
+        keep_language(desk.study, reader, offered_here=False)  # the panel has the choice
     else:
+        keep_language(desk.study, reader, offered_here=True)
         show_step(sessions, admission, step, reader)
 
 

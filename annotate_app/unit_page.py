@@ -97,7 +97,9 @@ def _end(reader: Language, kind: str) -> dict[str, Sentence]:
     return {f"{when}_{part}": said[part] for when in ("done", "nothing") for part in said}
 
 
-def show_practice(sessions: Sessions, admission: Admission, reader: Language) -> None:
+def show_practice(
+    _desk: AnnotationDesk, sessions: Sessions, admission: Admission, reader: Language
+) -> None:
     """The practice unit whose turn it is, on the same panel."""
     setting = Setting(practice=True, words=_words_for(admission.way, reader))
     _show_panel(sessions.practice, admission.rater_id, reader, lambda: setting)

@@ -125,7 +125,7 @@ class Panel extends LookingPanel {
     const offered = this.data.sheet;
     if (!this.sheet || this.sheet.id !== offered?.id) return;
     if (this.sheet.language === offered.language) return;
-    this.sheet = offered;
+    Object.assign(this.sheet, offered); // still the same: what waits for it to be seen goes on
     this.questions = [...offered.questions, ...this.confidenceQuestion()];
     this.drawSheet();
     this.drawState();
