@@ -173,6 +173,9 @@ class Rubric(Texts):
                     f"{exchanged[side]!r}"
                 )
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.hash))  # a dict of translations has none
+
     @property
     def categories(self) -> tuple[str, ...]:
         """The option keys in their order on the scale."""

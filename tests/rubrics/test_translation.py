@@ -117,6 +117,11 @@ def test_a_faulty_translation_is_one_sentence(old: str, new: str, says: str) -> 
     assert str(refused.value).startswith("tone.toml")
 
 
+def test_a_translated_rubric_can_be_a_key() -> None:
+    assert {rubric(): 1}[rubric()] == 1
+    assert rubric() != rubric(ORIGINAL)
+
+
 def test_a_translated_rubric_survives_being_written_and_read() -> None:
     assert parse_rubric(dump_rubric(rubric()), "again.toml") == rubric()
 
