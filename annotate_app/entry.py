@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.errors import InputError
@@ -38,29 +38,30 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     return admission
 
 
-def ask_for_entry(desk: AnnotationDesk, complaint: str = "") -> None:
+def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
     """The ways in that this study has, under what was wrong with the one that was tried."""
     entry = desk.study.config.session.entry
     with st.container(key="entry"):
-        st.title(strings.ENTRY_TITLE, anchor=False)
+        st.title(reader.say("entry.title"), anchor=False)
         if complaint:
             show_complaint(complaint)
         if entry == "open":
-            _ask_for_code(desk)
+            _ask_for_code(desk, reader)
         elif entry == "invite" and not complaint:
-            st.text(strings.ENTRY_INVITE)
+            st.text(reader.say("entry.invite"))
         experts = (each for each in accounts(desk.study.store).values() if each.role == "expert")
         if entry == "account" or any(experts):
-            _ask_for_login(desk, entry == "account")
+            _ask_for_login(desk, reader, entry == "account")
 
 
-def ask_about_new_code(desk: AnnotationDesk, admission: Admission) -> None:
+def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Language) -> None:
     """Whether a code under which nothing was answered is meant: before anything is stored."""
     with st.container(key="entry"):
-        st.title(strings.NEW_CODE_TITLE, anchor=False)
-        show(block(admission.rater_id, "code"), block(strings.NEW_CODE_TEXT))
-        goes_on = st.button(strings.NEW_CODE_GO_ON, type="primary", width="stretch")
-        changes = st.button(strings.NEW_CODE_CHANGE, width="stretch")
+        st.title(reader.say("entry.new_code_title"), anchor=False)
+        show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
+        go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
+        goes_on = st.button(go_on, type="primary", width="stretch", key="code-go-on")
+        changes = st.button(change, width="stretch", key="code-change")
     if goes_on:
         begin(desk.study, admission.rater_id)
         st.rerun()
@@ -69,35 +70,36 @@ def ask_about_new_code(desk: AnnotationDesk, admission: Admission) -> None:
         _go_on({})
 
 
-def _ask_for_code(desk: AnnotationDesk) -> None:
-    st.text(strings.ENTRY_TEXT)
+def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
+    st.text(reader.say("entry.text"))
     with st.form("entry-form", border=False):
         typed = st.query_params.get("rater", st.session_state.get(_TYPED, "")).strip()
-        code = st.text_input(strings.ENTRY_LABEL, value=typed, autocomplete="off")
-        sent = st.form_submit_button(strings.ENTRY_BUTTON, type="primary", width="stretch")
+        label, button = reader.say("entry.label"), reader.say("entry.button")
+        code = st.text_input(label, value=typed, autocomplete="off", key="entry-code")
+        sent = st.form_submit_button(button, type="primary", width="stretch", key="entry-go")
     if not sent:
         return
     try:
         admission = admit(desk.study, {"rater": code})
         if admission is None:
-            raise InputError(strings.ENTRY_EMPTY)
+            raise InputError(reader.say("entry.empty"))
         desk.register(admission.rater_id)
     except InputError as error:
-        show_complaint(str(error))
+        show_complaint(reader.complaint(error))
     else:
         _go_on(admission.address)
 
 
-def _ask_for_login(desk: AnnotationDesk, only: bool) -> None:
-    with st.expander(strings.LOGIN_TITLE, expanded=only):
-        entered = ask_for_password()
+def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
+    with st.expander(reader.say("login.title"), expanded=only):
+        entered = ask_for_password(reader)
     if entered is None:
         return
     minutes = desk.study.config.session.login_hours * 60
     try:
         _go_on({"login": sign_in(desk.study.store, *entered, minutes)})
     except InputError as error:
-        show_complaint(str(error))
+        show_complaint(reader.complaint(error))
 
 
 def _go_on(address: dict[str, str]) -> None:

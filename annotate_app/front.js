@@ -4,6 +4,8 @@
   const EVERY_MS = 3000;
   const PATIENCE_MS = 15000;
   const root = document.documentElement;
+  const reads = navigator.languages.map((code) => code.split("-")[0]);
+  root.dataset.reads = reads.find((code) => LANGUAGES.includes(code)) ?? "en"; // until they choose
   let connected = performance.now();
   const broken = () => root.toggleAttribute("data-evenhand-broken", true);
   addEventListener("vite:preloadError", broken);

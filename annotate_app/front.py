@@ -5,7 +5,9 @@ version of this machine.
 
 from __future__ import annotations
 
+import hashlib
 import html
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -18,9 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.file_util import get_static_dir
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH, known_languages, language
 from evenhand.annotate_app.panel_files import panel_module, panel_path
-from evenhand.annotate_app.plain_text import block
 
 _HERE = Path(__file__).parent
 _CLOSED = ("/_stcore/agent", "/_stcore/metrics")
@@ -32,6 +33,7 @@ def routes() -> list[Route]:
     return [
         Route("/", _front_page),
         Route(f"/{panel_path()}", _panel),
+        Route(f"/{_front_path()}", _script),
         Route("/evenhand/away.html", _away_page),
     ]
 
@@ -78,8 +80,16 @@ async def _front_page(_: Request) -> Response:
 
 
 async def _panel(_: Request) -> Response:
+    return _kept_script(panel_module())
+
+
+async def _script(_: Request) -> Response:
+    return _kept_script(_front_script())
+
+
+def _kept_script(text: str) -> Response:
     kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(panel_module(), media_type="text/javascript", headers=kept)
+    return Response(text, media_type="text/javascript", headers=kept)
 
 
 async def _away_page(_: Request) -> Response:
@@ -91,19 +101,56 @@ def front_page() -> str:
     """Streamlit's page with our style and, for as long as nothing else is there, our words."""
     page = (Path(get_static_dir()) / "index.html").read_text("utf-8")
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
-    page = page.replace("<title>Streamlit</title>", f"<title>{strings.PAGE_TITLE}</title>")
-    style, script = ((_HERE / name).read_text("utf-8") for name in ("page.css", "front.js"))
-    head = f'<script>\n{script}</script>\n<link rel="modulepreload" href="./{panel_path()}">\n'
+    title = ENGLISH.say("page.title")
+    page = page.replace("<title>Streamlit</title>", f"<title>{html.escape(title)}</title>")
+    head = f'<script src="./{_front_path()}"></script>\n'
+    head += f'<link rel="modulepreload" href="./{panel_path()}">\n'
     page = page.replace("</head>", f"{head}</head>")
     # In the body: of two rules that weigh the same, Streamlit's stand in the head and come first.
-    words = block(strings.NO_ANSWER, "offline")
-    before = f'<style>\n{style}</style>\n<div role="status">{words}</div>\n'
-    return page.replace('<div id="root">', f'{before}<div id="root">')
+    style = (_HERE / "page.css").read_text("utf-8") + _one_language_shows()
+    words = f'<div role="status" class="evenhand-offline">{_said("page.no_answer")}</div>'
+    return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
 
 
 def away_page() -> str:
-    """The page that a proxy shows while the app does not answer: it needs nothing else."""
+    """The page that a proxy shows while the app does not answer: it needs nothing else, not even a
+    script, and so it stands there in every language.
+    """
     page = (_HERE / "away.html").read_text("utf-8")
-    for name, said in (("title", strings.AWAY_TITLE), ("text", strings.AWAY_TEXT)):
-        page = page.replace(f"{{{name}}}", html.escape(said))
+    said = {"title": html.escape(ENGLISH.say("page.away_title")), "text": _said("page.away_text")}
+    for name, each in said.items():
+        page = page.replace(f"{{{name}}}", each)
     return page
+
+
+def _said(key: str) -> str:
+    """A sentence in every language."""
+    each = ((code, html.escape(language(code).say(key))) for code in _codes())
+    return "".join(f'<p class="evenhand-said" lang="{code}">{text}</p>' for code, text in each)
+
+
+def _one_language_shows() -> str:
+    """Of what is said in every language, only what the reader reads shows; English until known."""
+    rules = [
+        f':root:not([data-reads="{code}"]) .evenhand-said[lang="{code}"] {{ display: none; }}'
+        for code in _codes()
+        if code != ENGLISH.code
+    ]
+    code = ENGLISH.code
+    other = f':root[data-reads]:not([data-reads="{code}"]) .evenhand-said[lang="{code}"]'
+    return "\n".join([*rules, f"{other} {{ display: none; }}\n"])
+
+
+def _codes() -> list[str]:
+    """English first."""
+    return sorted(known_languages(), key=lambda code: (code != ENGLISH.code, code))
+
+
+@cache
+def _front_script() -> str:
+    script = (_HERE / "front.js").read_text("utf-8")
+    return f"const LANGUAGES = {json.dumps(_codes())};\n{script}"
+
+
+def _front_path() -> str:
+    return f"evenhand/front.{hashlib.sha256(_front_script().encode()).hexdigest()[:16]}.js"

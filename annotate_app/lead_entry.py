@@ -13,7 +13,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead_login import (
     forget_login,
     is_leaving,
@@ -26,6 +26,7 @@ from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
+from evenhand.texts import written
 
 _INSIDE = "in"
 """What stands in the address instead of the link's token, once that was used."""
@@ -92,9 +93,9 @@ def _ask_for_login(study: Study, complaint: str) -> None:
         forget_login()
         st.rerun()
     with st.container(key="entry"):
-        st.title(strings.LEAD_TITLE, anchor=False)
-        st.text(strings.LEAD_TEXT)
-        if entered := ask_for_password():
+        st.title(written("lead_door.title"), anchor=False)
+        st.text(written("lead_door.text"))
+        if entered := ask_for_password(ENGLISH):
             try:
                 _admit(log_in(study.store, *entered))
             except InputError as error:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app import strings
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
 from evenhand.study.access.lead_login import Visitor, visitor
+from evenhand.texts import written
 
 _LOGIN = "lead_login"
 _LEAVING = "lead_leaving"
@@ -47,7 +47,7 @@ def require(study: Study, *roles: Role) -> Visitor:
     """
     found = visitor(study.store, known_login())
     if found.role not in roles:
-        raise InputError(strings.LEAD_NOT_YOURS)
+        raise InputError(written("lead_door.not_yours"))
     return found
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app import strings
 from evenhand.annotate_app.entry import ask_about_new_code, ask_for_entry, current_rater
+from evenhand.annotate_app.language_choice import keep_language, present_language
+from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
@@ -18,6 +19,7 @@ from evenhand.errors import InputError
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import Sessions
+from evenhand.texts import written
 
 _HERE = Path(__file__).parent
 
@@ -26,39 +28,43 @@ def show_page(arguments: Sequence[str]) -> None:
     """Draw the page of the study whose folder the command line names."""
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
-    st.set_page_config(page_title=strings.PAGE_TITLE, page_icon=icon, layout="wide")
+    st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     try:
         if not arguments:
-            raise InputError(strings.NO_STUDY)
+            raise InputError(written("lead_door.no_study"))
         desk, sessions = _desks(arguments[0])
         if is_asked_for():
             show_lead_entry(desk.study)
         else:
-            _show_work(desk, sessions)
+            reader = present_language(desk.study)
+            st.set_page_config(page_title=reader.say("page.title"))
+            _show_work(desk, sessions, reader)
     except InputError as error:
         show_complaint(str(error))
 
 
-def _show_work(desk: AnnotationDesk, sessions: Sessions) -> None:
+def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> None:
     """What whoever is here has to do next."""
+    admission, complaint = None, ""
     try:
         admission = current_rater(desk)
     except InputError as error:
-        ask_for_entry(desk, str(error))
+        complaint = reader.complaint(error)
+    if admission is not None and admission.is_new:
+        keep_language(desk.study, reader, offered_here=True)
+        ask_about_new_code(desk, admission, reader)
         return
-    if admission is None:
-        ask_for_entry(desk)
-        return
-    if admission.is_new:
-        ask_about_new_code(desk, admission)
-        return
-    step = sessions.next_step(admission.rater_id)
-    if step.name == "labelling":
-        show_units(desk, sessions, admission)
-    elif step.name == "practice":
-        show_practice(sessions, admission)
+    step = sessions.next_step(admission.rater_id) if admission else None
+    if admission is None or step is None:
+        keep_language(desk.study, reader, offered_here=True)
+        ask_for_entry(desk, reader, complaint)
+    elif step.name in ("labelling", "practice"):
+        show_panel = show_units if step.name == "labelling" else show_practice
+        show_panel(desk, sessions, admission, reader)
+        keep_language(desk.study, reader, offered_here=False)  # the panel has the choice
     else:
-        show_step(sessions, admission, step)
+        keep_language(desk.study, reader, offered_here=True)
+        show_step(sessions, admission, step, reader)
 
 
 @st.cache_resource(show_spinner=False)

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import (
+    ENGLISH,
+    Language,
+    Sentence,
+    known_languages,
+    names_offered,
+)
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
 from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
@@ -62,7 +68,7 @@ class Setting:
     """What the panel is there for: practice or labelling, and for whom."""
 
     practice: bool = False
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, Sentence] = field(default_factory=dict)
     """Words that differ from the usual ones."""
     finish: str = ""
     """Where to go when nothing is left; sent only then."""
@@ -90,8 +96,9 @@ def page_data(
     receipts: Mapping[str, str],
     view: View,
     setting_now: Callable[[], Setting] = Setting,
+    reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Everything that the panel shows, as JSON-able data."""
+    """Everything that the panel shows, in the reader's language, as JSON-able data."""
     study = desk.study
     back = None if view.task_id is None else desk.reopen(rater, view.task_id)
     sheet = back or desk.next_sheet(rater)
@@ -104,20 +111,24 @@ def page_data(
         "rater": rater,
         "practice": setting.practice,
         "synthetic": study.config.synthetic,
-        "words": strings.PANEL | dict(setting.words),
+        "language": reader.code,
+        "languages": names_offered(annotation),
+        "words": reader.part("panel") | dict(setting.words),
         "asks": {
-            "confidence": strings.CONFIDENCE if annotation.confidence else [],
+            "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],
             "rationale": annotation.rationale,
-            "skip": strings.SKIP_REASONS,
-            "flag": strings.FLAG_REASONS,
+            "skip": reader.part("skip"),
+            "flag": reader.part("flag"),
         },
         "progress": {"done": done, "total": total},
         "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
         "pause_minutes": 0 if setting.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "looked": view.nonce,
-        "earlier": _listed(desk.earlier(rater, view.search, view.start)) if view.listing else None,
-        "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
+        "earlier": _listed(desk.earlier(rater, view.search, view.start), reader)
+        if view.listing
+        else None,
+        "sheet": None if sheet is None else _sheet(sheet, reader, earlier=back is not None),
         "resumes": "" if sheet else setting.resumes,
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
@@ -175,6 +186,7 @@ def _answer(entry: Any) -> Answer | None:
                 edit=edit,
                 confidence=confidence,
                 rationale=rationale.strip()[:_LONGEST_TEXT],
+                language=_language(entry.get("language")),
             )
     return None
 
@@ -201,30 +213,37 @@ def _withdrawal(entry: Any) -> Withdrawal | None:
     return None
 
 
+def _language(sent: Any) -> str:
+    """What the panel says it is in; an answer that does not say it is an answer all the same."""
+    return sent if isinstance(sent, str) and sent in known_languages() else ""
+
+
 def _short(texts: Iterable[str]) -> bool:
     return all(0 < len(text) <= _LONGEST_ID for text in texts)
 
 
-def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
+def _sheet(sheet: Sheet, reader: Language, earlier: bool) -> dict[str, Any]:
     """The texts that any of the questions needs, once each, and the questions."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].given
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
+        "language": reader.code,
         "earlier": earlier,
         "before": sheet.before,
         # What was asked stands before what was answered, whichever rubric needs which.
         "blocks": [
-            _block(block) for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
+            _block(block, reader)
+            for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
         ],
-        "questions": [_question(task) for task in sheet.tasks],
+        "questions": [_question(task, reader) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
         "flags": [
             {
                 "id": flag.flag_id,
                 "task": flag.task_id,
-                "reason": strings.FLAG_REASONS.get(flag.reason, ""),
+                "reason": reader.part("flag").get(flag.reason, ""),
                 "text": flag.text[:_LONGEST_LINE],
             }
             for flag in sheet.flags
@@ -232,10 +251,11 @@ def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
     }
 
 
-def _question(task: Task) -> dict[str, Any]:
-    people = task.people
+def _question(task: Task, reader: Language) -> dict[str, Any]:
+    people = task.people_in(reader.code)
     return {
         "task": task.task_id,
+        "lang": task.rubric.in_language(reader.code).language,
         "title": people.title,
         "question": people.question,
         "instructions": people.instructions,
@@ -250,22 +270,24 @@ def _given(task: Task) -> dict[str, str] | None:
     return {"option": task.given.option_key, "skip": task.given.skip_reason}
 
 
-def _listed(page: EarlierPage) -> dict[str, Any]:
+def _listed(page: EarlierPage, reader: Language) -> dict[str, Any]:
     """A page of the list of earlier answers."""
-    rows = [_earlier(row) for row in page.rows]
+    rows = [_earlier(row, reader) for row in page.rows]
     return {"rows": rows, "start": page.start, "found": page.found}
 
 
-def _earlier(row: EarlierAnswer) -> dict[str, Any]:
+def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     task = row.task
+    people = task.people_in(reader.code)
     given = _given(task) or {"option": "", "skip": ""}
-    names = {option.key: option.name for option in task.people.options}
-    answer = names.get(given["option"]) or strings.SKIP_REASONS.get(given["skip"], "")
+    names = {option.key: option.name for option in people.options}
+    answer = names.get(given["option"]) or reader.part("skip").get(given["skip"], "")
     return {
         "task": task.task_id,
         "number": row.number,
-        "title": task.people.title[:_LONGEST_LINE],
-        "answer": answer[:_LONGEST_LINE],
+        "title": people.title[:_LONGEST_LINE],
+        "lang": task.rubric.in_language(reader.code).language,
+        "answer": str(answer)[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
         "at": task.given.created_at if task.given else "",
         "flagged": row.flagged,
@@ -282,8 +304,9 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _block(block: TextBlock) -> dict[str, str]:
-    return {"label": block.label, "kind": block.kind, "side": block.side, "text": block.text}
+def _block(block: TextBlock, reader: Language) -> dict[str, str]:
+    label = reader.say(f"block.{block.variable}")
+    return {"label": label, "kind": block.kind, "side": block.side, "text": block.text}
 
 
 def _drafts_name(study: Study, rater: str, practice: bool) -> str:

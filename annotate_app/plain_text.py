@@ -14,23 +14,31 @@ def show(*parts: str) -> None:
     st.html("".join(parts))
 
 
-def heading(text: str, level: int = 2) -> str:
-    return f'<h{level} dir="auto">{html.escape(text)}</h{level}>'
+def heading(text: str, level: int = 2, lang: str | None = None) -> str:
+    return f'<h{level} dir="auto"{_lang(lang)}>{html.escape(text)}</h{level}>'
 
 
-def block(text: str, kind: str = "text", label: str = "") -> str:
-    """A text with its line breaks; `label` stands above it."""
+def block(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
+    """A text with its line breaks; `label` stands above it.
+
+    `lang` is what it is in, where that need not be the page's language: "" where nobody knows.
+    """
     above = f'<p class="evenhand-label">{html.escape(label)}</p>' if label else ""
-    return f'{above}<div class="evenhand-{kind}" dir="auto">{html.escape(text)}</div>'
+    said = html.escape(text)
+    return f'{above}<div class="evenhand-{kind}" dir="auto"{_lang(lang)}>{said}</div>'
 
 
-def items(terms: Iterable[tuple[str, Iterable[str]]]) -> str:
+def _lang(code: str | None) -> str:
+    return "" if code is None else f' lang="{html.escape(code)}"'
+
+
+def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
     """A list of terms, each with what is said of it."""
     lines = []
     for term, said in terms:
         lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
         lines += [f'<dd dir="auto">{html.escape(each)}</dd>' for each in said if each]
-    return f'<dl class="evenhand-items">{"".join(lines)}</dl>'
+    return f'<dl class="evenhand-items"{_lang(lang)}>{"".join(lines)}</dl>'
 
 
 def plain(text: str) -> str:

@@ -7,18 +7,22 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app import session_strings as words
+from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
 from evenhand.study.session.prolific import completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
 from evenhand.study.session.step import Step
+from evenhand.study.settings.session import BackgroundQuestion
+
+_PREFER_NOT = ""
+"""Stands for an answer that is not given: nothing is kept of it."""
 
 
-def show_step(sessions: Sessions, admission: Admission, step: Step) -> None:
+def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
     """Draw the page of the step that a rater is at; not the panel's, "practice" and "labelling"."""
-    pages: dict[str, Callable[[Sessions, str, Step], None]] = {
+    pages: dict[str, Callable[[Sessions, str, Step, Language], None]] = {
         "welcome": _welcome,
         "consent": _consent,
         "rubric": _rubric,
@@ -29,87 +33,97 @@ def show_step(sessions: Sessions, admission: Admission, step: Step) -> None:
     st.html(Path(__file__).with_name("session_pages.css"))
     with st.container(key="step"):
         if step.name == "ended":
-            _ended(sessions, admission, step)
+            _ended(sessions, admission, step, reader)
             return
         steps = sessions.steps
         place = "practice" if step.name == "feedback" else step.name
         at = steps.index(place) + 1
-        show(block(words.PLACE.format(at=at, of=len(steps)), "place"))
-        pages[step.name](sessions, admission.rater_id, step)
+        show(block(reader.say("session.place", at=at, of=len(steps)), "place"))
+        pages[step.name](sessions, admission.rater_id, step, reader)
 
 
-def _welcome(sessions: Sessions, rater: str, step: Step) -> None:
-    settings = sessions.study.config.session
-    show(heading(words.WELCOME_TITLE, 1))
-    if settings.content_warning:
-        show(block(settings.content_warning, "warning", words.WARNING))
-    if settings.instructions:
-        show(block(settings.instructions))
-    if _goes_on("welcome"):
-        sessions.read_welcome(rater)
+def _welcome(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+    warning = sessions.texts.shown("content_warning", reader.code)
+    instructions = sessions.texts.shown("instructions", reader.code)
+    show(heading(reader.say("session.welcome_title"), 1))
+    if warning.text:
+        label = reader.say("session.warning")
+        show(block(warning.text, "warning", label, lang=warning.language))
+    if instructions.text:
+        show(block(instructions.text, lang=instructions.language))
+    if _goes_on("welcome", reader):
+        sessions.read_welcome(rater, reader.code)
         st.rerun()
 
 
-def _consent(sessions: Sessions, rater: str, step: Step) -> None:
-    consent = sessions.study.config.consent
-    show(heading(words.CONSENT_TITLE, 1), block(consent.text if consent else ""))
-    agrees = st.button(words.AGREE, type="primary")
-    disagrees = st.button(words.DISAGREE)
+def _consent(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+    consent = sessions.texts.shown("consent", reader.code)
+    title = heading(reader.say("session.consent_title"), 1)
+    show(title, block(consent.text, lang=consent.language))
+    agrees = st.button(reader.say("session.agree"), type="primary", key="agree")
+    disagrees = st.button(reader.say("session.disagree"), key="disagree")
     if agrees or disagrees:
-        sessions.decide_consent(rater, agreed=agrees)
+        sessions.decide_consent(rater, agreed=agrees, language=reader.code)
         st.rerun()
 
 
-def _rubric(sessions: Sessions, rater: str, step: Step) -> None:
-    rubric = step.rubric
-    assert rubric is not None  # noqa: S101 - the step says so
+def _rubric(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+    assert step.rubric is not None  # noqa: S101 - the step says so
+    rubric = step.rubric.in_language(reader.code)
+    lang = rubric.language
     # A rubric may speak of the unit's own columns: here they are named, not filled in.
     named = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
     people = rubric.for_people(named)
-    show(heading(people.title, 1), heading(people.question), block(people.instructions))
-    show(heading(words.OPTIONS), items(_anchors(rubric)))
-    if _goes_on(f"rubric-{rubric.name}"):
-        sessions.read_rubric(rater, rubric)
+    show(heading(people.title, 1, lang), heading(people.question, lang=lang))
+    show(block(people.instructions, lang=lang))
+    show(heading(reader.say("session.options")), items(_anchors(rubric, reader), lang))
+    if _goes_on(f"rubric-{rubric.name}", reader):
+        sessions.read_rubric(rater, step.rubric, reader.code)
         st.rerun()
 
 
-def _anchors(rubric: Rubric) -> list[tuple[str, list[str]]]:
+def _anchors(rubric: Rubric, reader: Language) -> list[tuple[str, list[str]]]:
     return [
         (
             option.name,
-            [option.description, *(words.EXAMPLE.format(text=text) for text in option.examples)],
+            [
+                option.description,
+                *(reader.say("session.example", text=text) for text in option.examples),
+            ],
         )
         for option in rubric.options
     ]
 
 
-def _feedback(sessions: Sessions, rater: str, step: Step) -> None:
-    feedback = sessions.practice.feedback(rater, step)
-    show(heading(words.FEEDBACK_TITLE, 1))
+def _feedback(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
+    feedback = sessions.practice.feedback(rater, step, reader.code)
+    show(heading(reader.say("session.feedback_title"), 1))
     for told in feedback.told:
-        said = words.RIGHT if told.right else words.WRONG
         kind = "right" if told.right else "wrong"
-        answer = words.YOUR_ANSWER.format(answer=told.given or words.SKIPPED)
-        wanted = (
-            "" if told.right else words.RIGHT_ANSWER.format(answer=words.OR.join(told.accepted))
-        )
-        show(block(said, kind, told.title), block("\n".join(filter(None, (answer, wanted)))))
+        given = told.given or reader.say("session.skipped")
+        answers = [reader.say("session.your_answer", answer=given)]
+        if not told.right:
+            accepted = reader.say("session.or").join(told.accepted)
+            answers.append(reader.say("session.right_answer", answer=accepted))
+        show(block(reader.say(f"session.{kind}"), kind, told.title), block("\n".join(answers)))
     if feedback.explanation:
-        show(block(feedback.explanation))
-    show(heading(words.WHAT_YOU_READ))
+        show(block(feedback.explanation, lang=sessions.study.config.annotation.language))
+    show(heading(reader.say("session.what_you_read")))
     for text in feedback.blocks:
-        show(block(text.text, "quote", text.label))
+        show(block(text.text, "quote", reader.say(f"block.{text.variable}"), lang=""))
     unit, rubric = step.screen[0].key
-    if _goes_on(f"feedback-{unit}-{rubric}-{step.attempt}"):
+    if _goes_on(f"feedback-{unit}-{rubric}-{step.attempt}", reader):
         sessions.read_feedback(rater, step)
         st.rerun()
 
 
-def _comprehension(sessions: Sessions, rater: str, step: Step) -> None:
+def _comprehension(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
     questions = sessions.study.config.comprehension
-    show(heading(words.COMPREHENSION_TITLE, 1), block(words.COMPREHENSION_TEXT))
+    title = heading(reader.say("session.comprehension_title"), 1)
+    show(title, block(reader.say("session.comprehension_text")))
     if step.attempt:
-        show_complaint(words.COMPREHENSION_AGAIN.format(left=CHANCES - step.attempt))
+        left = CHANCES - step.attempt
+        show_complaint(reader.say("session.comprehension_again", count=left))
     # Another key for another chance: the wrong answer is not there already.
     with st.form(f"comprehension-{step.attempt}", border=False):
         given = []
@@ -124,55 +138,61 @@ def _comprehension(sessions: Sessions, rater: str, step: Step) -> None:
             if number in step.missed and question.explanation:
                 show(block(question.explanation, "hint"))
             given.append(answer)
-        sent = st.form_submit_button(words.CHECK, type="primary")
+        label = reader.say("session.check")
+        sent = st.form_submit_button(label, type="primary", key=f"check-{step.attempt}")
     answers = [answer for answer in given if answer is not None]
     if sent and len(answers) < len(questions):
-        show_complaint(words.ANSWER_ALL)
+        show_complaint(reader.say("session.answer_all"))
     elif sent:
         sessions.answer_comprehension(rater, answers)
         st.rerun()
 
 
-def _background(sessions: Sessions, rater: str, step: Step) -> None:
+def _background(sessions: Sessions, rater: str, step: Step, reader: Language) -> None:
     background = sessions.study.config.background
     questions = background.questions if background else ()
-    show(heading(words.BACKGROUND_TITLE, 1), block(words.BACKGROUND_TEXT))
+    title = heading(reader.say("session.background_title"), 1)
+    show(title, block(reader.say("session.background_text")))
     with st.form("background", border=False):
-        given = {
-            question.key: st.selectbox(
-                plain(question.question),
-                (*question.options, words.PREFER_NOT),
-                index=None,
-                placeholder=words.NOT_ANSWERED,
-                key=f"background-{question.key}",
-            )
-            for question in questions
-        }
-        sent = st.form_submit_button(words.GO_ON, type="primary")
-        skipped = st.form_submit_button(words.SKIP_ALL)
+        given = {question.key: _choice(question, reader) for question in questions}
+        go_on, skip_all = reader.say("session.go_on"), reader.say("session.skip_all")
+        sent = st.form_submit_button(go_on, type="primary", key="background-sent")
+        skipped = st.form_submit_button(skip_all, key="background-skipped")
     if sent or skipped:
-        # Who prefers not to say has said nothing: it is not kept.
-        answers = {
-            key: answer for key, answer in given.items() if answer not in (None, words.PREFER_NOT)
-        }
+        answers = {key: answer for key, answer in given.items() if answer}
         sessions.answer_background(rater, {} if skipped else answers)
         st.rerun()
 
 
-def _ended(sessions: Sessions, admission: Admission, step: Step) -> None:
-    title, text = words.ENDED[step.reason]
-    show(heading(title, 1), block(text))
+def _choice(question: BackgroundQuestion, reader: Language) -> str | None:
+    """What was chosen, in the study's own words; it is shown in the reader's language."""
+    said, options = reader.background(question)
+    names = dict(zip(question.options, options, strict=True))
+    names[_PREFER_NOT] = reader.say("session.prefer_not")
+    return st.selectbox(
+        plain(said),
+        list(names),
+        index=None,
+        format_func=names.__getitem__,
+        placeholder=reader.say("session.not_answered"),
+        key=f"background-{question.key}",
+    )
+
+
+def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
+    ended = f"ended.{step.reason}"
+    show(heading(reader.say(f"{ended}.title"), 1), block(reader.say(f"{ended}.text")))
     url = code = ""
     match admission.way, step.reason:
         case "prolific", "screened_out" | "no_consent" as end:
             url, code = completion_url(sessions.study, end), completion_code(sessions.study, end)
     if url:
-        st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
-        show(block(words.CODE.format(code=code)))
+        st.link_button(reader.say("session.back_to_prolific"), url, type="primary")
+        show(block(reader.say("session.code", code=code)))
     else:
-        show(block(words.CLOSE))
+        show(block(reader.say("session.close")))
 
 
-def _goes_on(key: str) -> bool:
+def _goes_on(key: str, reader: Language) -> bool:
     # No callback: a server that was started anew does not know of it yet, and would lose the click.
-    return st.button(words.GO_ON, type="primary", key=f"go-on-{key}")
+    return st.button(reader.say("session.go_on"), type="primary", key=f"go-on-{key}")

@@ -14,11 +14,12 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app import strings
 from evenhand.annotate_app.kept import lightened, read_known
+from evenhand.annotate_app.language_choice import choose
+from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
 from evenhand.annotate_app.panel_files import fetching_code
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
-from evenhand.study.access.admission import Admission
+from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.pace import JUST_NOW, next_day
@@ -31,29 +32,29 @@ _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
 _KNOWN = "known"
-_WORDS = {
-    "invite": strings.NO_WAY_OUT,
-    "account": strings.LOG_OUT,
-    "prolific": strings.PROLIFIC,
-}
 
 
 _mount = component("evenhand_panel", js=fetching_code())
 
 
-def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
+def show_units(
+    desk: AnnotationDesk, sessions: Sessions, admission: Admission, reader: Language
+) -> None:
     """The rater's open unit; when none is left, the end. A pause is none, nor is a day's end."""
     rater = admission.rater_id
-    if not _show_panel(desk, rater, lambda: setting_of(desk, admission)) and not desk.ended(rater):
+    left = _show_panel(desk, rater, reader, lambda: setting_of(desk, admission, reader))
+    if not left and not desk.ended(rater):
         sessions.complete(rater)
 
 
-def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
+def setting_of(desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH) -> Setting:
     """The words and links for a rater as things are. Whoever is excluded never gets the link of
     those who are done.
     """
     ended = desk.ended(admission.rater_id)
-    words = _WORDS.get(admission.way, {}) | strings.ENDED[ended]
+    words = _words_for(admission.way, reader)
+    if ended:
+        words |= _end(reader, ended)
     if ended == "day":
         again = next_day(desk.study.config.session, datetime.now(UTC) - JUST_NOW)
         return Setting(words=words, resumes=again.isoformat())
@@ -61,7 +62,7 @@ def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
         return Setting(words=words)
     if ended == "excluded":
         url = completion_url(desk.study, "stopped")
-        words |= strings.STOPPED_PROLIFIC if url else {}
+        words |= _end(reader, "stopped") if url else {}
         return Setting(words=words, finish=url, finish_idle=url)
     return Setting(
         words=words,
@@ -70,13 +71,36 @@ def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
     )
 
 
-def show_practice(sessions: Sessions, admission: Admission) -> None:
+def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
+    """What the panel says otherwise to whoever came this way."""
+    match way:
+        case "account":
+            return reader.part("panel_account")
+        case "prolific":
+            return {"change_rater": ""} | reader.part("panel_prolific")
+        case "invite":
+            return {"change_rater": ""}  # there is no code to change
+        case "open":
+            return {}
+
+
+def _end(reader: Language, kind: str) -> dict[str, Sentence]:
+    """The words of the last screen, whether or not there was work before it."""
+    said = reader.part(f"panel_{kind}")
+    return {f"{when}_{part}": said[part] for when in ("done", "nothing") for part in said}
+
+
+def show_practice(
+    _desk: AnnotationDesk, sessions: Sessions, admission: Admission, reader: Language
+) -> None:
     """The practice unit whose turn it is, on the same panel."""
-    setting = Setting(practice=True, words=_WORDS.get(admission.way, {}))
-    _show_panel(sessions.practice, admission.rater_id, lambda: setting)
+    setting = Setting(practice=True, words=_words_for(admission.way, reader))
+    _show_panel(sessions.practice, admission.rater_id, reader, lambda: setting)
 
 
-def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> bool:
+def _show_panel(
+    desk: Desk, rater: str, reader: Language, setting_now: Callable[[], Setting]
+) -> bool:
     """The rater's open unit in the panel, with receipts for the answers that the panel has sent;
     False where none is left.
 
@@ -90,14 +114,18 @@ def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> b
     def look() -> None:
         _look(desk, rater, _heard("look"))
 
+    def choose_language() -> None:
+        choose(_heard("language"), desk.study)
+
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
-    data = page_data(desk, rater, receipts, view, setting_now)
+    data = page_data(desk, rater, receipts, view, setting_now, reader)
     panel = _mount(
         key=_PANEL,
         data=lightened(data, st.session_state.pop(_KNOWN, frozenset())),
         on_submit_change=store_sent,
         on_look_change=look,
+        on_language_change=choose_language,
     )
     # In the first run after a restart the callback was not known yet; what was sent is here.
     if any(each.submit_id not in receipts for each in read_sent(panel["submit"])):

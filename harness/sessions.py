@@ -94,8 +94,9 @@ class Session:
                 self.page_hash = message.new_session.page_script_hash
             elif kind == "delta" and message.delta.new_element.HasField("bidi_component"):
                 element = message.delta.new_element.bidi_component
-                self.component = element.id
-                self.data = self._restored(json.loads(element.json))
+                if element.component_name == "evenhand_panel":
+                    self.component = element.id
+                    self.data = self._restored(json.loads(element.json))
             elif kind == "script_finished":
                 return
 

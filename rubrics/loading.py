@@ -80,19 +80,11 @@ def dump_rubric(rubric: Rubric) -> str:
 
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
-    options = fields.pop("options")
-    lexical = fields.pop("lexical", None)
-    for key, value in fields.items():
-        document[key] = _item(value)
-    tables = tomlkit.aot()
-    for option in options:
-        table = tomlkit.table()
-        for key, value in option.items():
-            table[key] = _item(value)
-        tables.append(table)
-    document["options"] = tables
-    if lexical is not None:
-        document["lexical"] = lexical
+    # Tables come last: a key that followed one would be a part of it.
+    tables = {name: fields.pop(name, None) for name in ("options", "lexical", "translations")}
+    for key, value in (fields | tables).items():
+        if value is not None:
+            document[key] = _item(value)
     return tomlkit.dumps(document)
 
 
@@ -101,4 +93,14 @@ def _item(value: Any) -> Any:
 
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(value + "\n", multiline=True)
+    if isinstance(value, dict):
+        table = tomlkit.table()
+        for key, each in value.items():
+            table[key] = _item(each)
+        return table
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        tables = tomlkit.aot()
+        for each in value:
+            tables.append(_item(each))
+        return tables
     return value

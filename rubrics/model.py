@@ -24,6 +24,7 @@ from evenhand.rubrics.rendering import (
     placeholders,
     prompt_of,
 )
+from evenhand.rubrics.translation import LANGUAGE, Translation, check_translation
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
@@ -78,6 +79,10 @@ class Rubric(Texts):
     """The rubric that this one words differently: grades under both show how stable a grader is."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
     published: tuple[Published, ...] = ()
+    language: str = "en"
+    """What the rubric's own words are in."""
+    translations: dict[str, Translation] = Field(default_factory=dict)
+    """The words for people who read another language, by its code. Graders never see them."""
 
     @field_validator("name")
     @classmethod
@@ -98,6 +103,7 @@ class Rubric(Texts):
             raise ValueError("an interval scale needs numbers as option keys")
         self._check_variables()
         self._check_swaps()
+        self._check_translations()
         return self
 
     def _check_variables(self) -> None:
@@ -129,6 +135,21 @@ class Rubric(Texts):
                 "one on responses shows prompt, response"
             )
 
+    def _check_translations(self) -> None:
+        if not LANGUAGE.fullmatch(self.language):
+            raise ValueError(f'language is {self.language!r}; write a code such as "en"')
+        used = placeholders(self.question) | placeholders(self.instructions)
+        for code, translation in self.translations.items():
+            if not LANGUAGE.fullmatch(code) or code == self.language:
+                raise ValueError(
+                    f"translations.{code}: name another language than the rubric's own, "
+                    f'{self.language!r}, by a code such as "de"'
+                )
+            try:
+                check_translation(translation, self.options, used)
+            except ValueError as fault:
+                raise ValueError(f"translations.{code}: {fault}") from None
+
     def _check_coarser(self) -> None:
         check_coarser(self.categories, self.unclear, [each.options for each in self.collapse])
         if isinstance(self.lexical, PolarityWords):
@@ -152,6 +173,9 @@ class Rubric(Texts):
                     f"{exchanged[side]!r}"
                 )
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.hash))  # a dict of translations has none
+
     @property
     def categories(self) -> tuple[str, ...]:
         """The option keys in their order on the scale."""
@@ -163,7 +187,7 @@ class Rubric(Texts):
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
         lexical cues and published figures stay outside: they change how labels are read, not what a
-        rater was asked.
+        rater was asked. So do translations, each of which has a hash of its own (`in_language`).
         """
         seen = self.model_dump(
             mode="json",
@@ -172,6 +196,30 @@ class Rubric(Texts):
         )
         text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def versions(self) -> dict[str, Rubric]:
+        """The rubric as it is shown, by language: itself, and each translation."""
+        return {self.language: self} | {
+            code: self._with_words(code, words) for code, words in self.translations.items()
+        }
+
+    def _with_words(self, code: str, words: Translation) -> Rubric:
+        options = [
+            own.model_copy(update=dict(said))
+            for own, said in zip(self.options, words.options, strict=True)
+        ]
+        # Not `model_copy`, which copies a hash that was computed before.
+        own_fields = {name: getattr(self, name) for name in type(self).model_fields}
+        said = {"language": code, "translations": {}, "options": tuple(options)}
+        return Rubric.model_validate(own_fields | dict(words) | said)
+
+    def in_language(self, code: str) -> Rubric:
+        """The rubric in a language; the original where there is no translation.
+
+        A translation has the same keys, and a `hash` over exactly what its readers see.
+        """
+        return self.versions.get(code, self)
 
     def swap(self, key: str) -> str:
         """The category in the pair's own orientation, chosen as `key` with the sides exchanged."""

@@ -11,7 +11,12 @@ import streamlit as st
 
 from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead_login import require
-from evenhand.reporting.exporting import exported_units, sidecar_text, units_path
+from evenhand.reporting.exporting import (
+    exported_ratings,
+    exported_units,
+    sidecar_text,
+    units_path,
+)
 from evenhand.reporting.sidecar import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
-    "ratings.csv": ("Ratings", lambda study: study.ratings()),
+    "ratings.csv": ("Ratings", exported_ratings),
     "ratings.units.csv": ("Units, sampled or rated", exported_units),
     "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
     "raters.csv": ("Raters and their pace", rater_progress),

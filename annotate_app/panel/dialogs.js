@@ -15,10 +15,10 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
     rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
-    rows.unshift(["PageDown PageUp Space Home End", hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
+    rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);
     if (asks.confidence) rows.unshift(["0", words.sheet_confidence]);
-    rows.unshift(["Enter", words.sheet_submit]);
+    rows.unshift([words.key_enter, words.sheet_submit]);
     if (questions.length > 1) rows.unshift(["← →", words.sheet_move]);
     if (letters.length > 0) rows.unshift([letters.join(" "), words.sheet_choose_letter]);
     rows.unshift([`1 – ${last}`, words.sheet_choose_number]);

@@ -4,8 +4,9 @@ class DrawnPanel {
   drawFrame() {
     const { words, progress, practice, synthetic, rater } = this.data;
     for (const node of this.root.querySelectorAll("[data-word]")) {
-      node.textContent = words[node.dataset.word];
+      node.textContent = words[node.dataset.word] ?? "";
     }
+    this.drawLanguages();
     this.find(".rater").textContent = rater;
     this.find(".who a").hidden = !words.change_rater;
     this.find(".practice").hidden = !practice;
@@ -22,6 +23,19 @@ class DrawnPanel {
     bar.setAttribute("aria-valuemax", progress.total);
     bar.setAttribute("aria-valuenow", progress.done);
     this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
+  }
+
+  drawLanguages() {
+    const { language, languages, words } = this.data;
+    const select = this.find(".language");
+    select.hidden = Object.keys(languages).length < 2;
+    select.setAttribute("aria-label", words.language);
+    const options = Object.entries(languages).map(([code, name]) => {
+      const option = new Option(name, code, false, code === language);
+      option.lang = code;
+      return option;
+    });
+    select.replaceChildren(...options);
   }
 
   drawSheet() {
@@ -104,7 +118,7 @@ class DrawnPanel {
   // When the work goes on, by the reader's own clock.
   resumes() {
     const at = this.data.resumes;
-    return at && new Date(at).toLocaleString([], { weekday: "long", hour: "numeric", minute: "2-digit" });
+    return at && new Date(at).toLocaleString(this.data.language, { weekday: "long", hour: "numeric", minute: "2-digit" });
   }
 
   // A reader hears where they are, and Tab leads to the first text.
@@ -156,9 +170,10 @@ class DrawnPanel {
     if (!this.data) return;
     const chip = this.find(".chip");
     const state = this.drafts.unsent().length > 0 ? this.stateOfSending() : this.stateOfLine();
-    if (chip.dataset.state === state) return; // a live region speaks when it changes, only then
+    const said = this.words[state];
+    if (chip.textContent === said) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
-    chip.textContent = this.words[state];
+    chip.textContent = said;
   }
 
   stateOfSending() {

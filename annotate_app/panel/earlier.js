@@ -57,7 +57,7 @@ class ListingPanel extends LookingPanel {
     const search = this.find(".past-search").value.trim();
     const none = search ? this.words.earlier_not_found : this.words.earlier_none;
     const some = search ? this.words.earlier_found : this.words.earlier_all;
-    this.find(".past-found").textContent = found ? filled(some, { found }) : none;
+    this.find(".past-found").textContent = found ? filled(some, { count: found }) : none;
     if (start === 0) list.scrollTop = 0;
     this.listMore();
   }
@@ -72,7 +72,7 @@ class ListingPanel extends LookingPanel {
   pastView(row) {
     const { words } = this;
     const answer = row.skipped ? filled(words.skipped, { reason: row.answer }) : row.answer;
-    const at = row.at && new Date(row.at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    const at = row.at && new Date(row.at).toLocaleString(this.data.language, { dateStyle: "medium", timeStyle: "short" });
     const part = (name, text) => element("span", { class: `past-${name}`, dir: "auto" }, text);
     const open = element(
       "button",

@@ -51,6 +51,7 @@ class Panel extends RestingPanel {
       this.find(part).addEventListener("click", act, until);
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
+    this.find(".language").addEventListener("change", (event) => this.chooseLanguage(event), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
     this.find(".sheet").addEventListener("close", () => this.leaveDialog(), until);
   }
@@ -65,6 +66,11 @@ class Panel extends RestingPanel {
 
   toTexts() {
     this.find(".material").focus({ preventScroll: true });
+  }
+
+  chooseLanguage(event) {
+    this.trigger("language", event.target.value);
+    this.toTexts();
   }
 
   // Both responses scroll together, or each by itself.
@@ -98,6 +104,7 @@ class Panel extends RestingPanel {
     this.root.hidden = false; // before anything takes the focus
     this.settle(data.receipts);
     if (!this.arrive()) this.advance();
+    this.reword();
     this.drawFrame();
     this.takeFlags();
     this.send();
@@ -128,6 +135,17 @@ class Panel extends RestingPanel {
     else if (this.answerable()) {
       this.interrupt(this.sheet.earlier ? this.words.edit_lost : this.words.elsewhere);
     }
+  }
+
+  // The same unit in another language: what was chosen stays chosen.
+  reword() {
+    const offered = this.data.sheet;
+    if (!this.sheet || this.sheet.id !== offered?.id) return;
+    if (this.sheet.language === offered.language) return;
+    Object.assign(this.sheet, offered); // still the same: what waits for it to be seen goes on
+    this.questions = [...offered.questions, ...this.confidenceQuestion()];
+    this.drawSheet();
+    this.drawState();
   }
 
   // ---- one unit ------------------------------------------------------------------------------
@@ -273,6 +291,7 @@ class Panel extends RestingPanel {
       edit: this.sheet.earlier,
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
+      language: this.sheet.language, // as it was shown
     }));
     for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);

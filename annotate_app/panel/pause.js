@@ -7,11 +7,10 @@ function paceText(words, pace) {
   if (!pace) return "";
   const { block, blocks, minutes } = pace;
   const hours = minutes >= 60 && minutes % 60 === 0 ? minutes / 60 : 0;
-  const unit = hours ? "hour" : "minute";
-  const left = words[`${unit}${(hours || minutes) === 1 ? "" : "s"}_left`];
+  const left = hours ? words.hours_left : words.minutes_left;
   return [
     ...(blocks > 1 ? [filled(words.block, { block, blocks })] : []),
-    ...(minutes ? [filled(left, { minutes, hours })] : []),
+    ...(minutes ? [filled(left, { count: hours || minutes })] : []),
   ].join(", ");
 }
 
@@ -50,7 +49,7 @@ class RestingPanel extends ListingPanel {
     leave.append(element("kbd", { "aria-hidden": "true" }, "Enter"));
     leave.addEventListener("click", () => this.endPause());
     const about = Math.max(1, minutes < 10 ? Math.round(minutes) : 5 * Math.round(minutes / 5));
-    const text = filled(this.words.pause_text, { minutes: about });
+    const text = filled(this.words.pause_text, { count: about });
     const material = this.find(".material");
     material.replaceChildren(messageView(this.words.pause_title, text, leave));
     material.setAttribute("aria-label", this.words.pause_title);

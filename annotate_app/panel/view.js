@@ -8,8 +8,15 @@ function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-function filled(template, values) {
+// A sentence that counts something has a form for one and one for any other number.
+function filled(sentence, values) {
+  const forms = typeof sentence === "string" ? { other: sentence } : sentence;
+  const template = (values.count === 1 && forms.one) || forms.other;
   return template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+function inLanguage(code) {
+  return code ? { lang: code } : {};
 }
 
 // The texts to read: what both sides share on top, then the sides next to each other.
@@ -26,7 +33,8 @@ function blockView(block, number) {
   const id = `text-${block.side}-${number}`;
   const text = element(
     "div",
-    { class: "text", dir: "auto", role: "region", "aria-labelledby": id, tabindex: "0" },
+    // What it is written in nobody has said; it need not be the page's language.
+    { class: "text", dir: "auto", lang: "", role: "region", "aria-labelledby": id, tabindex: "0" },
     block.text,
   );
   return element(
@@ -46,7 +54,10 @@ function questionView(question, at, several, onChoose) {
   const title = question.title ? [element("p", { class: "rubric", dir: "auto" }, question.title)] : [];
   return element(
     "section",
-    { class: ["ask", several && "several", !question.task && "confidence"].filter(Boolean).join(" ") },
+    {
+      class: ["ask", several && "several", !question.task && "confidence"].filter(Boolean).join(" "),
+      ...inLanguage(question.lang),
+    },
     ...title,
     element("h2", { id: `question-${at}`, dir: "auto" }, question.question),
     ...(question.task ? [] : [element("kbd", { "aria-hidden": "true" }, "0")]),
@@ -87,12 +98,15 @@ function guidelinesView(question, words, named) {
       element("dt", { dir: "auto" }, option.name),
       ...option.examples.map((example) => element("dd", { dir: "auto" }, example)),
     ]);
-  const parts = [element("div", { class: "instructions", dir: "auto" }, question.instructions)];
+  const own = inLanguage(question.lang); // a rubric without a translation stays in its own
+  const instructions = { class: "instructions", dir: "auto", ...own };
+  const parts = [element("div", instructions, question.instructions)];
   if (examples.length > 0) {
-    parts.push(element("h3", {}, words.examples), element("dl", {}, ...examples));
+    parts.push(element("h3", {}, words.examples), element("dl", own, ...examples));
   }
   const title = named ? `${words.guidelines}: ${question.title}` : words.guidelines;
-  return element("details", { class: "guidelines" }, element("summary", { dir: "auto" }, title), ...parts);
+  const summary = element("summary", { dir: "auto" }, title);
+  return element("details", { class: "guidelines" }, summary, ...parts);
 }
 
 function messageView(title, text, ...leave) {

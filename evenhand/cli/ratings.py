@@ -105,6 +105,7 @@ def _dollars(text: str) -> float:
 
 
 def _annotate(arguments: argparse.Namespace) -> int:
+    from evenhand.annotate_app.languages import offered
     from evenhand.annotate_app.serve import free_port, serve
     from evenhand.study import open_study
 
@@ -115,6 +116,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     # A study that does not open is a sentence here, not an error in the browser.
     with open_study(arguments.dir) as study:
         study.check_labelled_subjects()
+        offered(study.config.annotation)
         notes = study.edited_rubrics()
         if public and study.config.session.entry == "open":
             notes.append(written("terminal.open_entry"))

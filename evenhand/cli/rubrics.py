@@ -54,6 +54,9 @@ def _show(arguments: argparse.Namespace) -> None:
     rubric = load_rubric(arguments.rubric)
     prompt = rubric.for_prompt({name: f"[{name}]" for name in rubric.variables})
     console().print(f"{rubric.title} (hash {rubric.hash})\n\n{prompt.system}\n\n{prompt.user}")
+    for code, shown in rubric.versions.items():
+        if shown is not rubric:
+            console().print("\n" + written("tables.translation", code=code, hash=shown.hash))
 
 
 def _import(arguments: argparse.Namespace) -> None:

@@ -84,7 +84,12 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.exporting import exported_units, sidecar_text, units_path
+    from evenhand.reporting.exporting import (
+        exported_ratings,
+        exported_units,
+        sidecar_text,
+        units_path,
+    )
     from evenhand.reporting.sidecar import sidecar_path
     from evenhand.study import open_study
     from evenhand.study.store.remarks import remarks_table
@@ -101,7 +106,7 @@ def _export(arguments: argparse.Namespace) -> None:
         raise InputError("two tables would go to the same file; give each its own")
     with open_study(arguments.dir) as study:
         if out is not None:
-            ratings = study.ratings()
+            ratings = exported_ratings(study)
             write_table(ratings, out)
             console().print(written("tables.wrote_ratings", count=len(ratings), file=out))
             beside = sidecar_path(out)

@@ -74,7 +74,7 @@ def analyse_study(
     from evenhand.reporting.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
-    from evenhand.study.session.background import raters_table
+    from evenhand.study.session.background import raters_to_split_by
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
@@ -98,7 +98,7 @@ def analyse_study(
         facts=StudyFacts(
             rubric_hashes=study.accepted_hashes(),
             excluded={rater: each.reason for rater, each in exclusions.items()},
-            raters=raters_table(study),
+            raters=raters_to_split_by(study),
             usage=usage,
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),

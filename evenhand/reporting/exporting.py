@@ -29,6 +29,13 @@ _UNSAID = "a decision of the study's lead"
 """Stands for a reason that a person typed: it may say more of the rater than may travel."""
 
 
+def exported_ratings(study: Study) -> pd.DataFrame:
+    """The ratings; where people were asked in other languages than English, with the language."""
+    from evenhand.study.store.shown import with_shown
+
+    return with_shown(study.store, study.ratings())
+
+
 def exported_units(study: Study) -> pd.DataFrame:
     """The sample, then what else was rated: every rating that is exported finds its unit here."""
     import pandas as pd

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.study.refused import Refused
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import account_events, is_latest, login_attempts, meta
@@ -74,9 +75,9 @@ def read_token(store: Store, purpose: str, token: str) -> dict[str, Any]:
     try:
         signed, made_at = _signer(store, purpose).loads(token, return_timestamp=True)
     except BadData:
-        raise InputError("this link is not valid; ask for a new one") from None
+        raise Refused("link_invalid") from None
     if (datetime.now(UTC) - made_at).total_seconds() >= signed["minutes"] * 60:
-        raise InputError("this link has expired; ask for a new one")
+        raise Refused("link_expired")
     claims: dict[str, Any] = signed["claims"]
     return claims
 
@@ -155,7 +156,7 @@ def sign_in(store: Store, name: str, password: str, minutes: float) -> str:
     """
     found = _checked(store, name, password)
     if found is None:
-        raise InputError("name or password is wrong")
+        raise Refused("wrong_password")
     return make_token(store, _LOGIN, {"name": name, "version": found.version}, minutes)
 
 
@@ -167,7 +168,7 @@ def read_login(store: Store, token: str) -> Account:
     claims = read_token(store, _LOGIN, token)
     account = accounts(store).get(claims["name"])
     if account is None or account.version != claims["version"]:
-        raise InputError("this login has ended; log in again")
+        raise Refused("login_ended")
     return account
 
 
@@ -208,7 +209,7 @@ def _refuse_guessing(store: Store, name_key: str) -> None:
     with store.read() as connection:
         latest = list(connection.execute(query).scalars())
     if len(latest) == ATTEMPTS and not any(latest):
-        raise InputError(f"too many wrong passwords; try again in {WAIT_MINUTES} minutes")
+        raise Refused("too_many_passwords", minutes=WAIT_MINUTES)
 
 
 def _present() -> sa.Select[Any]:

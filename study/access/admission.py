@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
 from evenhand.study.access.codes import as_written, folded, known_spelling
+from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import (
     account_events,
@@ -92,19 +93,19 @@ def admit(study: Study, address: Mapping[str, str]) -> Admission | None:
 def _by_login(study: Study, token: str) -> Admission:
     account = read_login(study.store, token)
     if account.role != "expert":
-        raise InputError("this account does not label; log in with an expert's account")
+        raise Refused("not_an_expert")
     return Admission(account.name, "account", {"login": token})
 
 
 def _by_code(study: Study, code: str) -> Admission:
     if study.config.session.entry != "open":
-        raise InputError("a code alone does not open this study; use the link that you were given")
+        raise Refused("code_alone")
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         taken = _ever(connection, *owners)
         begun = _ever(connection, claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
     if folded(code) in map(folded, taken):
-        raise InputError("this code has a link or a login of its own; use that")
+        raise Refused("code_has_a_link")
     rater = known_spelling(code, begun)
     return Admission(rater or code, "open", {"rater": rater or code}, is_new=rater is None)
 
@@ -123,7 +124,7 @@ def begin(study: Study, rater_id: str) -> None:
 
 def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admission:
     if study.config.session.entry == "account":
-        raise InputError("this study takes no links; log in with your account")
+        raise Refused("no_links")
     said = read_token(study.store, _INVITE, token)
     with study.store.read() as connection:
         last = (
@@ -133,7 +134,7 @@ def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admissio
             .limit(1)
         )
         if connection.execute(last).scalar_one_or_none() != "made":
-            raise InputError("this link was revoked; ask for a new one")
+            raise Refused("link_revoked")
     if said["rater"] != _ANYONE:
         return Admission(said["rater"], "invite", {"invite": token})
     return _from_prolific(study, address)
@@ -147,7 +148,7 @@ def _from_prolific(study: Study, address: Mapping[str, str]) -> Admission:
         "session_id": address.get("SESSION_ID", ""),
     }
     if not all(_PARTICIPANT.fullmatch(value) for value in entry.values()):
-        raise InputError("this link works from Prolific only; open the study there")
+        raise Refused("prolific_only")
     latest = (
         sa.select(participant_entries)
         .where(participant_entries.c.participant_id == entry["participant_id"])
@@ -172,7 +173,7 @@ def _from_prolific(study: Study, address: Mapping[str, str]) -> Admission:
 def _take_up_again(connection: sa.Connection, rater_id: str) -> None:
     """A second submission of one participant: only where the first was given back."""
     if given_back(events_of(connection, rater_id)) in ("", "rejected"):
-        raise InputError("you have begun this study already; go on in the window where you began")
+        raise Refused("begun_already")
     add_event(connection, rater_id, "readmitted")
 
 

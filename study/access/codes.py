@@ -7,7 +7,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection
 
-from evenhand.errors import InputError
+from evenhand.study.refused import Refused
 
 _LONGEST = 256
 """Letters of what was typed that are looked at; a code has 64."""
@@ -35,15 +35,12 @@ def known_spelling(typed: str, known: Collection[str]) -> str | None:
     """The known code that was meant; None where there is none. The very spelling comes first: an
     older study may have `Ann` and `ann` as two people.
 
-    Raises InputError where it could be several and is none of them as it stands.
+    Raises Refused where it could be several and is none of them as it stands.
     """
     code = as_written(typed)
     if code in known:
         return code
     same = [each for each in known if folded(each) == folded(code)]
     if len(same) > 1:
-        raise InputError(
-            "this code is known in more than one spelling; write it just as you did before, with "
-            "its capital and small letters"
-        )
+        raise Refused("several_spellings")
     return same[0] if same else None

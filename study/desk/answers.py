@@ -40,6 +40,8 @@ class Answer:
     edit: bool = False
     confidence: int | None = None
     rationale: str = ""
+    language: str = ""
+    """What the page was in, as far as it says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,8 @@ def add_answer(
         "label": _turned(rubric, claim.order, answer.option_key),
         "unscored_reason": answer.skip_reason,
         "seconds": answer.seconds,
+        "page_language": answer.language,
+        "shown_hash": rubric.in_language(answer.language).hash if answer.language else "",
     }
     if not store.add_label(connection, event, table):
         return False

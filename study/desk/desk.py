@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
 from evenhand.rubrics import PeopleText
 from evenhand.study.desk.answers import (
     Answer,
@@ -41,6 +40,7 @@ from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withd
 from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
 from evenhand.study.desk.sheets import Sheet, Task
 from evenhand.study.questions import Question
+from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, told_totals
 from evenhand.study.store.store import rater_kinds
@@ -69,13 +69,11 @@ class AnnotationDesk:
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be one."""
         if not RATER_CODE.fullmatch(rater_id):
-            raise InputError(
-                "a rater code is 1 to 64 letters, digits, dots, hyphens or underscores"
-            )
+            raise Refused("bad_code")
         with self.study.store.read() as connection:
             kind = rater_kinds(connection).get(rater_id, "human")
         if kind != "human" or rater_id in RESERVED_RATERS:
-            raise InputError("this code belongs to another kind of rater; choose another one")
+            raise Refused("code_of_another_kind")
 
     # Handing out
 
@@ -273,5 +271,4 @@ class AnnotationDesk:
             values = design.checks.values(claim.key, claim.order)
         else:
             values = self.study.values(rubric, claim.unit_id, claim.order)
-        people = rubric.for_people(values)
-        return Task(claim.task_id, rubric, claim.order, people, given)
+        return Task(claim.task_id, rubric, claim.order, values, given)

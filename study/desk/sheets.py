@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evenhand.rubrics import PeopleText, Rubric
@@ -12,14 +13,23 @@ from evenhand.study.desk.pace import Pace
 
 @dataclass(frozen=True)
 class Task:
-    """A question, ready to be shown: `people` is in the order `order`."""
+    """A question, ready to be shown: `values` are the rubric's variables in the order `order`."""
 
     task_id: str
     rubric: Rubric
     order: str
-    people: PeopleText
+    values: Mapping[str, str]
     given: Given | None = None
     """The present answer, where the task is looked at again."""
+
+    @property
+    def people(self) -> PeopleText:
+        """The rubric's own words and the unit."""
+        return self.rubric.for_people(self.values)
+
+    def people_in(self, language: str) -> PeopleText:
+        """The same in a language, where the rubric is translated."""
+        return self.rubric.in_language(language).for_people(self.values)
 
 
 @dataclass(frozen=True)

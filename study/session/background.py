@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from evenhand.study.store.schema import background_answers
+from evenhand.study.store.shown import languages_of_raters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,3 +35,16 @@ def raters_table(study: Study) -> pd.DataFrame:
         for rater, given in sorted(answers.items())
     ]
     return pd.DataFrame(table, columns=["rater_id", *keys])
+
+
+def raters_to_split_by(study: Study) -> pd.DataFrame:
+    """The same with `page_language`, the language in which each rater was asked; a row for everyone
+    who answered anything there or here.
+    """
+    languages = languages_of_raters(study.store)
+    table = raters_table(study)
+    if not languages:
+        return table
+    table = table.set_index("rater_id").reindex(sorted({*table["rater_id"], *languages}))
+    table["page_language"] = table.index.map(languages)
+    return table.fillna("").rename_axis("rater_id").reset_index()

@@ -90,8 +90,8 @@ class PracticeDesk:
                 return None
         return Step("ended", reason="screened_out", attempt=self._attempts)
 
-    def feedback(self, rater_id: str, step: Step) -> Feedback:
-        """What is told about the screen of a step "feedback"."""
+    def feedback(self, rater_id: str, step: Step, language: str = "") -> Feedback:
+        """What is told about the screen of a step "feedback", in a language of the rubrics."""
         with self.study.store.read() as connection:
             answers = self._answers(connection, rater_id)
         tasks = [self._task(rater_id, asked, step.attempt) for asked in step.screen]
@@ -99,7 +99,7 @@ class PracticeDesk:
         return Feedback(
             tuple(blocks.values()),
             tuple(
-                self._told(asked, answers[(*asked.key, step.attempt)])
+                self._told(asked, answers[(*asked.key, step.attempt)], language)
                 for asked in step.screen
                 if self.units.accepted(asked.key)
             ),
@@ -190,11 +190,12 @@ class PracticeDesk:
         ]
         return sum(right) / len(right)
 
-    def _told(self, question: Question, given: str) -> Told:
+    def _told(self, question: Question, given: str, language: str) -> Told:
         accepted = self.units.accepted(question.key)
-        names = {option.key: option.name for option in question.rubric.options}
+        rubric = question.rubric.in_language(language)
+        names = {option.key: option.name for option in rubric.options}
         return Told(
-            question.rubric.title,
+            rubric.title,
             names.get(given, ""),
             tuple(names[key] for key in accepted),
             given in accepted,
@@ -202,8 +203,8 @@ class PracticeDesk:
 
     def _task(self, rater_id: str, question: Question, attempt: int) -> Task:
         claim = self._claim(rater_id, question, attempt)
-        people = question.rubric.for_people(self.units.values(question.key, "ab"))
-        return Task(claim.task_id, question.rubric, claim.order, people)
+        values = self.units.values(question.key, "ab")
+        return Task(claim.task_id, question.rubric, claim.order, values)
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> Claim:
         return Claim(

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import last_version
+from evenhand.study.session.own_texts import Name, OwnTexts
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.step import Step, StepName
 from evenhand.study.store.grades import utc_now
@@ -32,10 +33,18 @@ class Sessions:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.practice = PracticeDesk(study)
+        self.texts = OwnTexts(study)
         config = study.config
-        self._welcome = _text_hash(config.session.content_warning, config.session.instructions)
-        self._consent = _text_hash(config.consent.text) if config.consent else ""
+        # By language: whoever has read one of the present texts need not read another.
+        self._welcome = self._hashes("content_warning", "instructions")
+        self._consent = self._hashes("consent")
         self._comprehension = _text_hash(*(repr(question) for question in config.comprehension))
+
+    def _hashes(self, *names: Name) -> dict[str, str]:
+        return {
+            code: _text_hash(*(self.texts.shown(name, code).text for name in names))
+            for code in self.texts.languages
+        }
 
     @property
     def steps(self) -> list[StepName]:
@@ -75,16 +84,16 @@ class Sessions:
     def _at_welcome(self, log: Sequence[Event]) -> Step | None:
         settings = self.study.config.session
         wanted = settings.content_warning or settings.instructions
-        if not wanted or _done(log, "welcome_read", text=self._welcome):
+        if not wanted or _read(log, "welcome_read", self._welcome):
             return None
         return Step("welcome")
 
     def _at_consent(self, log: Sequence[Event]) -> Step | None:
         if self.study.config.consent is None:
             return None
-        if _done(log, "consent", text=self._consent, agreed=False):
+        if _read(log, "consent", self._consent, agreed=False):
             return Step("ended", reason="no_consent")
-        if _done(log, "consent", text=self._consent, agreed=True):
+        if _read(log, "consent", self._consent, agreed=True):
             return None
         return Step("consent")
 
@@ -93,7 +102,8 @@ class Sessions:
         if settings is None or not settings.walk_through:
             return None
         for rubric in self.study.labelled_rubrics():
-            if not _done(log, "rubric_read", text=rubric.hash):
+            texts = {code: each.hash for code, each in rubric.versions.items()}
+            if not _read(log, "rubric_read", texts):
                 return Step("rubric", rubric=rubric)
         return None
 
@@ -116,26 +126,31 @@ class Sessions:
 
     # How a rater gets on: each does nothing where it is another step's turn, in another window say
 
-    def read_welcome(self, rater_id: str) -> None:
-        self._move(rater_id, "welcome", "welcome_read", text=self._welcome)
+    # `language` says in which language they read it, where it is not the study's usual one.
 
-    def decide_consent(self, rater_id: str, agreed: bool) -> None:
+    def read_welcome(self, rater_id: str, language: str = "") -> None:
+        read = _in(self._welcome, language)
+        self._move(rater_id, "welcome", "welcome_read", text=read)
+
+    def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
         """Agree, or not. Who has agreed and says no in another window withdraws: a no counts at any
         later step too.
         """
         with self.study.store.write() as connection:
             log = events_of(connection, rater_id)
             said_yes, said_no = (
-                _done(log, "consent", text=self._consent, agreed=answer) for answer in (True, False)
+                _read(log, "consent", self._consent, agreed=answer) for answer in (True, False)
             )
             withdraws = not agreed and said_yes and not said_no
             if withdraws or self._next_step(connection, rater_id).name == "consent":
-                add_event(connection, rater_id, "consent", agreed=agreed, text=self._consent)
+                read = _in(self._consent, language)
+                add_event(connection, rater_id, "consent", agreed=agreed, text=read)
 
-    def read_rubric(self, rater_id: str, rubric: Rubric) -> None:
+    def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         read = self.next_step(rater_id).rubric
         if read is not None and read.name == rubric.name:
-            self._move(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=rubric.hash)
+            text = rubric.in_language(language).hash
+            self._move(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
 
     def read_feedback(self, rater_id: str, step: Step) -> None:
         """Go on from the feedback on the screen of this step."""
@@ -225,6 +240,11 @@ def _text_hash(*texts: str | Sequence[str]) -> str:
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
+def _in(texts: Mapping[str, str], language: str) -> str:
+    """The hash of the text in a language, or else of the usual one, which comes first."""
+    return texts.get(language, next(iter(texts.values())))
+
+
 def _at_end(log: Sequence[Event]) -> Step | None:
     reason = given_back(log)
     return Step("ended", reason=reason) if reason else None
@@ -236,3 +256,8 @@ def _all(log: Sequence[Event], kind: EventKind, **detail: Any) -> list[Event]:
 
 def _done(log: Sequence[Event], kind: EventKind, **detail: Any) -> bool:
     return bool(_all(log, kind, **detail))
+
+
+def _read(log: Sequence[Event], kind: EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
+    """Whether it was done on any of these texts, which say the same."""
+    return any(_done(log, kind, text=each, **detail) for each in texts.values())

@@ -65,3 +65,11 @@ class AnnotationSettings(Section):
     )
     confidence: bool = Field(default=False, description="true asks annotators how sure they are")
     rationale: bool = Field(default=False, description="true shows a field for reasons")
+    language: str = Field(
+        default="en",
+        description="what the annotators' pages are in, and the study's own texts on them: `en`, "
+        "`de` or `es`",
+    )
+    languages: tuple[str, ...] = Field(
+        default=(), description="other languages that annotators can choose for their pages"
+    )

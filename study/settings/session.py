@@ -113,8 +113,8 @@ class BackgroundQuestion(_ChoiceQuestion):
 
     @model_validator(mode="after")
     def _key_is_free(self) -> Self:
-        if self.key == "rater_id":
-            raise ValueError("a background question cannot have the key 'rater_id'")
+        if self.key in ("rater_id", "page_language"):
+            raise ValueError(f"a background question cannot have the key {self.key!r}")
         return self
 
 

@@ -68,6 +68,12 @@ def _rating_columns() -> list[Column[object]]:
     ]
 
 
+SHOWN = ("page_language", "shown_hash")
+"""How a person was asked: the language of the page, and the hash of the rubric's text as it was
+shown, which is that of a translation where there is one. Empty where it is not known.
+"""
+
+
 def _label_table(name: str) -> Table:
     return Table(
         name,
@@ -75,6 +81,7 @@ def _label_table(name: str) -> Table:
         Column("event_id", Integer, primary_key=True, autoincrement=True),
         Column("submit_id", String, nullable=False, unique=True),
         *_rating_columns(),
+        *(Column(each, String, nullable=False, server_default="") for each in SHOWN),
         Index(f"{name}_by_rater", "rater_id", "unit_id", "rubric"),
     )
 

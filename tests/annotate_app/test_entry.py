@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH
 
 
 def page(*arguments: str) -> AppTest:
@@ -36,7 +36,7 @@ def test_a_folder_that_is_no_study(tmp_path):
 
 @pytest.mark.parametrize(
     ("code", "sentence"),
-    [("", strings.ENTRY_EMPTY), ("a b", "letters, digits"), ("<b>x</b>", "letters, digits")],
+    [("", ENGLISH.say("entry.empty")), ("a b", "letters, digits"), ("<b>x</b>", "letters, digits")],
 )
 def test_a_bad_code_is_one_sentence_and_no_way_in(folder, code, sentence):
     app = page(folder).run()

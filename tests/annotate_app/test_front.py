@@ -9,8 +9,8 @@ import pytest
 import streamlit
 
 import evenhand
-from evenhand.annotate_app import strings
 from evenhand.annotate_app.front import away_page, front_page
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.panel_files import panel_path
 from evenhand.study.creation import usual_rubrics
 from harness.annotator import IS_NEXT, READY
@@ -51,6 +51,7 @@ def answer_all(page) -> None:
 def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
     page = new_context().new_page()
     frames = frames_of(page)
+    several.enter("light")
     page.goto(f"{several.url}?rater=light")
     page.wait_for_selector(READY)
     instructions, titles = set(), set()
@@ -74,6 +75,7 @@ def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_cont
 @pytest.mark.browser
 def test_who_comes_again_fetches_no_panel_again(new_context, served):
     page = new_context().new_page()
+    served.enter("again")
     page.goto(f"{served.url}?rater=again")
     page.wait_for_selector(READY)
     page.reload()
@@ -92,6 +94,7 @@ def test_nothing_tells_of_the_machine(new_context, served):
     frames = frames_of(page)
     urls: set[str] = set()
     page.on("request", lambda request: urls.add(request.url))
+    served.enter("nosy")
     page.goto(f"{served.url}?rater=nosy")
     page.wait_for_selector(READY)
     answer_all(page)
@@ -117,7 +120,7 @@ def test_nothing_tells_of_the_machine(new_context, served):
 
 def test_the_first_page_carries_our_words_and_style():
     page = front_page()
-    assert strings.NO_ANSWER in page
+    assert ENGLISH.say("page.no_answer") in page
     assert "<title>Annotation</title>" in page
     assert "evenhand-offline" in page.partition("</style>")[0]
     assert panel_path() in page
@@ -126,7 +129,7 @@ def test_the_first_page_carries_our_words_and_style():
 
 def test_the_page_of_an_absent_app_needs_nothing_else():
     page = away_page()
-    assert strings.AWAY_TEXT in page
-    assert page.count(strings.AWAY_TITLE) == 2
+    assert ENGLISH.say("page.away_text") in page
+    assert page.count(ENGLISH.say("page.away_title")) == 2
     assert "{t" not in page
     assert not [word for word in ("src=", "href=", "import", "@import") if word in page]

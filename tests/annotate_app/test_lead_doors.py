@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from evenhand.annotate_app import strings
 from evenhand.annotate_app.lead.pages import PAGES
 from evenhand.study import open_study
 from evenhand.study.access.accounts import set_account
+from evenhand.texts import written
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
@@ -48,7 +48,7 @@ def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(folder: Pa
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     *seen, loaded = done.stdout.splitlines()
-    assert [strings.LEAD_TITLE in each for each in seen] == [False, True, True]
+    assert [written("lead_door.title") in each for each in seen] == [False, True, True]
     assert loaded == "set()"
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH
 from harness.annotator import READY
 
 pytestmark = pytest.mark.browser
@@ -70,6 +70,7 @@ def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back
     page.locator(OURS).wait_for(state="hidden")
     code.fill("newcomer")
     code.press("Enter")
+    page.get_by_role("button", name="Go on with this code").click()
     page.wait_for_selector(READY)
 
 
@@ -77,9 +78,10 @@ def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context,
     page = new_context().new_page()
     core = re.compile("/_stcore/(health|host-config)")
     page.route(core, lambda route: route.abort())
+    served.enter("broke")
     page.goto(f"{served.url}?rater=broke")
     page.locator(OURS).wait_for()
-    assert strings.NO_ANSWER in page.inner_text("body")
+    assert ENGLISH.say("page.no_answer") in page.inner_text("body")
     assert "Streamlit" not in page.inner_text("body")
     page.unroute(core)
     page.wait_for_selector(READY)
@@ -93,6 +95,7 @@ def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, par
     page = new_context().new_page()
     lost = re.compile(part)
     page.route(lost, lambda route: route.abort())
+    served.enter("lost")
     page.goto(f"{served.url}?rater=lost")
     page.locator(OURS).wait_for()
     page.unroute(lost)
@@ -103,6 +106,7 @@ def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, s
     page = new_context().new_page()
     page.clock.install()
     page.route(re.compile("/static/js/index"), lambda route: None)  # neither comes nor fails
+    served.enter("late")
     page.goto(f"{served.url}?rater=late", wait_until="commit")
     page.locator(OURS).wait_for(state="attached")
     assert not page.locator(OURS).is_visible()

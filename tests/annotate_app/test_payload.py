@@ -118,13 +118,15 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         assert data.keys() == {
             "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
             "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
+            "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {
-            "id", "earlier", "before", "blocks", "questions", "confidence", "rationale", "flags"
+            "id", "language", "earlier", "before", "blocks", "questions", "confidence",
+            "rationale", "flags",
         }  # fmt: skip
         (question,) = data["sheet"]["questions"]
         assert question.keys() == {
-            "task", "title", "question", "instructions", "options", "given"
+            "task", "lang", "title", "question", "instructions", "options", "given"
         }  # fmt: skip
         assert {key for option in question["options"] for key in option} == {
             "key", "name", "description", "examples"

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
 from harness.annotator import READY, Annotator
 from harness.ports import free_port
@@ -137,8 +137,8 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
     page = context.new_page()
     answer = page.goto(f"{proxied.url}?rater=early")
     assert answer is not None and answer.status == 502
-    expect(page.get_by_role("heading", name=strings.AWAY_TITLE)).to_be_visible()
-    expect(page.get_by_text(strings.AWAY_TEXT)).to_be_visible()
+    expect(page.get_by_role("heading", name=ENGLISH.say("page.away_title"))).to_be_visible()
+    expect(page.get_by_text(ENGLISH.say("page.away_text"))).to_be_visible()
     proxied.served.start()
     page.wait_for_selector(READY)
     context.close()

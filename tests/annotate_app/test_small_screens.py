@@ -75,6 +75,7 @@ def test_all_is_within_reach(new_context, wordy, size):
         is_mobile=touch,
     )
     page = context.new_page()
+    wordy.enter(f"small-{width}")
     page.goto(f"{wordy.url}?rater=small-{width}")
     page.wait_for_selector(READY)
     a_notice_is_seen_where_it_is_given(page)

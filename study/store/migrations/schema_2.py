@@ -1,11 +1,11 @@
-"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do,
-and the totals that raters are told.
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, and the
+totals that raters are told; the language in which a label was given.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
 
 from alembic import op
-from sqlalchemy import JSON, Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, Column, Float, Index, Integer, MetaData, String, Table, Text, inspect
 
 revision = "2"
 down_revision = "1"
@@ -95,3 +95,8 @@ Table(
 def upgrade() -> None:
     """Add those that are not there: before versions were counted, opening a store added some."""
     metadata.create_all(op.get_bind())
+    for table in ("labels", "attention_labels", "practice_labels"):
+        there = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}
+        for name in ("page_language", "shown_hash"):
+            if name not in there:
+                op.add_column(table, Column(name, String, nullable=False, server_default=""))

@@ -302,6 +302,8 @@ ELSEWHERE = {
         f"prolific.{key}": ("study/session/test_crowd.py", "test_links_to_and_from_prolific")
         for key in ("complete", "screened_out", "no_consent", "stopped", "nothing_left")
     },
+    "annotation.language": ("annotate_app/test_languages.py", "test_the_study_says_what"),
+    "annotation.languages": ("annotate_app/test_languages.py", "test_the_study_says_what"),
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),
     "quality.stop": ("evenhand/reporting/test_settings_of_people.py", "test_only_the_flags_named"),
 }

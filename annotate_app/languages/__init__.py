@@ -1,0 +1,126 @@
+"""What annotators read and no rubric provides: every sentence in one file for each language.
+
+`en.toml` is the original, and a test holds the others to its keys and `{fields}`. What English says
+elsewhere - why somebody is not let in, and the usual questions about the annotator - only the
+translations have.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.study.refused import Refused
+from evenhand.study.settings.annotation import AnnotationSettings
+from evenhand.study.settings.session import USUAL_BACKGROUND, BackgroundQuestion
+
+ORIGINAL = "en"
+
+Sentence = str | dict[str, str]
+"""A text with `{fields}`; or, where it counts something, its forms for `one` and for `other`."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language's sentences, by room and name."""
+
+    code: str
+    name: str
+    """As its readers call it."""
+    dir: str
+    """Which way it is written, as HTML has it."""
+    rooms: Mapping[str, Any]
+
+    def say(self, key: str, /, **fields: object) -> str:
+        """The sentence of `room.name` with its fields; KeyError where either is not there.
+
+        Where it has two forms, the field `count` chooses.
+
+        >>> language("en").say("session.place", at=1, of=3)
+        'Step 1 of 3'
+        """
+        sentence: Any = self.rooms
+        for part in key.split("."):
+            sentence = sentence[part]
+        if isinstance(sentence, dict):
+            sentence = sentence["one" if fields["count"] == 1 else "other"]
+        return str(sentence.format(**fields))
+
+    def part(self, room: str) -> dict[str, Sentence]:
+        """All sentences of a room, for the panel, which fills them in itself."""
+        return dict(self.rooms[room])
+
+    def complaint(self, error: InputError) -> str:
+        """What is wrong, as far as it is said in this language."""
+        if not isinstance(error, Refused) or self.code == ORIGINAL:
+            return str(error)
+        return self.say(f"refused.{error.reason}", **error.fields)
+
+    def background(self, question: BackgroundQuestion) -> tuple[str, tuple[str, ...]]:
+        """A question about the annotator and its options; as the study words them, save the usual
+        ones. What is stored is the study's own wording.
+        """
+        if self.code == ORIGINAL or question not in USUAL_BACKGROUND:
+            return question.question, question.options
+        said = self.rooms["background"][question.key]
+        return said["question"], tuple(said["options"])
+
+
+@cache
+def known_languages() -> tuple[str, ...]:
+    """The codes of all languages that there are files of."""
+    here = files("evenhand.annotate_app.languages").iterdir()
+    return tuple(
+        sorted(file.name.removesuffix(".toml") for file in here if file.name.endswith(".toml"))
+    )
+
+
+@cache
+def language(code: str) -> Language:
+    """The language of a code."""
+    file = files("evenhand.annotate_app.languages").joinpath(f"{code}.toml")
+    rooms = tomllib.loads(file.read_text("utf-8"))
+    return Language(code, rooms.pop("name"), rooms.pop("dir"), rooms)
+
+
+ENGLISH = language(ORIGINAL)
+"""For the study's lead, and whoever starts the app."""
+
+
+def offered(settings: AnnotationSettings) -> dict[str, Language]:
+    """The languages that annotators can choose from, by code; the study's usual one first.
+
+    Raises InputError where study.toml names one that there is not.
+    """
+    codes = dict.fromkeys([settings.language, *settings.languages])
+    for code in codes:
+        if code not in known_languages():
+            raise InputError(
+                f"study.toml: annotation has the language {code!r}; evenhand knows "
+                + ", ".join(known_languages())
+            )
+    return {code: language(code) for code in codes}
+
+
+def names_offered(settings: AnnotationSettings) -> dict[str, str]:
+    """What to choose from: code and name."""
+    return {code: each.name for code, each in offered(settings).items()}
+
+
+def fitting(wanted: Iterable[str | None], among: Mapping[str, Language]) -> Language:
+    """The first language wanted that is offered, else the study's usual one.
+
+    >>> both = {"en": language("en"), "de": language("de")}
+    >>> fitting([None, "fr", "de-AT"], both).name
+    'Deutsch'
+    """
+    for code in filter(None, wanted):
+        for each in (code, code.partition("-")[0]):
+            if each in among:
+                return among[each]
+    return next(iter(among.values()))

@@ -1,0 +1,35 @@
+"""Why somebody is not let in: a reason that a page can say in the reader's language."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evenhand.errors import InputError
+from evenhand.texts import written
+
+Reason = Literal[
+    "bad_code",
+    "code_of_another_kind",
+    "code_has_a_link",
+    "code_alone",
+    "several_spellings",
+    "link_invalid",
+    "link_expired",
+    "link_revoked",
+    "no_links",
+    "prolific_only",
+    "begun_already",
+    "wrong_password",
+    "too_many_passwords",
+    "login_ended",
+    "not_an_expert",
+]
+
+
+class Refused(InputError):  # noqa: N818 - named for what happened
+    """What somebody gave does not let them in; as a text it is the English sentence."""
+
+    def __init__(self, reason: Reason, **fields: object) -> None:
+        super().__init__(written(f"refused.{reason}", **fields))
+        self.reason = reason
+        self.fields = fields
