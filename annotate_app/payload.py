@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.annotate_app import strings
-from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
+from evenhand.annotate_app.rendered import rendered
+from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Option, TextBlock
@@ -98,11 +99,14 @@ def page_data(
             "skip": strings.SKIP_REASONS,
             "flag": strings.FLAG_REASONS,
         },
+        "controls": strings.CONTROLS if annotation.show_controls else None,
         "progress": {"done": done, "total": total},
         "receipts": dict(receipts),
         "looked": view.nonce,
         "earlier": [_earlier(task) for task in desk.earlier(rater)] if view.listing else None,
-        "sheet": None if sheet is None else _sheet(sheet, earlier=back is not None),
+        "sheet": None
+        if sheet is None
+        else _sheet(sheet, annotation.display, earlier=back is not None),
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
 
@@ -139,6 +143,7 @@ def _answer(entry: Any) -> Answer | None:
             math.isfinite(seconds)
             and _short([submit_id, task_id, option_key or skip_reason])
             and confidence in (None, *CONFIDENCE_LEVELS)
+            and (display := entry.get("display", "")) in ("", *DISPLAYS)  # "": of an older page
         ):
             return Answer(
                 submit_id=submit_id,
@@ -149,6 +154,7 @@ def _answer(entry: Any) -> Answer | None:
                 edit=edit,
                 confidence=confidence,
                 rationale=rationale.strip()[:_LONGEST_TEXT],
+                display=display,
             )
     return None
 
@@ -170,7 +176,7 @@ def _short(texts: Iterable[str]) -> bool:
     return all(0 < len(text) <= _LONGEST_ID for text in texts)
 
 
-def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
+def _sheet(sheet: Sheet, display: str, *, earlier: bool) -> dict[str, Any]:
     """The texts that any of the questions needs, once each, and the questions."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].given
@@ -180,7 +186,8 @@ def _sheet(sheet: Sheet, earlier: bool) -> dict[str, Any]:
         "before": sheet.before,
         # What was asked stands before what was answered, whichever rubric needs which.
         "blocks": [
-            _block(block) for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
+            _block(block, display)
+            for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
         ],
         "questions": [_question(task) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
@@ -229,8 +236,18 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _block(block: TextBlock) -> dict[str, str]:
-    return {"label": block.label, "kind": block.kind, "side": block.side, "text": block.text}
+def _block(block: TextBlock, display: str) -> dict[str, Any]:
+    """`tree` is the text as nodes to be drawn; "plain" says that it should have one but cannot."""
+    drawn = display == "markdown" and block.kind == "response"
+    tree = rendered(block.text) if drawn else None
+    return {
+        "label": block.label,
+        "kind": block.kind,
+        "side": block.side,
+        "text": block.text,
+        "tree": tree,
+        "plain": drawn and tree is None and bool(block.text.strip()),
+    }
 
 
 def _drafts_name(study: Study, rater: str, practice: bool) -> str:

@@ -95,6 +95,16 @@ PANEL = {
     "skipped": "Skipped: {reason}",
     "flagged": "Your flag is on its way. Go on with your answer.",
     "together": "Scroll together",
+    "source": "Source",
+    "as_source": "{label} (as its source: too long or too nested to be rendered)",
+    "image": "[image: {alt}]",
+    "code_block": "Code",
+    "wide_table": "Table",
+    "empty_prompt": "(empty prompt)",
+    "empty_response": "(empty response)",
+    "control": "control character {code}",
+    "controls": "{name}, {count} times",
+    "hidden_tags": "hidden text in tag characters: {text}",
     "earlier": "Earlier answers",
     "earlier_text": "Choose one to change it. The history is kept; the latest answer counts.",
     "earlier_none": "There is none yet.",
@@ -117,6 +127,7 @@ PANEL = {
     "sheet_scroll_sides": "Scroll both sides at once. To scroll one text, click it or press Tab; "
     "Esc returns to both",
     "sheet_together": "Tie the two responses, so that one scrolls with the other; again: untie",
+    "sheet_source": "Show the responses as they were written; again: rendered",
     "sheet_move": "To the question before or after",
     "sheet_submit": "Submit and go on to the next unit",
     "sheet_back": "Back to the last answer, to change it; again: further back",
@@ -128,6 +139,33 @@ PANEL = {
     "sheet_note": "Keys are off while you type in a field and together with Ctrl, Alt or Cmd.",
     "sheet_close": "Close",
 }
+
+CONTROLS = {
+    "00ad": "soft hyphen",
+    "061c": "Arabic letter mark",
+    "180e": "Mongolian vowel separator",
+    "200b": "zero-width space",
+    "200c": "zero-width non-joiner",
+    "200d": "zero-width joiner",
+    "200e": "left-to-right mark",
+    "200f": "right-to-left mark",
+    "202a": "left-to-right embedding",
+    "202b": "right-to-left embedding",
+    "202c": "end of embedding or override",
+    "202d": "left-to-right override",
+    "202e": "right-to-left override",
+    "2060": "word joiner",
+    "2061": "function application",
+    "2062": "invisible times",
+    "2063": "invisible separator",
+    "2064": "invisible plus",
+    "2066": "left-to-right isolate",
+    "2067": "right-to-left isolate",
+    "2068": "first strong isolate",
+    "2069": "end of isolate",
+    "feff": "zero-width no-break space",
+}
+"""What characters are called that cannot be seen, by their code points."""
 
 NEW_CODE = {
     "new_code": "Nothing is answered under this code yet. If you have labelled here before, check "

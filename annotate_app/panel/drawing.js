@@ -15,6 +15,8 @@ class DrawnPanel {
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
+    this.find(".source").hidden = !this.isRendered();
+    this.find(".source").setAttribute("aria-pressed", String(this.source));
     this.find(".count").textContent = filled(words.progress, progress);
     const bar = this.find(".progress");
     bar.setAttribute("aria-label", filled(words.progress, progress));
@@ -26,7 +28,10 @@ class DrawnPanel {
   drawSheet() {
     const { sheet, words, questions } = this;
     const material = this.find(".material");
-    material.replaceChildren(...(sheet ? materialView(sheet.blocks) : [this.ending()]));
+    this.texts = [];
+    const fill = (text, block) => this.texts.push({ text, block });
+    material.replaceChildren(...(sheet ? materialView(sheet.blocks, words, fill) : [this.ending()]));
+    this.drawTexts();
     this.find(".rail").hidden = !sheet;
     tieScrolling([...material.querySelectorAll(".side .response .text")], () => this.tied());
     const several = questions.length > 1;
@@ -43,6 +48,26 @@ class DrawnPanel {
     this.find(".guides").replaceChildren(...guides);
     this.say("");
     this.toTop(material);
+  }
+
+  // Rendered, or as they were written.
+  drawTexts() {
+    const { controls } = this.data;
+    for (const { text, block } of this.texts) {
+      const rendered = Boolean(block.tree) && !this.source;
+      text.classList.toggle("rendered", rendered);
+      text.replaceChildren();
+      const nodes = rendered
+        ? renderedNodes(block.tree, this.words, controls)
+        : sourceNodes(block, this.words, controls);
+      for (const node of nodes) text.append(node); // one by one: there may be 100,000
+    }
+    this.wide?.disconnect();
+    this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
+  }
+
+  isRendered() {
+    return Boolean(this.sheet?.blocks.some((block) => block.tree));
   }
 
   hasSides() {

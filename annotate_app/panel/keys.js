@@ -2,7 +2,7 @@
 
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
-const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|\.)$/; // they answer nothing
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./])$/; // they answer nothing
 const OPENS_A_FIELD = /^[-+.]$/; // what follows is meant for the field
 
 class KeyedPanel extends DrawnPanel {
@@ -33,6 +33,7 @@ class KeyedPanel extends DrawnPanel {
     if (event.key === "?") return () => this.toggleKeys();
     const pages = pagesScrolled(event, target);
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
+    if (target.closest?.(".wide") && /^Arrow/.test(event.key)) return null; // scrolls it
     if (event.key === "=" && this.hasSides()) return () => this.tie();
     const inText = target.closest?.(".text") && !this.sheet?.earlier;
     if (event.key === "Escape" && inText && !this.awaits()) return () => this.toTexts();
@@ -82,6 +83,8 @@ class KeyedPanel extends DrawnPanel {
         return () => this.askReason("skip");
       case "+":
         return () => this.askReason("flag");
+      case "/":
+        return this.isRendered() ? () => this.showSource() : null;
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
@@ -114,7 +117,11 @@ class KeyedPanel extends DrawnPanel {
   toggleKeys() {
     const sheet = this.find(".sheet");
     if (sheet.open) return sheet.close();
-    const asks = { why: this.data.asks.rationale, confidence: this.asksConfidence() };
+    const asks = {
+      why: this.data.asks.rationale,
+      confidence: this.asksConfidence(),
+      source: this.isRendered(),
+    };
     this.showDialog(keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides()));
   }
 

@@ -38,6 +38,7 @@ class Panel extends LookingPanel {
       ".list": () => this.look("list"),
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
+      ".source": () => this.showSource(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
@@ -65,7 +66,17 @@ class Panel extends LookingPanel {
     this.drawFrame();
   }
 
+  // The responses of this unit as they were written, or rendered; the reader stays at their place.
+  showSource() {
+    this.source = !this.source;
+    const read = this.texts.map(({ text }) => text.scrollTop / text.scrollHeight);
+    this.drawTexts();
+    this.texts.forEach(({ text }, at) => (text.scrollTop = read[at] * text.scrollHeight));
+    this.drawFrame();
+  }
+
   destroy() {
+    this.wide?.disconnect();
     this.saveDraft();
     this.hearing.abort();
     this.line.leave();
@@ -117,6 +128,7 @@ class Panel extends LookingPanel {
 
   open(sheet) {
     this.sheet = sheet;
+    this.source = false;
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
@@ -254,6 +266,7 @@ class Panel extends LookingPanel {
       edit: this.sheet.earlier,
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
+      display: this.isRendered() ? "markdown" : "text",
     }));
     for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);

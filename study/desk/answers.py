@@ -11,10 +11,12 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import Changes, Claim
 from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.store.answer_details import add_details
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.remarks import add_remark
 from evenhand.study.store.schema import attention_labels, labels, remarks
 from evenhand.study.store.store import Store
+from evenhand.study.tables.evidence import Mark
 
 SKIP_REASONS = (
     "skipped_undecidable",
@@ -26,6 +28,8 @@ SKIP_REASONS = (
 """What `unscored_reason` says of a unit that a person passed over."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
+DISPLAYS = ("text", "markdown")
+"""How responses are shown: as they were written, or with their Markdown drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,10 @@ class Answer:
     edit: bool = False
     confidence: int | None = None
     rationale: str = ""
+    display: str = ""
+    """One of DISPLAYS; empty where it is not known."""
+    evidence: tuple[Mark, ...] = ()
+    """The words that decided, as they were shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +133,8 @@ def add_answer(
     if answer.confidence is not None or answer.rationale:
         said = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
         add_remark(connection, _subject_of(claim, answer.submit_id) | said)
+    if answer.display or answer.evidence:
+        add_details(connection, answer.submit_id, answer.display, answer.evidence)
     return True
 
 

@@ -58,6 +58,37 @@ def test_what_is_no_answer_is_left_out(sent):
     assert read_sent(sent) == []
 
 
+def test_how_a_response_was_shown_comes_with_the_answer():
+    for display in ("text", "markdown"):
+        (answer,) = read_sent({"answers": [GOOD | {"display": display}]})
+        assert answer.display == display
+    for wrong in ("html", 1, None, ["text"]):
+        assert read_sent({"answers": [GOOD | {"display": wrong}]}) == []
+
+
+def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study):
+    def text(number, side):
+        return "**so**" if side == "a" else "> " * 100 + "deep"
+
+    for display in ("text", "markdown"):
+        with open_study(make_study(1, text, display=display)) as study:
+            sheet = page_data(AnnotationDesk(study), "r1", {}, View())["sheet"]
+        trees = {(each["kind"], each["text"]): each["tree"] for each in sheet["blocks"]}
+        plain = {each["text"]: each["plain"] for each in sheet["blocks"]}
+        drawn = (["p", {}, ["strong", {}, "so"]],) if display == "markdown" else None
+        assert trees["response", "**so**"] == drawn
+        assert [tree for (kind, _), tree in trees.items() if kind == "prompt"] == [None, None]
+        assert plain[text(1, "b")] == (display == "markdown")
+        assert not plain["**so**"]
+
+
+def test_names_of_characters_are_sent_only_where_marks_are_wanted(make_study):
+    for wanted in (True, False):
+        with open_study(make_study(1, show_controls=wanted)) as study:
+            data = page_data(AnnotationDesk(study), "r1", {}, View())
+        assert bool(data["controls"]) == wanted
+
+
 def test_seconds_stay_within_a_day():
     sent = [GOOD | {"seconds": value} for value in (-5, 1e9)]
     assert [answer.seconds for answer in read_sent({"answers": sent})] == [0.0, 86400.0]
@@ -80,8 +111,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         desk = AnnotationDesk(study)
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
-            "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
-            "looked", "earlier", "sheet", "finish",
+            "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
+            "receipts", "looked", "earlier", "sheet", "finish",
         }  # fmt: skip
         assert data["sheet"].keys() == {
             "id", "earlier", "before", "blocks", "questions", "confidence", "rationale"

@@ -1,4 +1,5 @@
-"""Tables for looks at the verdict, waves of the sample, tuned thresholds, and what leads do.
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, and how
+answers were given.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
@@ -77,6 +78,14 @@ Table(
     Column("note", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
+)
+
+Table(
+    "answer_details",
+    metadata,
+    Column("submit_id", String, primary_key=True),
+    Column("display", String, nullable=False),
+    Column("evidence", JSON, nullable=False),
 )
 
 
