@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.rendered import rendered
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
+from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Option, TextBlock
@@ -143,6 +144,7 @@ def _answer(entry: Any) -> Answer | None:
             math.isfinite(seconds)
             and _short([submit_id, task_id, option_key or skip_reason])
             and confidence in (None, *CONFIDENCE_LEVELS)
+            and (evidence := read_marks(entry.get("evidence", []))) is not None
             and (display := entry.get("display", "")) in ("", *DISPLAYS)  # "": of an older page
         ):
             return Answer(
@@ -155,6 +157,7 @@ def _answer(entry: Any) -> Answer | None:
                 confidence=confidence,
                 rationale=rationale.strip()[:_LONGEST_TEXT],
                 display=display,
+                evidence=evidence,
             )
     return None
 
@@ -197,7 +200,7 @@ def _sheet(sheet: Sheet, display: str, *, earlier: bool) -> dict[str, Any]:
 
 def _question(task: Task) -> dict[str, Any]:
     people = task.people
-    return {
+    return _asked_evidence(task) | {
         "task": task.task_id,
         "title": people.title,
         "question": people.question,
@@ -205,6 +208,14 @@ def _question(task: Task) -> dict[str, Any]:
         "options": [_option(option) for option in people.options],
         "given": _given(task),
     }
+
+
+def _asked_evidence(task: Task) -> dict[str, Any]:
+    """Where the rubric asks for the words that decided: how, and those marked so far."""
+    if not task.rubric.evidence:
+        return {}
+    given = written_marks(task.given.evidence) if task.given else None
+    return {"evidence": {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": given}}
 
 
 def _given(task: Task) -> dict[str, str] | None:
@@ -241,6 +252,7 @@ def _block(block: TextBlock, display: str) -> dict[str, Any]:
     drawn = display == "markdown" and block.kind == "response"
     tree = rendered(block.text) if drawn else None
     return {
+        "name": block.variable,
         "label": block.label,
         "kind": block.kind,
         "side": block.side,

@@ -48,7 +48,7 @@ _mount = component(
     js=_asset(
         *("line.js", "drafts.js", "view.js", "controls.js", "markdown.js", "dialogs.js"),
         "reading.js",
-        *("drawing.js", "keys.js", "looking.js", "panel.js"),
+        *("drawing.js", "keys.js", "looking.js", "marks.js", "panel.js"),
     ),
 )
 

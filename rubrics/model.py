@@ -78,6 +78,8 @@ class Rubric(Texts):
     """The rubric that this one words differently: grades under both show how stable a grader is."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
     published: tuple[Published, ...] = ()
+    evidence: Literal["optional", "required", ""] = ""
+    """Whether people are asked to mark the words that decided, and must."""
 
     @field_validator("name")
     @classmethod
@@ -163,13 +165,15 @@ class Rubric(Texts):
 
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
         lexical cues and published figures stay outside: they change how labels are read, not what a
-        rater was asked.
+        rater was asked. That words are to be marked belongs to it where it is asked for.
         """
         seen = self.model_dump(
             mode="json",
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
+        if self.evidence:
+            seen["evidence"] = self.evidence
         text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -72,8 +72,10 @@ function tagsMark(found, words) {
 }
 
 // A text as it was written; one without a word says so.
-function sourceNodes(block, words, controls) {
-  const said = textNodes(block.text, words, controls);
+function sourceNodes(block, words, controls, marks = [], here = undefined) {
+  const nodesOf = (text) => textNodes(text, words, controls);
+  const bare = marks.length === 0 && !here;
+  const said = bare ? nodesOf(block.text) : markedNodes(block.text, marks, here, nodesOf);
   if (block.text.trim() !== "") return said;
   return [...said, element("span", { class: "empty" }, words[`empty_${block.kind}`])];
 }

@@ -12,6 +12,7 @@ function keysView(words, questions, asks, hasSides) {
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
     rows.unshift(["⌫", words.sheet_back], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
+    if (asks.evidence) rows.unshift([",", words.sheet_mark]);
     if (asks.source) rows.unshift(["/", words.sheet_source]);
     rows.unshift(["PageDown PageUp Space Home End", hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);

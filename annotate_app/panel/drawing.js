@@ -46,6 +46,7 @@ class DrawnPanel {
       return guide;
     });
     this.find(".guides").replaceChildren(...guides);
+    this.drawEvidence();
     this.say("");
     this.toTop(material);
   }
@@ -54,16 +55,27 @@ class DrawnPanel {
   drawTexts() {
     const { controls } = this.data;
     for (const { text, block } of this.texts) {
-      const rendered = Boolean(block.tree) && !this.source;
+      const rendered = Boolean(block.tree) && !this.source && this.marking === null;
       text.classList.toggle("rendered", rendered);
       text.replaceChildren();
       const nodes = rendered
         ? renderedNodes(block.tree, this.words, controls)
-        : sourceNodes(block, this.words, controls);
+        : sourceNodes(block, this.words, controls, ...this.marksIn(block));
       for (const node of nodes) text.append(node); // one by one: there may be 100,000
     }
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
+  }
+
+  // The marks in a text, and the sentence at hand where it lies in this one.
+  marksIn(block) {
+    if (block.kind !== "response") return [];
+    const here = this.marking === null ? undefined : this.sentences[this.marking];
+    const marks = this.marks[this.at] ?? [];
+    return [
+      marks.filter((mark) => mark.text === block.name),
+      here?.text === block.name ? here : undefined,
+    ];
   }
 
   isRendered() {
@@ -130,7 +142,7 @@ class DrawnPanel {
     const go = this.find(".foot .go");
     const say = this.sheet?.earlier ? this.words.change : this.words.submit;
     go.querySelector("span").textContent = noticed ? this.words.go_on : say;
-    go.setAttribute("aria-disabled", String(!noticed && !(choosing && this.missing() < 0)));
+    go.setAttribute("aria-disabled", String(!noticed && !(choosing && this.missing() < 0 && this.unproven() < 0)));
     this.root.dataset.phase = this.phase;
   }
 

@@ -31,6 +31,8 @@ class KeyedPanel extends DrawnPanel {
     if (event.ctrlKey) return null;
     if (this.find(".sheet").open) return this.dialogAction(event);
     if (event.key === "?") return () => this.toggleKeys();
+    const marks = this.markingAction(event, target);
+    if (marks) return marks;
     const pages = pagesScrolled(event, target);
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
     if (target.closest?.(".wide") && /^Arrow/.test(event.key)) return null; // scrolls it
@@ -85,6 +87,8 @@ class KeyedPanel extends DrawnPanel {
         return () => this.askReason("flag");
       case "/":
         return this.isRendered() ? () => this.showSource() : null;
+      case ",":
+        return this.asked() ? () => this.toggleMarking() : null;
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
@@ -121,6 +125,7 @@ class KeyedPanel extends DrawnPanel {
       why: this.data.asks.rationale,
       confidence: this.asksConfidence(),
       source: this.isRendered(),
+      evidence: this.sheet?.questions.some((question) => question.evidence),
     };
     this.showDialog(keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides()));
   }

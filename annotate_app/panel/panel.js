@@ -4,9 +4,9 @@ const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
 const SEEN_MS = 150; // a unit has been seen when it has been painted for so long
 const STORED = ["stored", "duplicate"];
-const REFUSED = ["already_labelled", "unknown_task"];
+const REFUSED = ["already_labelled", "unknown_task", "needs_evidence"];
 
-class Panel extends LookingPanel {
+class Panel extends MarkingPanel {
   constructor(place) {
     super();
     this.place = place;
@@ -39,12 +39,17 @@ class Panel extends LookingPanel {
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
       ".source": () => this.showSource(),
+      ".mark": () => this.toggleMarking(),
+      ".sentence": () => this.toggleSentence(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
     }
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
+    // Once the selection is what the mouse made it.
+    const pointed = () => setTimeout(() => this.onPointed());
+    this.find(".material").addEventListener("mouseup", pointed, until);
     this.find(".sheet").addEventListener("close", () => this.toTexts(), until);
   }
 
@@ -57,6 +62,7 @@ class Panel extends LookingPanel {
   }
 
   toTexts() {
+    if (this.marking !== null) return this.toHere();
     this.find(".material").focus({ preventScroll: true });
   }
 
@@ -134,6 +140,8 @@ class Panel extends LookingPanel {
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
     const draft = (sheet && !sheet.earlier && this.drafts.read(`draft:${sheet.id}`)) || {};
     this.answers = this.questions.map((question) => this.answerSoFar(question, draft));
+    this.marks = this.questions.map((question) => this.marksSoFar(question, draft));
+    this.marking = null;
     this.clock = new Clock(draft.seconds);
     this.appear();
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
@@ -233,6 +241,8 @@ class Panel extends LookingPanel {
     const last = (this.sheet?.questions.length ?? 1) - 1;
     this.at = Math.min(Math.max(at, 0), last);
     this.drawState();
+    this.drawEvidence();
+    if (this.marks.some((marks) => marks.length > 0)) this.drawTexts(); // another question's marks
     const ask = this.root.querySelectorAll(".ask")[this.at];
     if (this.questions.length > 1) ask?.scrollIntoView({ block: "nearest" });
     if (focus) ask?.querySelector("input:checked, input")?.focus();
@@ -254,6 +264,11 @@ class Panel extends LookingPanel {
       this.moveTo(missing, false);
       return this.say(several ? this.words.choose_all : this.words.choose_first);
     }
+    const unproven = this.unproven();
+    if (unproven >= 0) {
+      this.moveTo(unproven, false);
+      return this.say(this.words.needs_evidence);
+    }
     const asked = this.sheet.questions;
     const confidence = this.answers[asked.length]?.option;
     const sent = asked.map(({ task }, n) => ({
@@ -267,6 +282,7 @@ class Panel extends LookingPanel {
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
       display: this.isRendered() ? "markdown" : "text",
+      evidence: this.answers[n].skip ? [] : this.marksToSend(n),
     }));
     for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);
@@ -275,6 +291,7 @@ class Panel extends LookingPanel {
 
   wait(sent) {
     this.phase = "sending";
+    this.marking = null;
     this.looking = undefined; // the list of earlier answers, if it was asked for, comes too late
     clearTimeout(this.lookTimer);
     this.pending = sent.map((answer) => answer.submit_id);
@@ -334,7 +351,8 @@ class Panel extends LookingPanel {
       this.questions.map(({ task }, n) => [task, this.answers[n]]).filter(([, answer]) => answer),
     );
     const rationale = this.find("#rationale").value;
-    this.drafts.write(`draft:${this.sheet.id}`, { answers, rationale, seconds: this.clock.seconds() });
+    const marks = Object.fromEntries(this.sheet.questions.map(({ task }, n) => [task, this.marksToSend(n)]));
+    this.drafts.write(`draft:${this.sheet.id}`, { answers, marks, rationale, seconds: this.clock.seconds() });
   }
 
   onVisibility() {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.schema import answer_details, is_latest, labels
 from evenhand.study.store.store import Store
-from evenhand.study.tables.evidence import Mark, written_marks
+from evenhand.study.tables.evidence import Mark, read_marks, written_marks
 from evenhand.study.tables.ratings import RATING_KEY
 
 if TYPE_CHECKING:
@@ -51,3 +51,31 @@ def answers_table(store: Store) -> pd.DataFrame:
     return table.assign(
         display=table["display"].fillna("").astype(str), evidence=table["evidence"].map(text)
     )
+
+
+def marks_on(
+    store: Store, units: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Who marked which words with their present answers, by (rubric, unit id); hidden repeats are
+    left out. Some hundreds of units, not thousands.
+    """
+    query = (
+        sa.select(labels.c.rubric, labels.c.unit_id, labels.c.rater_id, answer_details.c.evidence)
+        .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
+        .where(
+            labels.c.rater_kind == "human",
+            labels.c.draw == 0,
+            labels.c.unit_id.in_({unit for _, unit in units}),
+        )
+        .order_by(labels.c.event_id)
+    )
+    latest: dict[tuple[str, str, str], tuple[Mark, ...]] = {}
+    with store.read() as connection:
+        for row in connection.execute(query):
+            marks = read_marks(row.evidence or []) or ()
+            latest[row.rubric, row.unit_id, row.rater_id] = marks
+    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    for (rubric, unit, rater), marks in sorted(latest.items()):
+        if marks and (rubric, unit) in units:
+            found.setdefault((rubric, unit), []).extend((rater, mark) for mark in marks)
+    return found

@@ -43,8 +43,8 @@ def read_marks(given: Any) -> tuple[Mark, ...] | None:
 
 
 def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
-    """The marks as `read_marks` reads them."""
-    return [asdict(mark) for mark in marks]
+    """The marks in their order, as `read_marks` reads them."""
+    return [asdict(mark) for mark in sorted(marks)]
 
 
 def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:

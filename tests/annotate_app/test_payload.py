@@ -9,12 +9,15 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import Look, View, page_data, read_look, read_sent
 from evenhand.annotate_app.unit_page import setting_of
+from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer, Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.store.schema import responses
+from evenhand.study.tables.evidence import MOST_MARKS, Mark
+from harness.studies import SHORTER
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
@@ -64,6 +67,32 @@ def test_how_a_response_was_shown_comes_with_the_answer():
         assert answer.display == display
     for wrong in ("html", 1, None, ["text"]):
         assert read_sent({"answers": [GOOD | {"display": wrong}]}) == []
+
+
+def test_marks_come_with_the_answer_and_what_is_none_is_refused():
+    mark = {"text": "response", "start": 0, "end": 2}
+    (answer,) = read_sent({"answers": [GOOD | {"evidence": [mark]}]})
+    assert answer.evidence == (Mark("response", 0, 2),)
+    for wrong in (None, mark, [mark, mark], [mark | {"end": "2"}], [mark] * 1000):
+        assert read_sent({"answers": [GOOD | {"evidence": wrong}]}) == []
+
+
+def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp_path):
+    file = tmp_path / "shorter.toml"
+    file.write_text('evidence = "optional"\n' + SHORTER, "utf-8")
+    with open_study(make_study(2, rubrics=[load_rubric(file)])) as study:
+        desk = AnnotationDesk(study)
+        task = desk.next_task("r1")
+        (question,) = page_data(desk, "r1", {}, View())["sheet"]["questions"]
+        assert question["evidence"] == {"ask": "optional", "most": MOST_MARKS, "given": None}
+        given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
+        sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
+        assert [receipt.status for receipt in desk.submit_all("r1", sent)] == ["stored"]
+        back = page_data(desk, "r1", {}, View(task.task_id, "n"))["sheet"]
+        assert back["questions"][0]["evidence"]["given"] == given["evidence"]
+        assert [each["name"] for each in back["blocks"]] == [
+            "prompt_a", "prompt_b", "response_a", "response_b"
+        ]  # fmt: skip
 
 
 def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study):
