@@ -1,5 +1,5 @@
-// Characters that cannot be seen: shown as marks, for graders read them too. A mark is drawn beside
-// its character, which stays in the text: copying and counting find it where it was.
+// Characters that cannot be seen are shown as marks, so that people read all of a text. A mark is made
+// beside its character, which stays in the text: copying and counting find it where it was.
 
 const SHORT = {
   "00ad": "SHY", "061c": "ALM", "180e": "MVS", "200b": "ZWSP", "200c": "ZWNJ", "200d": "ZWJ",

@@ -24,8 +24,8 @@ def add_details(
 ) -> None:
     """Append what belongs to one answer, whose label is stored within the same transaction."""
     cells = {"display": display, "evidence": written_marks(evidence)}
-    insert = conflict_free_insert(connection, answer_details)
-    connection.execute(insert.values(submit_id=submit_id, **cells))
+    insert = conflict_free_insert(connection, answer_details).values(submit_id=submit_id, **cells)
+    connection.execute(insert.on_conflict_do_nothing(index_elements=["submit_id"]))
 
 
 def answers_table(store: Store) -> pd.DataFrame:
