@@ -69,8 +69,8 @@ PANEL = {
     "needs_evidence": "Mark the words that decided first: press the comma key, or Mark words.",
     "mark": "Mark words",
     "mark_sentence": "Mark or unmark the sentence",
-    "mark_how": "Select words with the mouse, or go from sentence to sentence with the arrow keys "
-    "and press Enter. Esc ends it.",
+    "mark_how": "Select words with the mouse. Or go to a sentence with the arrow keys, a click "
+    "or a touch, and press Enter or the button. Esc ends it.",
     "mark_source": "While you mark, the responses are shown as they were written.",
     "mark_nothing": "There is no text to mark.",
     "mark_most": "An answer can have {most} marks at most. Remove one first.",

@@ -3,7 +3,7 @@
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
 const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./])$/; // they answer nothing
-const OPENS_A_FIELD = /^[-+.]$/; // what follows is meant for the field
+const OPENS_A_FIELD = /^[-+.,]$/; // what follows is meant for the field, or for marking
 
 class KeyedPanel extends DrawnPanel {
   ahead = []; // keys that wait for the unit that was asked for

@@ -239,10 +239,14 @@ class Panel extends MarkingPanel {
 
   moveTo(at, focus = true) {
     const last = (this.sheet?.questions.length ?? 1) - 1;
+    const before = this.at;
     this.at = Math.min(Math.max(at, 0), last);
+    if (this.at !== before) {
+      this.marking = null;
+      this.drawTexts(); // this question's marks
+    }
     this.drawState();
     this.drawEvidence();
-    if (this.marks.some((marks) => marks.length > 0)) this.drawTexts(); // another question's marks
     const ask = this.root.querySelectorAll(".ask")[this.at];
     if (this.questions.length > 1) ask?.scrollIntoView({ block: "nearest" });
     if (focus) ask?.querySelector("input:checked, input")?.focus();

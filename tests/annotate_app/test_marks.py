@@ -10,7 +10,7 @@ import pytest
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.store.answer_details import answers_table
-from harness.annotator import Annotator
+from harness.annotator import READY, Annotator
 from harness.studies import SHORTER
 
 pytestmark = pytest.mark.browser
@@ -162,19 +162,35 @@ def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     press(person, "c", ",", "Enter", "Escape")
     (first,) = quoted(person)
     page.reload()
-    person.in_panel("panel.dataset.phase === 'choosing'")
+    page.wait_for_selector(READY)
     assert quoted(person) == marked(person) == [first]
     press(person, "Enter")
     page.locator(".count", has_text="1 of").wait_for()
     assert quoted(person) == []
     press(person, "Backspace")
     page.locator(".editing").wait_for()
-    person.in_panel("panel.dataset.phase === 'choosing'")
+    page.wait_for_selector(READY)
     assert quoted(person) == marked(person) == [first]
     press(person, "l", ",", "ArrowDown", "Enter", "Escape", "Enter")
     page.locator(".editing").wait_for(state="hidden")
     ((_, cut),) = stored(asking, "back")
     assert cut == [first, SENTENCES[0]]
+
+
+def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
+    annotator, make_asking, serve_study
+):
+    server = serve_study(make_asking(2, "optional"))
+    person = annotator("ahead", server)
+    page = person.page
+    press(person, "c", "Enter")
+    page.locator(".count", has_text="1 of").wait_for()
+    press(person, "Backspace", ",", "Enter")
+    page.locator(".here").wait_for()
+    assert page.locator(".editing").is_visible()
+    press(person, "Escape", "Escape")
+    page.locator(".editing").wait_for(state="hidden")
+    assert [cut for _, cut in stored(server, "ahead")] == [[]]
 
 
 def test_a_skip_needs_no_marks(annotator, asking):
@@ -205,7 +221,10 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
     server = serve_study(make_study(1, text, rubrics, screen="all", display="text"))
     person = annotator("several", server)
     page = person.page
-    press(person, "c", "z", "ArrowLeft", ",", "Enter", "Escape")
+    press(person, "c", "z", "ArrowLeft", ",", "z")  # an answer to the other question
+    assert page.locator("#evidence-title").inner_text().startswith("Two")
+    assert page.locator(".here").count() == 0
+    press(person, "ArrowLeft", ",", "Enter", "Escape")
     assert page.locator("#evidence-title").inner_text().startswith("One")
     first = quoted(person)
     press(person, "Enter")
