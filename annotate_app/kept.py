@@ -14,7 +14,8 @@ from typing import Any
 
 _LENGTH = 16
 _MOST = 64
-_OF_THE_UNIT = ("task", "given")
+_SAID_ONCE = ("words", "asks", "controls")
+_OF_THE_UNIT = ("task", "given", "evidence")
 """What a question says of the unit at hand; the rest is its rubric's."""
 
 
@@ -27,11 +28,11 @@ def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
         parts[name] = part
         return name
 
-    light = {**data, "words": named(data["words"]), "asks": named(data["asks"])}
+    light = {**data, **{key: named(data[key]) for key in _SAID_ONCE}}
     if sheet := data["sheet"]:
         questions = []
         for question in sheet["questions"]:
-            own = {key: question[key] for key in _OF_THE_UNIT}
+            own = {key: question[key] for key in _OF_THE_UNIT if key in question}
             rubric = {key: question[key] for key in question.keys() - own.keys()}
             questions.append({**own, "rubric": named(rubric)})
         light["sheet"] = {**sheet, "questions": questions}

@@ -20,9 +20,11 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.study.desk.answers import CONFIDENCE_LEVELS, Answer, Flag
+from evenhand.annotate_app.rendered import rendered
+from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
+from evenhand.study.tables.evidence import MOST_MARKS, read_marks, written_marks
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Option, TextBlock
@@ -120,6 +122,7 @@ def page_data(
             "skip": reader.part("skip"),
             "flag": reader.part("flag"),
         },
+        "controls": reader.part("controls") if annotation.show_controls else None,
         "progress": {"done": done, "total": total},
         "pace": asdict(sheet.pace) if sheet and sheet.pace else None,
         "pause_minutes": 0 if setting.practice else study.config.session.pause_minutes,
@@ -128,7 +131,9 @@ def page_data(
         "earlier": _listed(desk.earlier(rater, view.search, view.start), reader)
         if view.listing
         else None,
-        "sheet": None if sheet is None else _sheet(sheet, reader, earlier=back is not None),
+        "sheet": None
+        if sheet is None
+        else _sheet(sheet, reader, annotation.display, earlier=back is not None),
         "resumes": "" if sheet else setting.resumes,
         "finish": "" if sheet else setting.finish if done else setting.finish_idle,
     }
@@ -176,6 +181,8 @@ def _answer(entry: Any) -> Answer | None:
             math.isfinite(seconds)
             and _short([submit_id, task_id, option_key or skip_reason])
             and confidence in (None, *CONFIDENCE_LEVELS)
+            and (evidence := read_marks(entry.get("evidence", []))) is not None
+            and (display := entry.get("display", "")) in ("", *DISPLAYS)  # "": of an older page
         ):
             return Answer(
                 submit_id=submit_id,
@@ -187,6 +194,8 @@ def _answer(entry: Any) -> Answer | None:
                 confidence=confidence,
                 rationale=rationale.strip()[:_LONGEST_TEXT],
                 language=_language(entry.get("language")),
+                display=display,
+                evidence=evidence,
             )
     return None
 
@@ -222,7 +231,7 @@ def _short(texts: Iterable[str]) -> bool:
     return all(0 < len(text) <= _LONGEST_ID for text in texts)
 
 
-def _sheet(sheet: Sheet, reader: Language, earlier: bool) -> dict[str, Any]:
+def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """The texts that any of the questions needs, once each, and the questions."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].given
@@ -233,7 +242,7 @@ def _sheet(sheet: Sheet, reader: Language, earlier: bool) -> dict[str, Any]:
         "before": sheet.before,
         # What was asked stands before what was answered, whichever rubric needs which.
         "blocks": [
-            _block(block, reader)
+            _block(block, reader, display)
             for block in sorted(blocks.values(), key=lambda b: b.kind == "response")
         ],
         "questions": [_question(task, reader) for task in sheet.tasks],
@@ -253,7 +262,7 @@ def _sheet(sheet: Sheet, reader: Language, earlier: bool) -> dict[str, Any]:
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:
     people = task.people_in(reader.code)
-    return {
+    return _asked_evidence(task) | {
         "task": task.task_id,
         "lang": task.rubric.in_language(reader.code).language,
         "title": people.title,
@@ -262,6 +271,14 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "options": [_option(option) for option in people.options],
         "given": _given(task),
     }
+
+
+def _asked_evidence(task: Task) -> dict[str, Any]:
+    """Where the rubric asks for the words that decided: how, and those marked so far."""
+    if not task.rubric.evidence:
+        return {}
+    given = written_marks(task.given.evidence) if task.given else None
+    return {"evidence": {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": given}}
 
 
 def _given(task: Task) -> dict[str, str] | None:
@@ -304,9 +321,19 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _block(block: TextBlock, reader: Language) -> dict[str, str]:
-    label = reader.say(f"block.{block.variable}")
-    return {"label": label, "kind": block.kind, "side": block.side, "text": block.text}
+def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
+    """`tree` is the text as nodes to be drawn; "plain" says that it should have one but cannot."""
+    drawn = display == "markdown" and block.kind == "response"
+    tree = rendered(block.text) if drawn else None
+    return {
+        "name": block.variable,
+        "label": reader.say(f"block.{block.variable}"),
+        "kind": block.kind,
+        "side": block.side,
+        "text": block.text,
+        "tree": tree,
+        "plain": drawn and tree is None and bool(block.text.strip()),
+    }
 
 
 def _drafts_name(study: Study, rater: str, practice: bool) -> str:

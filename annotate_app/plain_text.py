@@ -32,6 +32,18 @@ def _lang(code: str | None) -> str:
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
+def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
+    """A quoted text in pieces; those that someone marked come with what is said of that."""
+    inside = "".join(
+        f"<mark>{html.escape(text)}</mark><small>{html.escape(said)}</small>"
+        if said
+        else html.escape(text)
+        for text, said in pieces
+    )
+    above = f'<p class="evenhand-label">{html.escape(label)}</p>'
+    return f'{above}<div class="evenhand-quote" dir="auto">{inside}</div>'
+
+
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
     """A list of terms, each with what is said of it."""
     lines = []

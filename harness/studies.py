@@ -14,7 +14,9 @@ from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.schema import meta
+from evenhand.study.store.answer_details import add_details
+from evenhand.study.store.schema import labels, meta
+from evenhand.study.tables.evidence import Mark
 from harness.annotator import SUBJECT, prompt_text, response_text
 
 MarkedStudy = Callable[..., Study]
@@ -137,6 +139,14 @@ def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
     edited = open_study(study.folder)
     assert edited.rubrics[name].hash != old.hash
     return edited
+
+
+def mark_words(study: Study, rater: str, *marks: Mark) -> None:
+    """Give each label of a rater, imported without any, these marks."""
+    query = sa.select(labels.c.submit_id).where(labels.c.rater_id == rater)
+    with study.store.write() as connection:
+        for submit_id in connection.execute(query).scalars().all():
+            add_details(connection, submit_id, "text", marks)
 
 
 def upgraded_without(study: Study, table: sa.Table) -> Study:

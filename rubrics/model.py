@@ -83,6 +83,8 @@ class Rubric(Texts):
     """What the rubric's own words are in."""
     translations: dict[str, Translation] = Field(default_factory=dict)
     """The words for people who read another language, by its code. Graders never see them."""
+    evidence: Literal["optional", "required", ""] = ""
+    """Whether people are asked to mark the words that decided, and must."""
 
     @field_validator("name")
     @classmethod
@@ -188,12 +190,15 @@ class Rubric(Texts):
         Level, affirmative and unclear options, favoured sides, coarser categories, threshold,
         lexical cues and published figures stay outside: they change how labels are read, not what a
         rater was asked. So do translations, each of which has a hash of its own (`in_language`).
+        That words are to be marked belongs to it where it is asked for.
         """
         seen = self.model_dump(
             mode="json",
             include={"title", "unit", "question", "instructions", "variables", "options"},
             exclude={"options": {"__all__": {"favours"}}},
         )
+        if self.evidence:
+            seen["evidence"] = self.evidence
         text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, dump_rubric, load_rubric, shipped_rubrics
+from evenhand.study.prompts.markdown import MOST, markdown_share
 from evenhand.study.prompts.pairs import read_pairs, sides_of
 from evenhand.study.prompts.propositions import CLUSTER, STATEMENT, VARIANTS, read_propositions
 from evenhand.study.prompts.responses import read_responses
@@ -107,6 +108,7 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
         annotation=AnnotationSettings(
             rubrics=tuple(each.name for each in plan.rubrics if not each.variant_of),
             raters_per_unit=plan.raters_per_unit,
+            display=_display(responses),
         ),
         analysis=_analysis_settings(pairs, strata),
     )
@@ -123,6 +125,12 @@ def create_study(folder: str | Path, plan: StudyPlan) -> None:
                 store.add_responses(responses)
         finally:
             store.close()
+
+
+def _display(responses: pd.DataFrame | None) -> Literal["text", "markdown"]:
+    """People see what users see: Markdown drawn, where most responses are written in it."""
+    share = 0.0 if responses is None else markdown_share(responses["response"])
+    return "markdown" if share >= MOST else "text"
 
 
 def _analysis_settings(pairs: pd.DataFrame, strata: tuple[str, ...]) -> AnalysisSettings:

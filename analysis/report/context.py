@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evenhand.rubrics import Published
+    from evenhand.study.tables.evidence import Mark
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class ReportContext:
     `notes` are warnings such as labels that were set aside; `rubric_titles` are by rubric;
     `published` are the figures of others on a rubric. `texts`
     and `remarks` speak of units by (rubric, unit id): what raters read, each text under its name,
-    and what people said beside their labels, by rater. `replies` and `sorted` speak of a grader on
+    and what people said beside their labels, by rater; `marks` says who marked which words of them.
+    `replies` and `sorted` speak of a grader on
     a unit by (rubric, unit id, grader): what it replied, word for word, and how the lead sorted its
     disagreement with people (kind, note). `label_names` are the options' names by
     rubric and category. A `synthetic` report says so in all of its files.
@@ -33,6 +35,7 @@ class ReportContext:
     label_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     texts: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     remarks: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
     sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
 

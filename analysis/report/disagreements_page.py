@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.report.context import ReportContext
+from evenhand.study.tables.evidence import pieces
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class Opponent:
 @dataclass(frozen=True)
 class DisagreedUnit:
     """A unit, the people who labelled it, and the graders that differ. `columns` are its texts,
-    those of a pair's two sides in two."""
+    those of a pair's two sides in two; `marked` has those in which people marked words, in pieces.
+    """
 
     rubric: str
     title: str
@@ -55,6 +57,7 @@ class DisagreedUnit:
     people: Sequence[Person]
     graders: Sequence[Opponent]
     columns: Sequence[Texts]
+    marked: Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,22 @@ def _unit(own: Sequence[GraderDisagreement], context: ReportContext) -> Disagree
         ],
         graders=[_opponent(each, context, names) for each in own],
         columns=side_by_side(context.texts.get(key, {})),
+        marked=_marked(context, key),
     )
+
+
+def _marked(
+    context: ReportContext, key: tuple[str, str]
+) -> dict[str, list[tuple[str, tuple[str, ...]]]]:
+    """The texts that people marked words in, each in pieces with who marked it, under its name."""
+    marks = context.marks.get(key, ())
+    texts = context.texts.get(key, {})
+    names = {name.lower().replace(" ", "_"): name for name in texts}
+    return {
+        names[variable]: pieces(texts[names[variable]], [m for m in marks if m[1].text == variable])
+        for variable in sorted({mark.text for _, mark in marks})
+        if variable in names
+    }
 
 
 def side_by_side(texts: Mapping[str, str]) -> tuple[Texts, ...]:

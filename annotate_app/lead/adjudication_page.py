@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import get_args
 
 import streamlit as st
 
 from evenhand.annotate_app.lead.decider import Sent, show_decider
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead.unit_texts import people_text
+from evenhand.annotate_app.lead.unit_texts import people_text, quoted_block
 from evenhand.annotate_app.lead_login import admitted, known_login, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
+from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
 from evenhand.study.access.lead_login import Visitor
 from evenhand.study.lead.adjudication import (
     QueuedUnit,
     Rule,
+    counted_marks,
     decide,
     open_next,
     past_decisions,
@@ -86,7 +89,7 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
     names = {option.key: f"{option.key}: {option.name}" for option in people.options}
     texts, decision = st.columns([3, 2], gap="large")
     with texts:
-        show(heading("Unit"), *(block(each.text, "quote", each.label) for each in people.blocks))
+        show(heading("Unit"), *_texts(study, case, people.blocks))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         counts = ((name, case.labels.count(key)) for key, name in names.items())
@@ -100,6 +103,18 @@ def _show_case(study: Study, who: Visitor, case: QueuedUnit) -> None:
         st.text(written("lead.keys"))
         with st.expander("Instructions"):
             show(block(people.instructions))
+
+
+def _texts(study: Study, case: QueuedUnit, texts: Sequence[TextBlock]) -> list[str]:
+    """The unit's texts; words that people marked say how many did, and not who."""
+
+    def said(who: Sequence[str]) -> str:
+        if not who:
+            return ""
+        return written("evidence.marked_by_some", count=len(who), labels=len(case.labels))
+
+    marks = counted_marks(study, case.key)
+    return [quoted_block(each, marks, said) for each in texts]
 
 
 def _take(study: Study, sent: Sent) -> None:

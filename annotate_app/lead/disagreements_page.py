@@ -14,11 +14,12 @@ import streamlit as st
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.disagreements_page import kind_title
 from evenhand.annotate_app.lead.live_figures import latest_figures
+from evenhand.annotate_app.lead.unit_texts import quoted_block
 from evenhand.annotate_app.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE
-from evenhand.reporting.quotes import quoted_remarks, quoted_replies
+from evenhand.reporting.quotes import quoted_marks, quoted_remarks, quoted_replies
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 from evenhand.study import Study
@@ -29,6 +30,7 @@ from evenhand.study.lead.disagreements import (
     sort_disagreement,
     sorted_so_far,
 )
+from evenhand.study.tables.evidence import Mark
 from evenhand.texts import written
 
 About = tuple[str, str, str]
@@ -156,16 +158,21 @@ def _show_unit(study: Study, found: GraderDisagreement) -> None:
     with humans:
         given = sorted(found.people.items())
         show(items((who, [names.get(of, of), reasons.get(who, "")]) for who, of in given))
-    _show_texts(people.blocks)
+    marks = quoted_marks(study, [found]).get((found.rubric, found.unit_id), [])
+    _show_texts(people.blocks, marks)
     _show_rubric(rubric, people.question)
 
 
-def _show_texts(texts: Sequence[TextBlock]) -> None:
-    """Those of the two sides of a pair beside each other."""
+def _show_texts(texts: Sequence[TextBlock], marks: Sequence[tuple[str, Mark]]) -> None:
+    """Those of the two sides of a pair beside each other, with the words that people marked."""
+
+    def said(who: Sequence[str]) -> str:
+        return written("evidence.marked_by", who=", ".join(who)) if who else ""
+
     sides = sorted({each.side for each in texts})
     for column, side in zip(st.columns(len(sides)), sides, strict=True):
         with column:
-            show(*(block(each.text, "quote", each.label) for each in texts if each.side == side))
+            show(*(quoted_block(each, marks, said) for each in texts if each.side == side))
 
 
 def _show_rubric(rubric: Rubric, question: str) -> None:

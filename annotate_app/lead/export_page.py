@@ -25,6 +25,7 @@ from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.store.answer_details import answers_table
 from evenhand.study.store.remarks import remarks_table
 from evenhand.study.tables.formats import csv_bytes
 
@@ -35,6 +36,7 @@ _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", exported_ratings),
     "ratings.units.csv": ("Units, sampled or rated", exported_units),
     "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
+    "answers.csv": ("How answers were given", lambda study: answers_table(study.store)),
     "raters.csv": ("Raters and their pace", rater_progress),
     "times.csv": ("Times for pay", lambda study: session_times(study, Sessions(study))),
     "attention.csv": ("Attention checks", attention_results),

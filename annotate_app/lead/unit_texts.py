@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from evenhand.annotate_app.plain_text import block
+from collections.abc import Callable, Iterable, Sequence
+
+from evenhand.annotate_app.plain_text import block, marked_block
 from evenhand.errors import InputError
-from evenhand.rubrics.rendering import PeopleText
+from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
 from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.tables.evidence import Mark, pieces
 
 
 def people_text(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
     """The rubric and the unit in its own order."""
     rubric = study.rubrics[rubric_name]
     return rubric.for_people(study.values(rubric, unit_id))
+
+
+def quoted_block(
+    text: TextBlock, marks: Iterable[tuple[str, Mark]], said: Callable[[Sequence[str]], str]
+) -> str:
+    """A text of a unit in its own order, with the words that people marked in it; `said` is what
+    stands beside those that these raters marked.
+    """
+    own = [(who, mark) for who, mark in marks if mark.text == text.variable]
+    if not own:
+        return block(text.text, "quote", text.label)
+    return marked_block([(part, said(who)) for part, who in pieces(text.text, own)], text.label)
 
 
 def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> list[str]:

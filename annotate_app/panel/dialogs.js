@@ -15,6 +15,8 @@ function keysView(words, questions, asks, hasSides, single, onSwitch) {
     const last = Math.min(Math.max(...questions.map((question) => question.options.length)), 9);
     rows.unshift(["⌫", words.sheet_back], ["/", words.sheet_earlier], ["−", words.sheet_skip], ["+", words.sheet_flag]);
     if (hasSides) rows.unshift(["=", words.sheet_together]);
+    if (asks.evidence) rows.unshift([",", words.sheet_mark]);
+    if (asks.source) rows.unshift(["*", words.sheet_source]);
     rows.unshift([words.keys_scroll, hasSides ? words.sheet_scroll_sides : words.sheet_scroll]);
     if (asks.why) rows.unshift([".", words.sheet_rationale]);
     if (asks.confidence) rows.unshift(["0", words.sheet_confidence]);

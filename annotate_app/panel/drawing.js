@@ -16,6 +16,8 @@ class DrawnPanel {
     this.find(".together").hidden = !this.hasSides();
     this.drawMeanings();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
+    this.find(".source").hidden = !this.isRendered();
+    this.find(".source").setAttribute("aria-pressed", String(this.source));
     this.find(".count").textContent = filled(words.progress, progress);
     if (this.data.pace || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.pace);
     const bar = this.find(".progress");
@@ -41,7 +43,10 @@ class DrawnPanel {
   drawSheet() {
     const { sheet, words, questions } = this;
     const material = this.find(".material");
-    material.replaceChildren(...(sheet ? materialView(sheet.blocks) : [this.ending()]));
+    this.texts = [];
+    const fill = (text, block) => this.texts.push({ text, block });
+    material.replaceChildren(...(sheet ? materialView(sheet.blocks, words, fill) : [this.ending()]));
+    this.drawTexts();
     this.find(".rail").hidden = !sheet;
     tieScrolling([...material.querySelectorAll(".side .response .text")], () => this.tied());
     const several = questions.length > 1;
@@ -56,6 +61,7 @@ class DrawnPanel {
       return guide;
     });
     this.find(".guides").replaceChildren(...guides);
+    this.drawEvidence();
     this.drawKeys();
     this.drawJumps(material);
     this.say("");
@@ -90,6 +96,37 @@ class DrawnPanel {
       if (on || !isSingle(node.dataset.key)) node.setAttribute("aria-keyshortcuts", node.dataset.key);
       else node.removeAttribute("aria-keyshortcuts");
     }
+  }
+
+  // Rendered, or as they were written.
+  drawTexts() {
+    const { controls } = this.data;
+    for (const { text, block } of this.texts) {
+      const rendered = Boolean(block.tree) && !this.source && this.marking === null;
+      text.classList.toggle("rendered", rendered);
+      text.replaceChildren();
+      const nodes = rendered
+        ? renderedNodes(block.tree, this.words, controls)
+        : sourceNodes(block, this.words, controls, ...this.marksIn(block));
+      for (const node of nodes) text.append(node); // one by one: there may be 100,000
+    }
+    this.wide?.disconnect();
+    this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
+  }
+
+  // The marks in a text, and the sentence at hand where it lies in this one.
+  marksIn(block) {
+    if (block.kind !== "response") return [];
+    const here = this.marking === null ? undefined : this.sentences[this.marking];
+    const marks = this.marks[this.at] ?? [];
+    return [
+      marks.filter((mark) => mark.text === block.name),
+      here?.text === block.name ? here : undefined,
+    ];
+  }
+
+  isRendered() {
+    return Boolean(this.sheet?.blocks.some((block) => block.tree));
   }
 
   hasSides() {
@@ -160,7 +197,7 @@ class DrawnPanel {
     const go = this.find(".foot .go");
     const say = this.sheet?.earlier ? this.words.change : this.words.submit;
     go.querySelector("span").textContent = noticed ? this.words.go_on : say;
-    go.setAttribute("aria-disabled", String(!noticed && !(choosing && this.missing() < 0)));
+    go.setAttribute("aria-disabled", String(!noticed && !(choosing && this.missing() < 0 && this.unproven() < 0)));
     this.root.dataset.phase = this.phase;
   }
 

@@ -2,6 +2,7 @@
 // this window puts them back.
 
 const MOST_KEPT = 48;
+const SAID_ONCE = ["words", "asks", "controls"];
 const kept = new Map();
 
 function restored(data) {
@@ -13,7 +14,8 @@ function restored(data) {
   };
   const questions = data.sheet?.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
   const sheet = data.sheet && { ...data.sheet, questions };
-  const whole = { ...data, words: part(data.words), asks: part(data.asks), sheet };
+  const once = Object.fromEntries(SAID_ONCE.map((key) => [key, part(data[key])]));
+  const whole = { ...data, ...once, sheet };
   for (const name of kept.keys()) if (kept.size > MOST_KEPT) kept.delete(name);
   return whole;
 }

@@ -2,8 +2,8 @@
 
 const KEPT_MS = 4000; // a key that has waited longer for its unit is not taken
 const KEYS_OF_A_UNIT = /^(.|Enter|Backspace|Escape|ArrowLeft|ArrowRight)$/;
-const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|\.|\/)$/; // they answer nothing
-const OPENS_A_FIELD = /^[-+./]$/; // what follows is meant for the field
+const TAKEN_AT_ONCE = /^(Backspace|Escape|ArrowLeft|ArrowRight|[./*])$/; // they answer nothing
+const OPENS_A_FIELD = /^[-+./,]$/; // what follows is meant for the field, or for marking
 
 class KeyedPanel extends DrawnPanel {
   ahead = []; // keys that wait for the unit that was asked for
@@ -44,8 +44,11 @@ class KeyedPanel extends DrawnPanel {
     if (this.find(".sheet").open) return this.dialogAction(event);
     if (event.key === "?") return () => this.toggleKeys();
     if (this.phase === "resting") return this.restAction(event, target);
+    const marks = this.markingAction(event, target);
+    if (marks) return marks;
     const pages = pagesScrolled(event, target);
     if (pages !== undefined) return () => scrollTexts(this.find(".material"), pages);
+    if (target.closest?.(".wide") && /^Arrow/.test(event.key)) return null; // scrolls it
     if (event.key === "=" && this.hasSides()) return () => this.tie();
     const inText = target.closest?.(".text") && !this.sheet?.earlier;
     if (event.key === "Escape" && inText && !this.awaits()) return () => this.toTexts();
@@ -97,6 +100,10 @@ class KeyedPanel extends DrawnPanel {
         return () => this.askReason("skip");
       case "+":
         return () => this.askReason("flag");
+      case "*":
+        return this.isRendered() ? () => this.showSource() : null;
+      case ",":
+        return this.asked() ? () => this.toggleMarking() : null;
       case ".":
         return this.data.asks.rationale && this.sheet ? () => this.find("#rationale").focus() : null;
     }
@@ -129,7 +136,12 @@ class KeyedPanel extends DrawnPanel {
   toggleKeys() {
     const sheet = this.find(".sheet");
     if (sheet.open) return sheet.close();
-    const asks = { why: this.data.asks.rationale, confidence: this.asksConfidence() };
+    const asks = {
+      why: this.data.asks.rationale,
+      confidence: this.asksConfidence(),
+      source: this.isRendered(),
+      evidence: this.sheet?.questions.some((question) => question.evidence),
+    };
     const show = () =>
       this.showDialog(
         keysView(this.words, this.sheet?.questions ?? [], asks, this.hasSides(), this.singleKeys(), (on) => {

@@ -4,12 +4,12 @@ const OFFLINE_AFTER_MS = 3900; // by the second repeat
 const READ_NOTICE_MS = 700; // the second half of a double Enter must not wave a notice away
 const SEEN_MS = 150; // a unit has been seen when it has been painted for so long
 const STORED = ["stored", "duplicate"];
-const REFUSED = ["already_labelled", "unknown_task"];
+const REFUSED = ["already_labelled", "unknown_task", "needs_evidence"];
 
 const style = new CSSStyleSheet();
 style.replaceSync(STYLE);
 
-class Panel extends RestingPanel {
+class Panel extends MarkingPanel {
   constructor(place) {
     super();
     this.place = place;
@@ -46,6 +46,9 @@ class Panel extends RestingPanel {
       ".leave": () => this.look("next"),
       ".together": () => this.tie(),
       ".meanings": () => this.showMeanings(),
+      ".source": () => this.showSource(),
+      ".mark": () => this.toggleMarking(),
+      ".sentence": () => this.toggleSentence(),
     };
     for (const [part, act] of Object.entries(acts)) {
       this.find(part).addEventListener("click", act, until);
@@ -53,6 +56,9 @@ class Panel extends RestingPanel {
     this.find("#rationale").addEventListener("input", () => this.saveDraft(), until);
     this.find(".language").addEventListener("change", (event) => this.chooseLanguage(event), until);
     this.root.addEventListener("click", (event) => this.afterClick(event), until);
+    // Once the selection is what the mouse made it.
+    const pointed = () => setTimeout(() => this.onPointed());
+    this.find(".material").addEventListener("mouseup", pointed, until);
     this.find(".sheet").addEventListener("close", () => this.leaveDialog(), until);
   }
 
@@ -65,6 +71,7 @@ class Panel extends RestingPanel {
   }
 
   toTexts() {
+    if (this.marking !== null) return this.toHere();
     this.find(".material").focus({ preventScroll: true });
   }
 
@@ -85,7 +92,17 @@ class Panel extends RestingPanel {
     this.drawMeanings();
   }
 
+  // The responses of this unit as they were written, or rendered; the reader stays at their place.
+  showSource() {
+    this.source = !this.source;
+    const read = this.texts.map(({ text }) => text.scrollTop / text.scrollHeight);
+    this.drawTexts();
+    this.texts.forEach(({ text }, at) => (text.scrollTop = read[at] * text.scrollHeight));
+    this.drawFrame();
+  }
+
   destroy() {
+    this.wide?.disconnect();
     this.saveDraft();
     this.hearing.abort();
     this.line.leave();
@@ -152,11 +169,14 @@ class Panel extends RestingPanel {
 
   open(sheet) {
     this.sheet = sheet;
+    this.source = false;
     this.pending = [];
     this.at = 0;
     this.questions = sheet ? [...sheet.questions, ...this.confidenceQuestion()] : [];
     const draft = (sheet && !sheet.earlier && this.drafts.read(`draft:${sheet.id}`)) || {};
     this.answers = this.questions.map((question) => this.answerSoFar(question, draft));
+    this.marks = this.questions.map((question) => this.marksSoFar(question, draft));
+    this.marking = null;
     this.clock = new Clock(draft.seconds);
     this.appear();
     this.find("#rationale").value = draft.rationale ?? sheet?.rationale ?? "";
@@ -256,8 +276,14 @@ class Panel extends RestingPanel {
 
   moveTo(at, focus = true) {
     const last = (this.sheet?.questions.length ?? 1) - 1;
+    const before = this.at;
     this.at = Math.min(Math.max(at, 0), last);
+    if (this.at !== before) {
+      this.marking = null;
+      this.drawTexts(); // this question's marks
+    }
     this.drawState();
+    this.drawEvidence();
     const ask = this.root.querySelectorAll(".ask")[this.at];
     if (this.questions.length > 1) ask?.scrollIntoView({ block: "nearest" });
     if (focus) ask?.querySelector("input:checked, input")?.focus();
@@ -279,6 +305,11 @@ class Panel extends RestingPanel {
       this.moveTo(missing, false);
       return this.say(several ? this.words.choose_all : this.words.choose_first);
     }
+    const unproven = this.unproven();
+    if (unproven >= 0) {
+      this.moveTo(unproven, false);
+      return this.say(this.words.needs_evidence);
+    }
     const asked = this.sheet.questions;
     const confidence = this.answers[asked.length]?.option;
     const sent = asked.map(({ task }, n) => ({
@@ -292,6 +323,8 @@ class Panel extends RestingPanel {
       confidence: confidence ? Number(confidence) : null,
       rationale: this.find("#rationale").value,
       language: this.sheet.language, // as it was shown
+      display: this.isRendered() ? "markdown" : "text",
+      evidence: this.answers[n].skip ? [] : this.marksToSend(n),
     }));
     for (const answer of sent) this.drafts.write(`answer:${answer.submit_id}`, answer);
     this.wait(sent);
@@ -300,6 +333,7 @@ class Panel extends RestingPanel {
 
   wait(sent) {
     this.phase = "sending";
+    this.marking = null;
     this.looking = undefined; // the list of earlier answers, if it was asked for, comes too late
     clearTimeout(this.lookTimer);
     this.pending = sent.map((answer) => answer.submit_id);
@@ -359,7 +393,8 @@ class Panel extends RestingPanel {
       this.questions.map(({ task }, n) => [task, this.answers[n]]).filter(([, answer]) => answer),
     );
     const rationale = this.find("#rationale").value;
-    this.drafts.write(`draft:${this.sheet.id}`, { answers, rationale, seconds: this.clock.seconds() });
+    const marks = Object.fromEntries(this.sheet.questions.map(({ task }, n) => [task, this.marksToSend(n)]));
+    this.drafts.write(`draft:${this.sheet.id}`, { answers, marks, rationale, seconds: this.clock.seconds() });
   }
 
   onVisibility() {

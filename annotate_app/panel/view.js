@@ -1,5 +1,5 @@
 // Building the page. Every text goes in as a text node: nothing that a response, a prompt or a
-// rubric says is ever read as HTML, Markdown or LaTeX.
+// rubric says is ever read as HTML or LaTeX, and Markdown only as markdown.js has it.
 
 function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -20,27 +20,30 @@ function inLanguage(code) {
 }
 
 // The texts to read: what both sides share on top, then the sides next to each other.
-function materialView(blocks) {
+// `fill(text, block)` puts a block's text into its place.
+function materialView(blocks, words, fill) {
   const sides = [...new Set(blocks.map((block) => block.side))].sort();
   const column = (side) => {
     const own = blocks.filter((block) => block.side === side);
-    return element("div", { class: side ? "side" : "shared" }, ...own.map(blockView));
+    const views = own.map((block, number) => blockView(block, number, words, fill));
+    return element("div", { class: side ? "side" : "shared" }, ...views);
   };
   return sides.map(column);
 }
 
-function blockView(block, number) {
+function blockView(block, number, words, fill) {
   const id = `text-${block.side}-${number}`;
   const text = element(
     "div",
     // What it is written in nobody has said; it need not be the page's language.
     { class: "text", dir: "auto", lang: "", role: "region", "aria-labelledby": id, tabindex: "0" },
-    block.text,
   );
+  fill(text, block);
+  const label = block.plain ? filled(words.as_source, block) : block.label;
   return element(
     "section",
     { class: `block ${block.kind}` },
-    element("h2", { id, dir: "auto" }, block.label),
+    element("h2", { id, dir: "auto" }, label),
     text,
   );
 }

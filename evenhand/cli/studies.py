@@ -136,8 +136,9 @@ def describe_study(study: Study) -> None:
         _print_shares(column, noun, pairs[column], sampled[column])
     _print_workload(found.load)
     _print_hidden_prompts(study)
-    for sentence in found.precision:
-        say(sentence)
+    for sentence in (found.display, *found.precision):
+        if sentence:
+            say(sentence)
 
 
 def _print_shares(column: str, noun: str, whole: pd.Series, sample: pd.Series) -> None:

@@ -38,6 +38,9 @@ def _export_options(export: Parser) -> None:
     export.add_argument(
         "--remarks", type=Path, metavar="FILE", help="where confidence, reasons and flags go"
     )
+    export.add_argument(
+        "--answers", type=Path, metavar="FILE", help="where it goes how each label was given"
+    )
 
 
 def _import(arguments: argparse.Namespace) -> None:
@@ -58,6 +61,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
 
 def _import_responses(study: Study, file: Path) -> None:
+    from evenhand.reporting.new_study import display_of
     from evenhand.study.prompts.responses import read_responses
 
     frame = read_responses(file, study.store.pairs())
@@ -67,6 +71,8 @@ def _import_responses(study: Study, file: Path) -> None:
     console().print(
         written("tables.responses", new=new, subjects=subjects, known=known, empty=empty)
     )
+    if new and (display := display_of(study)):
+        console().print(display)
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
@@ -92,16 +98,17 @@ def _export(arguments: argparse.Namespace) -> None:
     )
     from evenhand.reporting.sidecar import sidecar_path
     from evenhand.study import open_study
+    from evenhand.study.store.answer_details import answers_table
     from evenhand.study.store.remarks import remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
 
     out: Path | None = arguments.out
-    if not (out or arguments.units or arguments.remarks):
+    if not (out or arguments.units or arguments.remarks or arguments.answers):
         raise InputError("say what to write: --out FILE for the ratings, --units FILE for units")
     # Without its units a verdict on the ratings would know of no clusters.
     to_units: Path | None = arguments.units or (out and units_path(out))
-    named = [path for path in (out, to_units, arguments.remarks) if path]
+    named = [path for path in (out, to_units, arguments.remarks, arguments.answers) if path]
     if len(set(named)) < len(named):
         raise InputError("two tables would go to the same file; give each its own")
     with open_study(arguments.dir) as study:
@@ -125,6 +132,11 @@ def _export(arguments: argparse.Namespace) -> None:
             write_table(remarks, arguments.remarks)
             written_to = arguments.remarks
             console().print(written("tables.wrote_remarks", count=len(remarks), file=written_to))
+        if arguments.answers is not None:
+            answers = answers_table(study.store)
+            write_table(answers, arguments.answers)
+            written_to = arguments.answers
+            console().print(written("tables.wrote_answers", count=len(answers), file=written_to))
 
 
 VERBS = (

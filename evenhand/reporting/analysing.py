@@ -233,7 +233,12 @@ def _study_context(
     study: Study, ratings: pd.DataFrame, excluded: Collection[str], analysis: Analysis
 ) -> ReportContext:
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.quotes import quoted_remarks, quoted_replies, quoted_texts
+    from evenhand.reporting.quotes import (
+        quoted_marks,
+        quoted_remarks,
+        quoted_replies,
+        quoted_texts,
+    )
     from evenhand.study.desk.hidden_prompts import prompts_seen
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.prompts.pairs import prompts_noun
@@ -271,6 +276,7 @@ def _study_context(
         published={name: rubric.published for name, rubric in study.rubrics.items()},
         texts=quoted_texts(study, analysis.disagreements),
         remarks=quoted_remarks(study, analysis.disagreements),
+        marks=quoted_marks(study, analysis.disagreements),
         replies=quoted_replies(study, analysis.disagreements),
         sorted={
             (each.rubric, each.unit_id, each.grader): (each.kind, each.note)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -21,8 +22,8 @@ _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class StudyPreview:
-    """Prompts sampled of how many, what these are called, the work for people, and sentences on
-    what the sample can decide.
+    """Prompts sampled of how many, what these are called, the work for people, sentences on what
+    the sample can decide, and how responses are shown (empty where there are none yet).
     """
 
     sampled: int
@@ -30,6 +31,7 @@ class StudyPreview:
     noun: str
     load: Workload
     precision: tuple[str, ...]
+    display: str
 
 
 def preview_of(study: Study) -> StudyPreview:
@@ -51,8 +53,26 @@ def preview_of(study: Study) -> StudyPreview:
         noun=cluster if clustered else "pair",
     )
     return StudyPreview(
-        len(sampled), len(pairs), prompts_noun(pairs), workload(study), tuple(precision)
+        len(sampled),
+        len(pairs),
+        prompts_noun(pairs),
+        workload(study),
+        tuple(precision),
+        display_of(study),
     )
+
+
+def display_of(study: Study) -> str:
+    """How responses are shown, and how many of them are written in Markdown."""
+    from evenhand.study.prompts.markdown import markdown_share
+
+    texts = study.store.responses()["response"]
+    if texts.empty:
+        return ""
+    share = round(100 * markdown_share(texts))
+    if study.config.annotation.display == "markdown":
+        return written("display.markdown", share=share)
+    return written("display.text", share=share)
 
 
 def preview_plan(plan: StudyPlan) -> StudyPreview:

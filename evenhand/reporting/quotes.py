@@ -1,5 +1,5 @@
-"""What a report quotes of a study: the texts of units, what people said beside their labels, and
-what graders replied."""
+"""What a report quotes of a study: the texts of units, what people said beside their labels and
+which words they marked, and what graders replied."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.study import Study
+    from evenhand.study.tables.evidence import Mark
 
 UnitTexts = dict[tuple[str, str], dict[str, str]]
 _AT_ONCE = 400
@@ -42,6 +43,23 @@ def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> Uni
         if key in wanted and words:
             said.setdefault(key, {})[remark["rater_id"]] = words
     return said
+
+
+def quoted_marks(
+    study: Study, disagreements: list[GraderDisagreement]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Who marked which words, by (rubric, unit id), of those whose labels are compared."""
+    from evenhand.study.store.answer_details import marks_on
+
+    people = {(each.rubric, each.unit_id): each.people for each in disagreements}
+    units = list(people)
+    found: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
+    for start in range(0, len(units), _AT_ONCE):
+        found |= marks_on(study.store, set(units[start : start + _AT_ONCE]))
+    return {
+        key: [(rater, mark) for rater, mark in marks if rater in people[key]]
+        for key, marks in found.items()
+    }
 
 
 def quoted_replies(

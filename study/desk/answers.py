@@ -11,10 +11,12 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import Changes, Claim
 from evenhand.study.prompts.units import has_known_answer
+from evenhand.study.store.answer_details import add_details
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.remarks import add_remark
-from evenhand.study.store.schema import attention_labels, labels, remarks
+from evenhand.study.store.schema import answer_details, attention_labels, labels, remarks
 from evenhand.study.store.store import Store
+from evenhand.study.tables.evidence import Mark, lie_within, other_way_round, read_marks
 
 SKIP_REASONS = (
     "skipped_undecidable",
@@ -26,6 +28,8 @@ SKIP_REASONS = (
 """What `unscored_reason` says of a unit that a person passed over."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
+DISPLAYS = ("text", "markdown")
+"""How responses are shown: as they were written, or with their Markdown drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,10 @@ class Answer:
     rationale: str = ""
     language: str = ""
     """What the page was in, as far as it says."""
+    display: str = ""
+    """One of DISPLAYS; empty where it is not known."""
+    evidence: tuple[Mark, ...] = ()
+    """The words that decided, as they were shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +64,9 @@ class Flag:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of what was sent: stored, duplicate, already_labelled or unknown_task."""
+    """What became of what was sent: stored, duplicate, already_labelled, unknown_task or
+    needs_evidence.
+    """
 
     status: str
 
@@ -70,14 +80,22 @@ class Given:
     confidence: int | None = None
     rationale: str = ""
     created_at: str = ""
+    evidence: tuple[Mark, ...] = ()
 
 
 def take_answer(
-    store: Store, changes: Changes, claim: Any, answer: Answer, rubric: Rubric
+    store: Store,
+    changes: Changes,
+    claim: Any,
+    answer: Answer,
+    rubric: Rubric,
+    texts: Mapping[str, str],
 ) -> Receipt:
-    """Append an answer to the task of this claim (a row of the claims)."""
-    if not is_possible(answer, rubric):
-        return Receipt("unknown_task")
+    """Append an answer to the task of this claim (a row of the claims). `texts` are what was shown;
+    only an answer with marks needs them.
+    """
+    if refused := why_refused(answer, rubric, texts):
+        return Receipt(refused)
     table = attention_labels if has_known_answer(claim.unit_id) else labels
     if claim.state == "labelled":
         if is_stored(changes.connection, table, claim.rater_id, answer.submit_id):
@@ -91,7 +109,18 @@ def take_answer(
     return Receipt("stored")
 
 
-def is_possible(answer: Answer, rubric: Rubric) -> bool:
+def why_refused(answer: Answer, rubric: Rubric, texts: Mapping[str, str]) -> str:
+    """Why an answer cannot be taken, as its receipt says it; "" where it can."""
+    if not _is_possible(answer, rubric):
+        return "unknown_task"
+    if answer.evidence and not (rubric.evidence and lie_within(answer.evidence, texts)):
+        return "unknown_task"
+    if rubric.evidence == "required" and answer.option_key and not answer.evidence:
+        return "needs_evidence"
+    return ""
+
+
+def _is_possible(answer: Answer, rubric: Rubric) -> bool:
     """Whether it is one of the rubric's options or a reason to skip, and not both."""
     return (
         bool(answer.option_key) != bool(answer.skip_reason)
@@ -130,6 +159,9 @@ def add_answer(
     if answer.confidence is not None or answer.rationale:
         said = {"kind": "answer", "confidence": answer.confidence, "text": answer.rationale}
         add_remark(connection, _subject_of(claim, answer.submit_id) | said)
+    if answer.display or answer.evidence:
+        marks = _marks_turned(claim.order, answer.evidence)
+        add_details(connection, answer.submit_id, answer.display, marks)
     return True
 
 
@@ -149,8 +181,9 @@ def given_answers(
     latest: dict[tuple[str, str, int], Any] = {}
     for table in (labels, attention_labels):
         query = (
-            sa.select(table, remarks.c.confidence, remarks.c.text)
+            sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
             .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
+            .join(answer_details, answer_details.c.submit_id == table.c.submit_id, isouter=True)
             .where(
                 table.c.rater_id == rater_id,
                 table.c.unit_id.in_({claim.unit_id for claim in shown}),
@@ -169,6 +202,7 @@ def given_answers(
                 found.confidence,
                 found.text or "",
                 found.created_at,
+                _marks_turned(claim.order, read_marks(found.evidence or []) or ()),
             )
     return given
 
@@ -176,6 +210,11 @@ def given_answers(
 def _turned(rubric: Rubric, order: str, key: str) -> str:
     """An option's key from the order shown to the pair's own, or back."""
     return rubric.swap(key) if key and order == "ba" else key
+
+
+def _marks_turned(order: str, marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """Marks from the order shown to the pair's own, or back."""
+    return other_way_round(marks) if order == "ba" else marks
 
 
 def _subject_of(claim: Any, submit_id: str) -> dict[str, Any]:

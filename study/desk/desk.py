@@ -8,8 +8,9 @@ nothing about the unit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -39,6 +40,7 @@ from evenhand.study.desk.oversight import Oversight
 from evenhand.study.desk.own_flags import Withdrawal, standing_flags, take_withdrawal
 from evenhand.study.desk.pace import JUST_NOW, WorkLog, is_enough, pace
 from evenhand.study.desk.sheets import Sheet, Task
+from evenhand.study.prompts.units import has_known_answer
 from evenhand.study.questions import Question
 from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
@@ -174,12 +176,30 @@ class AnnotationDesk:
         in the store and the later one counts. An answer to a task whose lease is over is taken all
         the same: work that was done is never lost.
         """
+        texts = self._texts_marked(rater_id, sent)
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, each) for each in sent]
+            return [self._receipt(changes, rater_id, each, texts) for each in sent]
 
-    def _receipt(self, changes: Changes, rater_id: str, sent: Sent) -> Receipt:
+    def _texts_marked(self, rater_id: str, sent: Sequence[Sent]) -> dict[str, Mapping[str, str]]:
+        """What was shown to whoever marked words in it, by task id."""
+        ids = {each.task_id for each in sent if isinstance(each, Answer) and each.evidence}
+        if not ids:
+            return {}
+        query = sa.select(claims).where(claims.c.task_id.in_(ids), claims.c.rater_id == rater_id)
+        with self.study.store.read() as connection:
+            found = connection.execute(query).all()
+        design = self._design()
+        return {claim.task_id: self._values(claim, design) for claim in found}
+
+    def _receipt(
+        self,
+        changes: Changes,
+        rater_id: str,
+        sent: Sent,
+        texts: Mapping[str, Mapping[str, str]],
+    ) -> Receipt:
         claim = changes.connection.execute(
             sa.select(claims).where(claims.c.task_id == sent.task_id, claims.c.rater_id == rater_id)
         ).one_or_none()
@@ -190,7 +210,8 @@ class AnnotationDesk:
             return take_withdrawal(changes.connection, claim, sent)
         if isinstance(sent, Flag):
             return take_flag(changes.connection, claim, sent)
-        return take_answer(self.study.store, changes, claim, sent, rubric)
+        shown = texts.get(sent.task_id, {})
+        return take_answer(self.study.store, changes, claim, sent, rubric, shown)
 
     # Looking back
 
@@ -267,8 +288,14 @@ class AnnotationDesk:
 
     def _task(self, claim: Claim, design: SessionDesign, given: Given | None = None) -> Task:
         rubric = self.study.rubrics[claim.rubric]
-        if claim.is_check:
-            values = design.checks.values(claim.key, claim.order)
-        else:
-            values = self.study.values(rubric, claim.unit_id, claim.order)
+        values = self._values(claim, design)
         return Task(claim.task_id, rubric, claim.order, values, given)
+
+    def _values(self, claim: Any, design: SessionDesign) -> dict[str, str]:
+        """What the task of a claim shows; nothing where the study has it no more."""
+        rubric, key = self.study.rubrics.get(claim.rubric), (claim.unit_id, claim.rubric)
+        if rubric is None:
+            return {}
+        if has_known_answer(claim.unit_id):
+            return design.checks.values(key, claim.order) if key in design.checks else {}
+        return self.study.values(rubric, claim.unit_id, claim.order)

@@ -19,6 +19,7 @@ from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.leases import check_held, last_label, take_first
 from evenhand.study.lead.people import accepted_text, people_labels
 from evenhand.study.questions import Key
+from evenhand.study.store.answer_details import marks_on
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.remarks import add_remark
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from evenhand.study.tables.evidence import Mark
     from evenhand.study.workspace import Study
 
 Rule = Literal["any", "no_majority", "distance_2"]
@@ -305,6 +307,14 @@ def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str
     for unit, rubric, text in zip(said["unit_id"], said["rubric"], said["text"], strict=True):
         found.setdefault((unit, rubric), []).append(text)
     return found
+
+
+def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
+    """The words of a unit that people marked whose labels count, each with the rater's id."""
+    unit, rubric = key
+    excluded = oversight(study.store).exclusions
+    marks = marks_on(study.store, {(rubric, unit)}).get((rubric, unit), [])
+    return [(rater, mark) for rater, mark in marks if rater not in excluded]
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:

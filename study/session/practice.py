@@ -17,9 +17,9 @@ from evenhand.study.desk.answers import (
     Flag,
     Receipt,
     add_answer,
-    is_possible,
     is_stored,
     take_flag,
+    why_refused,
 )
 from evenhand.study.desk.claims import Claim
 from evenhand.study.desk.desk import Sent
@@ -158,8 +158,8 @@ class PracticeDesk:
             return take_withdrawal(connection, claim, sent)
         if isinstance(sent, Flag):
             return take_flag(connection, claim, sent)
-        if not is_possible(sent, question.rubric):
-            return Receipt("unknown_task")
+        if refused := why_refused(sent, question.rubric, self.units.values(question.key, "ab")):
+            return Receipt(refused)
         if is_stored(connection, practice_labels, rater_id, sent.submit_id):
             return Receipt("duplicate")
         if (*question.key, attempt) in self._answers(connection, rater_id):

@@ -63,6 +63,16 @@ class AnnotationSettings(Section):
         default="one",
         description='`"one"`: one rubric at a time; `"all"`: all rubrics of a unit at once',
     )
+    display: Literal["text", "markdown"] = Field(
+        default="text",
+        description='how responses are shown: `"text"`, as they were written; `"markdown"`, with '
+        "their headings, lists, tables and code drawn; recorded with every label",
+        json_schema_extra={"usual": "as most responses are written"},
+    )
+    show_controls: bool = Field(
+        default=True,
+        description="true shows zero-width, bidirectional and other control characters as marks",
+    )
     confidence: bool = Field(default=False, description="true asks annotators how sure they are")
     rationale: bool = Field(default=False, description="true shows a field for reasons")
     language: str = Field(

@@ -132,6 +132,15 @@ remarks = Table(
 )
 """What people say beside their labels: append-only, never part of the `ratings` table."""
 
+answer_details = Table(
+    "answer_details",
+    metadata,
+    Column("submit_id", String, primary_key=True),  # that of its label
+    Column("display", String, nullable=False),  # text | markdown; empty: not known
+    Column("evidence", JSON, nullable=False),  # see study.tables.evidence
+)
+"""How a person's answer was given: how responses were shown, and which words decided."""
+
 claims = Table(
     "claims",
     metadata,

@@ -17,9 +17,11 @@ from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, set_account
 from evenhand.study.access.lead_login import LINK_PARAMETER
 from evenhand.study.lead.imports import import_ratings
+from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings
 from harness.annotator import READY, SUBJECT, Annotator
 from harness.served import Served
+from harness.studies import mark_words
 
 pytestmark = pytest.mark.browser
 
@@ -63,6 +65,7 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
         ]
         frame = pd.DataFrame(rows).assign(rubric="shorter", seconds=20.0)
         import_ratings(study, validate_ratings(frame, "test"), "test")
+        mark_words(study, "first", Mark("response_b", 0, 8))
     return serve_study(folder)
 
 
@@ -163,6 +166,8 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_text("4 to adjudicate.")).to_be_visible()
     expect(page.get_by_role("radiogroup").get_by_role("radio")).to_have_text(["Adjudication"])
+    expect(page.locator(".evenhand-quote mark")).to_have_text("Response")
+    expect(page.locator(".evenhand-quote small")).to_have_text("(marked by 1 of 2)")
     seen = page.locator(".st-key-lead").inner_text()
     assert not any(name in seen for name in ("first", "second", SUBJECT, "<img"))
 

@@ -14,9 +14,11 @@ from evenhand.study import open_study
 from evenhand.study.lead.disagreements import sorted_so_far
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings
-from harness.annotator import SUBJECT
+from harness.annotator import SUBJECT, response_text
 from harness.served import Served
+from harness.studies import mark_words
 
 pytestmark = pytest.mark.browser
 
@@ -44,6 +46,8 @@ def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served
         import_ratings(study, validate_ratings(pd.DataFrame(rows).assign(rubric="shorter")), "test")
         about = {"rater_id": GRADER, "rubric": "shorter", "order": "ab", "label": "L", "raw": REPLY}
         digest = study.rubrics["shorter"].hash
+        mark_words(study, "ann", Mark("response_a", 0, 8))
+        mark_words(study, "ben", Mark("response_a", 4, 10))
         study.store.add_grades(
             GradeAttempt(unit_id=unit, rubric_hash=digest, **about) for unit in units
         )
@@ -89,6 +93,10 @@ def test_the_lead_sorts_what_a_grader_says_unlike_people(
     expect(page.get_by_text("4 chosen. 6 of 6 are not sorted yet.")).to_be_visible()
     expect(page.get_by_text(REPLY)).to_be_visible()
     expect(page.get_by_text("Response A", exact=True)).to_be_visible()
+    marked = page.locator(".evenhand-quote mark")
+    assert marked.all_text_contents() == ["Resp", "onse", response_text(1, "a")[8:10]]
+    said = page.locator(".evenhand-quote small").all_text_contents()
+    assert said == ["(marked by ann)", "(marked by ann, ben)", "(marked by ben)"]
     axe(page, "disagreements")
 
     first = page.get_by_role("heading", level=2).first.inner_text()

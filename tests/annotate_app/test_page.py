@@ -31,6 +31,10 @@ HOSTILE = [
     "one\n\n\n\nfour lines down\ttab",
     "",
     "zero\u200bwidth\u200d\ufeff, soft\u00ad, \u061c\u200e\u200f, \u202a\u202b\u202c\u202d\u2069",
+    "> " * 3000 + "deep" + "\n\n" + "|a" * 900 + "|\n" + "|-" * 900 + "|\n",
+    '```js"onmouseover="alert(1)\n<img src=x onerror=alert(2)>\n```\n[x](http://192.0.2.1/y "t")'
+    "\n\n| <b>a</b> | ![i](http://192.0.2.1/z.png) |\n|-|-|\n| <http://192.0.2.1> | `<i>` |\n"
+    "\n3. <svg onload=alert(3)>\n\n[ref]: javascript:alert(4)\n[ref] <javascript:alert(5)>",
     "x" * 200_000,
     "word " * 40_000 + "\n<style>* { color: red }</style>",
 ]
@@ -41,22 +45,46 @@ def hostile(number: int, side: str) -> str:
     return f"Unit {number}{side}\n" + HOSTILE[place]
 
 
+# What may stand in a text, and with which attributes.
+DRAWN = {
+    "SPAN", "P", "H3", "H4", "H5", "H6", "UL", "OL", "LI", "BLOCKQUOTE", "TABLE", "THEAD", "TBODY",
+    "TR", "TH", "TD", "EM", "STRONG", "S", "PRE", "CODE", "HR", "BR", "DIV",
+}  # fmt: skip
+ATTRIBUTES = {
+    "class", "dir", "start", "title", "role", "tabindex", "aria-label", "data-mark", "data-name",
+}  # fmt: skip
+PARTS = """
+nodes => nodes.flatMap(node => [...node.querySelectorAll("*")].map(part =>
+  [part.tagName, [...part.attributes].map(attribute => attribute.name)]))
+"""
+
+
+@pytest.mark.parametrize("display", ["text", "markdown"])
 def test_responses_are_shown_as_text_and_nothing_leaves(
-    annotator, new_context, make_study, serve_study
+    annotator, new_context, make_study, serve_study, display
 ):
-    server = serve_study(make_study(len(HOSTILE) // 2, response=hostile))
+    server = serve_study(make_study(len(HOSTILE) // 2, response=hostile, display=display))
     context = new_context()
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
     context.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     person = annotator("hostile", server, context)
     shown = []
+    kinds: set[str] = set()
     page = person.page
     for _ in range(len(HOSTILE) // 2):
+        texts = page.locator(".material .text")
+        parts = texts.evaluate_all(PARTS)
+        kinds.update(tag for tag, _ in parts)
+        assert {name for _, names in parts for name in names} <= ATTRIBUTES
+        if display == "markdown":
+            page.keyboard.press("/")  # its source
+            if page.locator(".text.rendered").count():
+                person.in_panel("!panel.querySelector('.text.rendered')")
         _, left, _, right = person.texts()
         shown += [left, right]
-        texts = page.locator(".material .text")
-        assert texts.evaluate_all("nodes => nodes.map(node => node.childElementCount)") == [0] * 4
+        # As their source the texts hold nothing but marks for what cannot be seen.
+        assert {tag for tag, _ in texts.evaluate_all(PARTS)} <= {"SPAN"}
         assert page.locator(".panel").is_visible()
         # However long or odd the texts are, the question stays where it is and in its colours.
         assert page.evaluate("document.documentElement.scrollWidth") == 1440
@@ -71,6 +99,8 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
         person.wait_for_next(before)
     expected = [hostile(n, side) for n in range(1, len(HOSTILE) // 2 + 1) for side in "ab"]
     assert sorted(shown) == sorted(expected)
+    assert kinds <= (DRAWN if display == "markdown" else {"SPAN"})
+    assert ("TABLE" in kinds) == (display == "markdown")
     assert person.page.evaluate("window.pwned") is None
     assert len(asked) > 10
     hosts = {urlsplit(url).hostname for url in asked if not url.startswith(("data:", "blob:"))}

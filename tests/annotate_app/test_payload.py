@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from evenhand.annotate_app.payload import Look, View, page_data, read_look, read_sent
 from evenhand.annotate_app.unit_page import setting_of
+from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.access.admission import Admission
 from evenhand.study.desk.answers import Answer, Flag
@@ -16,6 +17,8 @@ from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.desk.oversight import exclude
 from evenhand.study.desk.own_flags import Withdrawal
 from evenhand.study.store.schema import responses
+from evenhand.study.tables.evidence import MOST_MARKS, Mark
+from harness.studies import SHORTER
 
 GOOD = {
     "submit_id": "s1", "task_id": "t1", "option_key": "L", "skip_reason": "", "seconds": 3.5,
@@ -68,6 +71,63 @@ def test_what_is_no_answer_is_left_out(sent):
     assert read_sent(sent) == []
 
 
+def test_how_a_response_was_shown_comes_with_the_answer():
+    for display in ("text", "markdown"):
+        (answer,) = read_sent({"answers": [GOOD | {"display": display}]})
+        assert answer.display == display
+    for wrong in ("html", 1, None, ["text"]):
+        assert read_sent({"answers": [GOOD | {"display": wrong}]}) == []
+
+
+def test_marks_come_with_the_answer_and_what_is_none_is_refused():
+    mark = {"text": "response", "start": 0, "end": 2}
+    (answer,) = read_sent({"answers": [GOOD | {"evidence": [mark]}]})
+    assert answer.evidence == (Mark("response", 0, 2),)
+    for wrong in (None, mark, [mark, mark], [mark | {"end": "2"}], [mark] * 1000):
+        assert read_sent({"answers": [GOOD | {"evidence": wrong}]}) == []
+
+
+def test_the_panel_hears_of_marks_where_the_rubric_asks_for_them(make_study, tmp_path):
+    file = tmp_path / "shorter.toml"
+    file.write_text('evidence = "optional"\n' + SHORTER, "utf-8")
+    with open_study(make_study(2, rubrics=[load_rubric(file)])) as study:
+        desk = AnnotationDesk(study)
+        task = desk.next_task("r1")
+        (question,) = page_data(desk, "r1", {}, View())["sheet"]["questions"]
+        assert question["evidence"] == {"ask": "optional", "most": MOST_MARKS, "given": None}
+        given = {"evidence": [{"text": "response_b", "start": 1, "end": 3}]}
+        sent = read_sent({"answers": [GOOD | {"task_id": task.task_id} | given]})
+        assert [receipt.status for receipt in desk.submit_all("r1", sent)] == ["stored"]
+        back = page_data(desk, "r1", {}, View(task.task_id, "n"))["sheet"]
+        assert back["questions"][0]["evidence"]["given"] == given["evidence"]
+        assert [each["name"] for each in back["blocks"]] == [
+            "prompt_a", "prompt_b", "response_a", "response_b"
+        ]  # fmt: skip
+
+
+def test_only_responses_have_a_tree_and_only_where_markdown_is_shown(make_study):
+    def text(number, side):
+        return "**so**" if side == "a" else "> " * 100 + "deep"
+
+    for display in ("text", "markdown"):
+        with open_study(make_study(1, text, display=display)) as study:
+            sheet = page_data(AnnotationDesk(study), "r1", {}, View())["sheet"]
+        trees = {(each["kind"], each["text"]): each["tree"] for each in sheet["blocks"]}
+        plain = {each["text"]: each["plain"] for each in sheet["blocks"]}
+        drawn = (["p", {}, ["strong", {}, "so"]],) if display == "markdown" else None
+        assert trees["response", "**so**"] == drawn
+        assert [tree for (kind, _), tree in trees.items() if kind == "prompt"] == [None, None]
+        assert plain[text(1, "b")] == (display == "markdown")
+        assert not plain["**so**"]
+
+
+def test_names_of_characters_are_sent_only_where_marks_are_wanted(make_study):
+    for wanted in (True, False):
+        with open_study(make_study(1, show_controls=wanted)) as study:
+            data = page_data(AnnotationDesk(study), "r1", {}, View())
+        assert bool(data["controls"]) == wanted
+
+
 def test_seconds_stay_within_a_day():
     sent = [GOOD | {"seconds": value} for value in (-5, 1e9)]
     assert [answer.seconds for answer in read_sent({"answers": sent})] == [0.0, 86400.0]
@@ -116,8 +176,8 @@ def test_the_panel_gets_what_it_shows_and_no_more(make_study):
         desk = AnnotationDesk(study)
         data = json.loads(json.dumps(page_data(desk, "r1", {"s1": "stored"}, View())))
         assert data.keys() == {
-            "drafts", "rater", "practice", "synthetic", "words", "asks", "progress", "receipts",
-            "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
+            "drafts", "rater", "practice", "synthetic", "words", "asks", "controls", "progress",
+            "receipts", "looked", "earlier", "sheet", "finish", "pace", "pause_minutes", "resumes",
             "language", "languages",
         }  # fmt: skip
         assert data["sheet"].keys() == {

@@ -110,3 +110,15 @@ def test_swap_exchanges_the_sides_of_a_pair_and_leaves_a_response_alone() -> Non
     pair, response = load_rubric("even-handedness"), load_rubric("refusal")
     assert [pair.swap(key) for key in pair.categories] == ["B", "A", "C"]
     assert [response.swap(key) for key in response.categories] == list(response.categories)
+
+
+def test_that_words_are_to_be_marked_is_part_of_what_raters_see_and_no_other_hash_moves() -> None:
+    plain, *asking = (
+        parse_rubric(f'evidence = "{how}"\n' + RUBRIC, "tone.toml")
+        for how in ("", "optional", "required")
+    )
+    assert plain.hash == parse_rubric(RUBRIC, "tone.toml").hash
+    assert len({plain.hash, *(rubric.hash for rubric in asking)}) == 3
+    assert parse_rubric(dump_rubric(asking[0]), "tone.toml") == asking[0]
+    with pytest.raises(InputError, match="evidence"):
+        parse_rubric('evidence = "sometimes"\n' + RUBRIC, "tone.toml")

@@ -1,5 +1,5 @@
-"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, and the
-totals that raters are told; the language in which a label was given.
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, the totals
+that raters are told, and how answers were given; the language in which a label was given.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
@@ -89,6 +89,14 @@ Table(
     Column("total", Integer, nullable=False),
     Column("created_at", String, nullable=False),
     Index("told_totals_by_rater", "rater_id"),
+)
+
+Table(
+    "answer_details",
+    metadata,
+    Column("submit_id", String, primary_key=True),
+    Column("display", String, nullable=False),
+    Column("evidence", JSON, nullable=False),
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 from evenhand.analysis import Analysis, StudyFacts, analyse
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.disagreements_page import page_of
+from evenhand.study.tables.evidence import Mark
 from tests.analysis.report.small_study import HOSTILE, SCALE, tables
 
 PAGE = "disagreements.html"
@@ -97,6 +98,21 @@ def test_whatever_anybody_wrote_is_text(
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert page.said.count(text.replace("\r", "\n")) > 20 or page.said.count(text) > 20
     assert "Rubric unclear" in page.said
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_words_that_people_marked_are_text_like_all_others(
+    hostile_analysis: Analysis, written: Callable[..., Path], text: str
+) -> None:
+    known = texts_of(hostile_analysis, text)
+    marks = {
+        (each.rubric, each.unit_id): [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
+        for each in hostile_analysis.disagreements
+    }
+    page = Page(written(hostile_analysis, name=text, marks=marks, **known) / PAGE)
+    assert page.tags.count("mark") == len(marks)
+    assert [tag for tag in page.tags if tag in ACTIVE] == ["script"]
+    assert f"(marked by {text})".replace("\r", "\n") in page.said.replace("\r", "\n")
 
 
 def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., Path]) -> None:

@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.study import Study
+from evenhand.study import Study, open_study
 from evenhand.study.desk.answers import Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.prompts.sampling import largest_remainder
 from evenhand.study.tables.formats import read_table
+from harness.studies import write_pairs
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -39,6 +40,27 @@ def test_the_published_set_becomes_a_study_in_proportion(
     for column in ("template_category", "main_category"):
         share = largest_remainder(pairs[column].value_counts().to_dict(), 250)
         assert sampled[column].value_counts().to_dict() == share
+
+
+@pytest.mark.parametrize(("marked", "display"), [(2, "text"), (3, "markdown"), (0, "text")])
+def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], marked: int, display: str
+) -> None:
+    pairs = write_pairs(tmp_path / "pairs.csv", 3)
+    rows = [
+        {"subject": "s", "pair_id": f"p{n // 2 + 1:04d}", "side": "ab"[n % 2]}
+        | {"response": "It is **so**." if n < marked else "It is so."}
+        for n in range(6)
+    ]
+    responses = tmp_path / "responses.jsonl"
+    responses.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
+    files = ["--pairs", str(pairs), "--responses", str(responses), "--sample", "3"]
+    assert main(["new", str(tmp_path / "study"), *files]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{round(100 * marked / 6)}% look like Markdown" in said
+    assert ("with their Markdown rendered" in said) == (display == "markdown")
+    with open_study(tmp_path / "study") as study:
+        assert study.config.annotation.display == display
 
 
 def test_responses_may_come_later_and_extend_keeps_the_first(

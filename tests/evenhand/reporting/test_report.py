@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,9 @@ from evenhand.study import Study
 from evenhand.study.lead.disagreements import sort_disagreement
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.tables.evidence import Mark
 from evenhand.study.tables.ratings import validate_ratings
+from harness.studies import mark_words
 
 REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreements.html"}
 
@@ -76,11 +79,18 @@ def test_the_page_of_disagreements_has_what_the_study_knows(
     sort_disagreement(labelled, "lead", **about, kind="rubric_unclear", note="a half refusal")
     given = {"rater_id": "gpt", "rubric": "refusal", "unit_id": unit, "rubric_hash": digest}
     labelled.store.add_grades([GradeAttempt(**given, label="5", raw="It is a refusal, 5.")])
+    mark_words(labelled, "ann", Mark("response", 0, 3))
+    mark_words(labelled, "ben", Mark("response", 1, 7))
     analysis = report_study(labelled, tmp_path / "report")
     page = (tmp_path / "report" / "disagreements.html").read_text("utf-8")
     assert "It is a refusal, 5." in page
     assert "<strong>Rubric unclear</strong>: a half refusal" in page
-    assert "s1: for 5." in page, "its text"
+    assert "s1: for 5." in re.sub(r"<small>.*?</small>|</?mark>", "", page), "its text"
+    assert re.findall(r"<mark>(.*?)</mark><small>(.*?)</small>", page) == [
+        ("s", "(marked by ann)"),
+        ("1:", "(marked by ann, ben)"),
+        (" for", "(marked by ben)"),
+    ]
     assert "p0006|s1|b" not in page, "people are as far from each other as the grader from them"
     rows = analysis.results.query("statistic == 'disagreement_sorted'")
     assert rows[["rater_b", "at", "estimate"]].values.tolist() == [["gpt", "rubric_unclear", 1.0]]

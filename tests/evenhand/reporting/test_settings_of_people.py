@@ -132,7 +132,16 @@ def _dealt(study: Study) -> list[tuple[str, str]]:
 
 def _asks(study: Study) -> dict[str, Any]:
     """What the annotator's page is told to ask beside the rubric's question."""
-    return page_data(AnnotationDesk(study), "r1", {}, View())["asks"]
+    return page_of(study)["asks"]
+
+
+def _drawn(study: Study) -> list[bool]:
+    """Which texts are drawn from their Markdown."""
+    return [each["tree"] is not None for each in page_of(study)["sheet"]["blocks"]]
+
+
+def page_of(study: Study) -> dict[str, Any]:
+    return page_data(AnnotationDesk(study), "r1", {}, View())
 
 
 def _judgments(study: Study) -> int:
@@ -159,6 +168,8 @@ IN_A_SESSION: dict[str, tuple[object, Callable[[Study], object]]] = {
     "annotation.screen": ("all", _dealt),
     "annotation.repeat_share": (0.25, lambda s: SessionDesign(s).planned_repeats(100)),
     "annotation.repeat_gap": (80, lambda s: SessionDesign(s).planned_repeats(100)),
+    "annotation.display": ("markdown", _drawn),
+    "annotation.show_controls": (False, lambda s: page_of(s)["controls"]),
     "annotation.confidence": (True, _asks),
     "annotation.rationale": (True, _asks),
     "session.login_hours": (1e-6, _pass_holds),

@@ -1,0 +1,48 @@
+// A response's Markdown, built node by node from the tree that the server made of it. Only what is
+// listed here is ever built, and no attribute of a response's own reaches the page.
+
+const TAGS = new Set(
+  "p h3 h4 h5 h6 ul ol li blockquote table thead tbody tr th td em strong s pre code hr br div span".split(" "),
+);
+const LOOKS = /^(h[1-6]|wide|link|image|address|left|center|right)$/;
+const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
+
+function renderedNodes(nodes, words, controls) {
+  return nodes.flatMap((node) => {
+    if (typeof node === "string") return textNodes(node, words, controls);
+    return [partView(node, words, controls)];
+  });
+}
+
+function partView([tag, { class: look, start }, ...children], words, controls) {
+  const made = element(TAGS.has(tag) ? tag : "span");
+  if (OWN_WAY.test(tag)) made.dir = "auto";
+  if (LOOKS.test(look)) made.className = look;
+  if (tag === "pre") made.className = "wide";
+  if (tag === "ol" && Number.isInteger(start)) made.start = start;
+  if (look === "wide" || tag === "pre") made.dataset.name = tag === "pre" ? words.code_block : words.wide_table;
+  const inside =
+    look === "image"
+      ? [filled(words.image, { alt: children.join("") })]
+      : look === "address"
+        ? [` (${children.join("")})`]
+        : children;
+  made.append(...renderedNodes(inside, words, controls));
+  return made;
+}
+
+// Whatever is wider than the page scrolls by itself, and can be reached by Tab to scroll it.
+function reachable(parts) {
+  const watch = new ResizeObserver((changed) => {
+    for (const { target } of changed) {
+      const wide = target.scrollWidth > target.clientWidth + 1;
+      const named = wide ? { tabindex: "0", role: "region", "aria-label": target.dataset.name } : {};
+      for (const name of ["tabindex", "role", "aria-label"]) {
+        if (named[name]) target.setAttribute(name, named[name]);
+        else target.removeAttribute(name);
+      }
+    }
+  });
+  for (const part of parts) watch.observe(part);
+  return watch;
+}

@@ -1,0 +1,112 @@
+"""A response's Markdown as a tree of plain data, from which the panel builds the page.
+
+What may stand in the tree is a closed list. No HTML passes through (it is text like any other), no
+address can be followed, no image is loaded, and formulas are no language here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+Node = str | list[Any]
+"""A text, or [tag, attributes, child, child, ...]."""
+
+LONGEST = 50_000
+"""Characters; a longer response is shown as its source. So is one that is nested too deeply, whose
+inner parts the parser would drop, or that has too many parts for a page."""
+DEEPEST = 24
+MOST_PARTS = 20_000
+
+_DROPS_BELOW = 4 * DEEPEST
+_PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": _DROPS_BELOW})
+_PARSER.enable(["table", "strikethrough"])
+_TAGS = {
+    "paragraph": "p",
+    "blockquote": "blockquote",
+    "bullet_list": "ul",
+    "ordered_list": "ol",
+    "list_item": "li",
+    "thead": "thead",
+    "tbody": "tbody",
+    "tr": "tr",
+    "th": "th",
+    "td": "td",
+    "em": "em",
+    "strong": "strong",
+    "s": "s",
+    "hr": "hr",
+    "softbreak": "br",  # as most chats show it
+    "hardbreak": "br",
+}
+_ABOVE, _LOWEST = 2, 6
+"""The page's own headings are of the levels 1 and 2; there are six."""
+
+
+@lru_cache(maxsize=256)
+def rendered(text: str) -> tuple[Node, ...] | None:
+    """The response as the nodes of its blocks; None where it must be shown as its source."""
+    if len(text) > LONGEST:
+        return None
+    tokens = _PARSER.parse(text)
+    inner = [token for each in tokens for token in each.children or ()]
+    deepest = max((token.level for token in (*tokens, *inner)), default=0)
+    if deepest > DEEPEST or len(tokens) + len(inner) > MOST_PARTS:
+        return None
+    return tuple(_nodes(SyntaxTreeNode(tokens), [])) or None
+
+
+def _nodes(parent: SyntaxTreeNode, headings: list[int]) -> list[Node]:
+    return [node for child in parent.children for node in _node(child, headings)]
+
+
+def _node(part: SyntaxTreeNode, headings: list[int]) -> list[Node]:
+    """What a part of the text becomes; `headings` are the levels of those that it stands under."""
+    match part.type:
+        case "text" | "text_special":
+            return [part.content] if part.content else []
+        case "code_inline":
+            return [["code", {}, part.content]]
+        case "fence" | "code_block":
+            return [["pre", {}, ["code", {}, part.content.removesuffix("\n")]]]
+        case "image":
+            return [["span", {"class": "image"}, part.content]]
+        case "heading":
+            tag, look = _heading(int(part.tag[1]), headings)
+            return [[tag, {"class": look}, *_nodes(part, headings)]]
+        case "link":
+            return _link(str(part.attrs.get("href", "")), _nodes(part, headings))
+        case "table":
+            return [["div", {"class": "wide"}, ["table", {}, *_nodes(part, headings)]]]
+    inside = _nodes(part, headings)
+    found = _TAGS.get(part.type)
+    if found is None or part.hidden:  # lines, and the paragraphs of a list without blank lines
+        return inside
+    return [[found, _attributes(part), *inside]]
+
+
+def _heading(level: int, headings: list[int]) -> tuple[str, str]:
+    """A tag that neither skips a level below the page's own headings nor stands above one of them,
+    and how large it was meant.
+    """
+    while headings and headings[-1] >= level:
+        headings.pop()
+    headings.append(level)
+    return f"h{min(_ABOVE + len(headings), _LOWEST)}", f"h{level}"
+
+
+def _link(address: str, inside: list[Node]) -> list[Node]:
+    """A link's words, then where it would lead, as text: it cannot be followed."""
+    told = inside in ([address], []) or address in (f"mailto:{each}" for each in inside)
+    beside: list[Node] = [] if told and inside else [["span", {"class": "address"}, address]]
+    return [["span", {"class": "link"}, *inside], *beside]
+
+
+def _attributes(part: SyntaxTreeNode) -> dict[str, Any]:
+    if part.type == "ordered_list":
+        return {"start": int(part.attrs.get("start", 1))}
+    aligned = str(part.attrs.get("style", "")).removeprefix("text-align:")
+    return {"class": aligned} if aligned in ("left", "center", "right") else {}

@@ -1,0 +1,87 @@
+"""The words that decided an answer: ranges of the texts that a person read.
+
+A range counts Unicode code points of the text as it is stored, from 0, its end not included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+MOST_MARKS = 50
+"""In one answer."""
+
+
+@dataclass(frozen=True, order=True)
+class Mark:
+    """`text` is the variable that the rubric calls it by: response, response_a or response_b."""
+
+    text: str
+    start: int
+    end: int
+
+
+def read_marks(given: Any) -> tuple[Mark, ...] | None:
+    """Marks from what a browser sent or a table holds, in their order; None where it is no list of
+    ranges that are not empty and do not overlap, or there are too many.
+    """
+    if not isinstance(given, list) or len(given) > MOST_MARKS:
+        return None
+    marks = []
+    for each in given:
+        match each:
+            case {"text": str(text), "start": int(start), "end": int(end)} if (
+                len(each) == 3 and bool not in (type(start), type(end)) and 0 <= start < end
+            ):
+                marks.append(Mark(text, start, end))
+            case _:
+                return None
+    marks.sort()
+    return None if _overlap(marks) else tuple(marks)
+
+
+def written_marks(marks: Iterable[Mark]) -> list[dict[str, Any]]:
+    """The marks in their order, as `read_marks` reads them."""
+    return [asdict(mark) for mark in sorted(marks)]
+
+
+def lie_within(marks: Iterable[Mark], texts: Mapping[str, str]) -> bool:
+    """Whether each of the marks is on one of the responses among `texts`, and inside it."""
+    return all(
+        mark.text.startswith("response")
+        and mark.text in texts
+        and mark.end <= len(texts[mark.text])
+        for mark in marks
+    )
+
+
+def other_way_round(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    """The same words where the two sides have changed places."""
+    turned = {"response_a": "response_b", "response_b": "response_a"}
+    return tuple(
+        sorted(Mark(turned.get(mark.text, mark.text), mark.start, mark.end) for mark in marks)
+    )
+
+
+def pieces(text: str, marked: Iterable[tuple[str, Mark]]) -> list[tuple[str, tuple[str, ...]]]:
+    """The text cut where a mark begins or ends: each piece with those who marked it, in the order
+    in which they are named.
+
+    >>> pieces("It is so.", [("ann", Mark("response", 0, 5)), ("ben", Mark("response", 3, 8))])
+    [('It ', ('ann',)), ('is', ('ann', 'ben')), (' so', ('ben',)), ('.', ())]
+    """
+    marked = list(marked)
+    ends = {0, len(text), *(end for _, mark in marked for end in (mark.start, mark.end))}
+    cuts = sorted(end for end in ends if end <= len(text))
+    return [(text[start:end], _who(marked, start, end)) for start, end in pairwise(cuts)]
+
+
+def _who(marked: Sequence[tuple[str, Mark]], start: int, end: int) -> tuple[str, ...]:
+    found = (who for who, mark in marked if mark.start <= start and end <= mark.end)
+    return tuple(dict.fromkeys(found))
+
+
+def _overlap(marks: Sequence[Mark]) -> bool:
+    return any(one.text == other.text and other.start < one.end for one, other in pairwise(marks))

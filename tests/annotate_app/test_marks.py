@@ -1,0 +1,257 @@
+"""The words that decided: marked by keyboard and by mouse, sent, kept, and asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.store.answer_details import answers_table
+from harness.annotator import READY, Annotator
+from harness.studies import SHORTER
+
+pytestmark = pytest.mark.browser
+
+# Beyond the BMP, line ends of two characters, a character that is not seen.
+SENTENCES = ["It \U0001f600 is so.", "Is it?", "\u202eNo\u202c, it is not.", "**Last** words."]
+
+
+def text(number: int, side: str) -> str:
+    one, two, three, four = SENTENCES
+    return f"Unit {number}{side}.  {one} {two}\r\n\r\n{three}\n{four}\n" + "More follows. " * 200
+
+
+@pytest.fixture(scope="module")
+def make_asking(make_study, tmp_path_factory):
+    def make(pairs: int, how: str = "required", **settings: Any):
+        file = tmp_path_factory.mktemp("rubric") / "shorter.toml"
+        file.write_text(f'evidence = "{how}"\n' + SHORTER, "utf-8")
+        return make_study(pairs, text, [load_rubric(file)], **{"display": "text"} | settings)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def asking(make_asking, serve_study):
+    return serve_study(make_asking(2))
+
+
+@pytest.fixture(scope="module")
+def asking_in_markdown(make_asking, serve_study):
+    return serve_study(make_asking(2, display="markdown"))
+
+
+def press(person: Annotator, *keys: str) -> None:
+    for key in keys:
+        person.page.keyboard.press(key)
+
+
+def marked(person: Annotator) -> list[str]:
+    """What is marked in the texts, top to bottom, left to right."""
+    return person.page.locator(".material mark").all_text_contents()
+
+
+def quoted(person: Annotator) -> list[str]:
+    return person.page.locator(".marks q").all_text_contents()
+
+
+def stored(server, rater: str) -> list[tuple[str, list[str]]]:
+    """(unit, the words that the stored ranges cut out of the study's own texts) per answer."""
+    found = []
+    with open_study(server.folder) as study:
+        table = answers_table(study.store)
+        for row in table[table["rater_id"] == rater].to_dict("records"):
+            values = study.values(study.rubrics["shorter"], row["unit_id"])
+            marks = json.loads(row["evidence"])
+            cut = [values[each["text"]][each["start"] : each["end"]] for each in marks]
+            found.append((row["unit_id"], cut))
+    return found
+
+
+@pytest.mark.parametrize("display", ["text", "markdown"])
+def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, display):
+    server = request.getfixturevalue("asking" if display == "text" else "asking_in_markdown")
+    person = annotator(f"keys-{display}", server)
+    page = person.page
+    for done in (1, 2):
+        before = page.text_content(".material")
+        press(person, "c", "Enter")
+        notice = page.locator(".notice")
+        assert notice.inner_text().startswith("Mark the words that decided first")
+        press(person, ",")
+        rendered = page.locator(".rendered")
+        assert rendered.count() == 0  # while words are marked, texts are as they were written
+        press(person, "ArrowDown", "Enter", "ArrowDown", " ", "ArrowRight", "Enter")
+        assert marked(person) == SENTENCES[:3]
+        press(person, "ArrowUp", "Enter")  # this one was not meant
+        assert quoted(person) == [SENTENCES[0], SENTENCES[2]]
+        page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 0)")
+        press(person, "Escape")
+        assert rendered.count() == (2 if display == "markdown" else 0)
+        press(person, "PageDown")  # scrolls again
+        person.in_panel("panel.querySelector('.response .text').scrollTop > 100")
+        press(person, "Enter")
+        if done == 1:
+            person.wait_for_next(before)
+    page.get_by_text("All done").wait_for()
+    answers = stored(server, f"keys-{display}")
+    assert [cut for _, cut in answers] == [[SENTENCES[0], SENTENCES[2]]] * 2
+
+
+def test_the_mouse_marks_what_it_selects(annotator, asking):
+    person = annotator("mouse", asking)
+    page = person.page
+    response = page.locator(".response .text").last
+    page.get_by_role("button", name="Mark words").click()
+    assert page.locator(".here").count() == 1
+    ((left, height), _) = response.evaluate(EDGES, ["Last", "Last"])
+    page.mouse.dblclick(left + 5, height)
+    person.in_panel("panel.querySelectorAll('.marks li').length === 1")
+    assert quoted(person) == ["Last"]
+    start, end = response.evaluate(EDGES, ["is so", "Is it"])
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=4)
+    page.mouse.up()
+    person.in_panel("panel.querySelectorAll('.marks li').length === 2")
+    assert quoted(person) == ["is so. Is it", "Last"]
+    assert "".join(marked(person)) == "is so. Is itLast"
+    page.get_by_role("button", name="Remove the mark: Last").click()
+    assert quoted(person) == ["is so. Is it"]
+    press(person, "Escape", "c", "Enter")
+    page.locator(".count", has_text="1 of").wait_for()
+    assert [cut for _, cut in stored(asking, "mouse")] == [["is so. Is it"]]
+
+
+EDGES = """
+(node, words) => {
+  const walk = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+  const found = {};
+  for (let text = walk.nextNode(); text; text = walk.nextNode()) {
+    for (const word of words) {
+      const at = text.data.indexOf(word);
+      if (at < 0 || found[word]) continue;
+      const range = document.createRange();
+      range.setStart(text, at);
+      range.setEnd(text, at + word.length);
+      found[word] = range.getBoundingClientRect();
+    }
+  }
+  const [first, last] = words.map((word) => found[word]);
+  const middle = (box) => (box.top + box.bottom) / 2;
+  return [[first.left + 1, middle(first)], [last.right - 1, middle(last)]];
+}
+"""
+
+
+def test_what_was_selected_before_is_marked_at_once(annotator, asking):
+    person = annotator("selects", asking)
+    person.page.locator(".response .text").first.get_by_text("Unit").dblclick()
+    press(person, ",")
+    (quote,) = quoted(person)
+    assert quote in text(1, "a") + text(2, "b")
+    assert quote.strip() == quote
+
+
+def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
+    person = annotator("back", asking)
+    page = person.page
+    press(person, "c", ",", "Enter", "Escape")
+    (first,) = quoted(person)
+    page.reload()
+    page.wait_for_selector(READY)
+    assert quoted(person) == marked(person) == [first]
+    press(person, "Enter")
+    page.locator(".count", has_text="1 of").wait_for()
+    assert quoted(person) == []
+    press(person, "Backspace")
+    page.locator(".editing").wait_for()
+    page.wait_for_selector(READY)
+    assert quoted(person) == marked(person) == [first]
+    press(person, "l", ",", "ArrowDown", "Enter", "Escape", "Enter")
+    page.locator(".editing").wait_for(state="hidden")
+    ((_, cut),) = stored(asking, "back")
+    assert cut == [first, SENTENCES[0]]
+
+
+def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
+    annotator, make_asking, serve_study
+):
+    server = serve_study(make_asking(2, "optional"))
+    person = annotator("ahead", server)
+    page = person.page
+    press(person, "c", "Enter")
+    page.locator(".count", has_text="1 of").wait_for()
+    press(person, "Backspace", ",", "Enter")
+    page.locator(".here").wait_for()
+    assert page.locator(".editing").is_visible()
+    press(person, "Escape", "Escape")
+    page.locator(".editing").wait_for(state="hidden")
+    assert [cut for _, cut in stored(server, "ahead")] == [[]]
+
+
+def test_a_skip_needs_no_marks(annotator, asking):
+    person = annotator("skips", asking)
+    press(person, "-", "1")
+    person.page.get_by_role("button", name="Skip", exact=True).last.click()
+    person.page.locator(".count", has_text="1 of").wait_for()
+    assert [cut for _, cut in stored(asking, "skips")] == [[]]
+
+
+def test_optional_marks_keep_nobody(annotator, make_asking, serve_study):
+    server = serve_study(make_asking(1, "optional"))
+    person = annotator("optional", server)
+    assert person.page.get_by_text("Which words decided? (optional)").is_visible()
+    press(person, "c", "Enter")
+    person.page.get_by_text("All done").wait_for()
+
+
+def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serve_study, tmp_path):
+    rubrics = []
+    for name, keys in (("one", "LRC"), ("two", "XYZ")):
+        said = f'evidence = "required"\n{SHORTER}'.replace('"shorter"', f'"{name}"')
+        for old, new in zip("LRC", keys, strict=True):
+            said = said.replace(f'"{old}"', f'"{new}"')
+        file = tmp_path / f"{name}.toml"
+        file.write_text(said.replace('title = "Length"', f'title = "{name.title()}"'), "utf-8")
+        rubrics.append(load_rubric(file))
+    server = serve_study(make_study(1, text, rubrics, screen="all", display="text"))
+    person = annotator("several", server)
+    page = person.page
+    press(person, "c", "z", "ArrowLeft", ",", "z")  # an answer to the other question
+    assert page.locator("#evidence-title").inner_text().startswith("Two")
+    assert page.locator(".here").count() == 0
+    press(person, "ArrowLeft", ",", "Enter", "Escape")
+    assert page.locator("#evidence-title").inner_text().startswith("One")
+    first = quoted(person)
+    press(person, "Enter")
+    assert page.locator(".notice").inner_text().startswith("Mark the words")
+    assert page.locator("#evidence-title").inner_text().startswith("Two")
+    assert marked(person) == []
+    press(person, ",", "ArrowDown", "Enter", "Escape", "Enter")
+    page.get_by_text("All done").wait_for()
+    with open_study(server.folder) as study:
+        table = answers_table(study.store).set_index("rubric")
+        values = study.values(study.rubrics["one"], table.loc["one", "unit_id"])
+    cut = {
+        rubric: [values[m["text"]][m["start"] : m["end"]] for m in json.loads(cell)]
+        for rubric, cell in table["evidence"].items()
+    }
+    assert cut == {"one": first, "two": [SENTENCES[0]]}
+
+
+@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+def test_axe_finds_nothing_serious_while_words_are_marked(
+    new_context, annotator, asking_in_markdown, axe, mode, width
+):
+    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
+    person = annotator(f"axe-{mode}", asking_in_markdown, context)
+    press(person, "c", ",", "Enter", "ArrowDown")
+    assert len(marked(person)) == 1
+    axe(person.page, "marking")
+    press(person, "Escape")
+    axe(person.page, "marked")
+    assert person.page.evaluate("document.documentElement.scrollWidth") == width

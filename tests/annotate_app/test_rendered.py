@@ -1,0 +1,128 @@
+"""Markdown as a tree: what may stand in it, and what falls back to the source."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from evenhand.annotate_app.rendered import DEEPEST, LONGEST, rendered
+
+TAGS = {
+    "p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr",
+    "th", "td", "em", "strong", "s", "pre", "code", "hr", "br", "div", "span",
+}  # fmt: skip
+
+
+def parts(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not isinstance(node, str):
+        tag, attributes, *children = node
+        yield tag, attributes
+        for child in children:
+            yield from parts(child)
+
+
+def text_of(node: Any) -> str:
+    return node if isinstance(node, str) else "".join(map(text_of, node[2:]))
+
+
+@pytest.mark.parametrize(
+    ("source", "tree"),
+    [
+        ("*a* **b**", [["p", {}, ["em", {}, "a"], " ", ["strong", {}, "b"]]]),
+        ("~~c~~", [["p", {}, ["s", {}, "c"]]]),
+        ("a\nb  \nc", [["p", {}, "a", ["br", {}], "b", ["br", {}], "c"]]),
+        ("a\rb", [["p", {}, "a", ["br", {}], "b"]]),
+        ("- a\n- b", [["ul", {}, ["li", {}, "a"], ["li", {}, "b"]]]),
+        ("3. a", [["ol", {"start": 3}, ["li", {}, "a"]]]),
+        ("> a", [["blockquote", {}, ["p", {}, "a"]]]),
+        ("---", [["hr", {}]]),
+        ("`a`", [["p", {}, ["code", {}, "a"]]]),
+        ("```x\na\n b\n```", [["pre", {}, ["code", {}, "a\n b"]]]),
+        ("<b>a</b>", [["p", {}, "<b>a</b>"]]),
+        ("<script>a</script>", [["p", {}, "<script>a</script>"]]),
+        ("$x^2$ \\(y\\) :red[x]", [["p", {}, "$x^2$ (y) :red[x]"]]),
+        ("![a *b*](c.png)", [["p", {}, ["span", {"class": "image"}, "a *b*"]]]),
+        (
+            "[a](http://b)",
+            [["p", {}, ["span", {"class": "link"}, "a"], ["span", {"class": "address"}, "http://b"]]],
+        ),
+        ("<http://b>", [["p", {}, ["span", {"class": "link"}, "http://b"]]]),
+        ("[a](javascript:b)", [["p", {}, "[a](javascript:b)"]]),
+        (
+            "|a|b|\n|-|-:|\n|c|d|",
+            [
+                [
+                    "div", {"class": "wide"},
+                    [
+                        "table", {},
+                        ["thead", {}, ["tr", {}, ["th", {}, "a"], ["th", {"class": "right"}, "b"]]],
+                        ["tbody", {}, ["tr", {}, ["td", {}, "c"], ["td", {"class": "right"}, "d"]]],
+                    ],
+                ]
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_a_text_becomes_its_tree(source: str, tree: list[Any]) -> None:
+    assert json.loads(json.dumps(rendered(source))) == tree
+
+
+def test_headings_stay_below_the_pages_own_and_skip_no_level() -> None:
+    tree = rendered("## a\n# b\n#### c\n### d\n# e\n## f\n### g\n#### h\n##### i")
+    assert tree is not None
+    found = [(node[0], node[1]["class"], node[2]) for node in tree]
+    assert found == [
+        ("h3", "h2", "a"), ("h3", "h1", "b"), ("h4", "h4", "c"), ("h4", "h3", "d"),
+        ("h3", "h1", "e"), ("h4", "h2", "f"), ("h5", "h3", "g"), ("h6", "h4", "h"),
+        ("h6", "h5", "i"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        " \n",
+        "x" * (LONGEST + 1),
+        "> " * (DEEPEST + 1) + "a",
+        "> " * 3000 + "a",
+        "*a **b " * 300 + "c** d*" * 300,
+        "- a\n" * 10_000,
+        "[a]: http://b",
+    ],
+)
+def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> None:
+    assert rendered(source) is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["[" * LONGEST, "![" * (LONGEST // 2), "*a " * (LONGEST // 3), "[a](" * (LONGEST // 4)],
+)
+def test_no_text_keeps_the_page_waiting(source: str) -> None:
+    before = time.process_time()
+    tree = rendered(source)
+    assert time.process_time() - before < 5
+    assert tree is None or "".join(map(text_of, tree)) == source.strip()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '<img src="x" onerror="a"> <a href="/">a</a>\n\n<style>*{}</style>\n\n<!-- a -->',
+        "[a](data:text/html,x) [b](vbscript:x) [c](//d 'e') ![f](http://g 'h')",
+        '```"onclick="a\n<b>\n```\n\n[a]: http://b "c"\n[a] <javascript:d>',
+        "&lt;b&gt; &#60;i&#62; \\<u>",
+    ],
+)
+def test_only_listed_parts_and_attributes_stand_in_a_tree(source: str) -> None:
+    tree = rendered(source)
+    assert tree
+    for tag, attributes in (part for node in tree for part in parts(node)):
+        assert tag in TAGS
+        assert attributes.keys() <= {"class", "start"}
+        assert attributes.get("class", "link") in ("link", "address", "image")

@@ -1,0 +1,206 @@
+"""Texts as people know them: Markdown rendered, and nothing in them that cannot be seen."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from evenhand.study import open_study
+from evenhand.study.store.answer_details import answers_table
+from harness.annotator import Annotator
+
+pytestmark = pytest.mark.browser
+
+MARKDOWN = """Response 1, side {side}.
+
+## Wages
+
+#### Employment
+
+1. They *rise*
+   - for **some**
+
+| {wide} | Effect |
+| --- | --: |
+| `cell` | 1 |
+
+```
+{wide}
+```
+
+[words](https://example.org/a) ~~struck~~ <b>raw</b> ![chart](x.png)
+
+"""
+SEEN = {
+    "h3": "Wages",
+    "h4": "Employment",
+    "ol > li > em": "rise",
+    "ul > li > strong": "some",
+    "td > code": "cell",
+    "s": "struck",
+    ".link": "words",
+    ".address": "(https://example.org/a)",
+    ".image": "[image: chart]",
+}
+
+
+@pytest.fixture(scope="module")
+def in_markdown(make_study, serve_study):
+    def text(number: int, side: str) -> str:
+        wide = "a_word_that_is_long_" * 20
+        return MARKDOWN.format(side=side, wide=wide) + "A line.\n\n" * 60
+
+    return serve_study(make_study(2, text, display="markdown"))
+
+
+def tops(person: Annotator) -> list[int]:
+    texts = person.page.locator(".response .text")
+    return texts.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
+
+
+def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
+    person = annotator("reader", in_markdown)
+    page = person.page
+    response = page.locator(".response .text").first
+    for part, words in SEEN.items():
+        assert response.locator(part).first.inner_text().strip() == words, part
+    assert "<b>raw</b>" in response.inner_text()
+    assert response.locator("a, img, b").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == 1440
+    page.keyboard.press("*")
+    person.in_panel("!panel.querySelector('.rendered')")
+    assert "#### Employment" in response.inner_text()
+    page.get_by_role("button", name="Source", pressed=True).click()
+    person.in_panel("panel.querySelectorAll('.rendered').length === 2")
+    page.keyboard.press("c")
+    page.keyboard.press("Enter")
+    page.locator(".count", has_text="1 of").wait_for()
+    with open_study(in_markdown.folder) as study:
+        answers = answers_table(study.store)
+    assert answers.set_index("rater_id").loc["reader", "display"] == "markdown"
+    assert answers.set_index("rater_id").loc["reader", "evidence"] == "[]"
+
+
+def test_the_next_unit_is_rendered_again(annotator, in_markdown):
+    person = annotator("turns", in_markdown)
+    person.page.keyboard.press("*")
+    before = person.page.text_content(".material")
+    for key in ("c", "Enter"):
+        person.page.keyboard.press(key)
+    person.wait_for_next(before)
+    assert person.page.locator(".rendered").count() == 2
+
+
+def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown):
+    person = annotator("wide", in_markdown)
+    page = person.page
+    boxes = page.locator(".response .wide[tabindex]")
+    person.in_panel("panel.querySelectorAll('.wide[tabindex]').length === 4")
+    for name in ("Table", "Code"):
+        box = page.get_by_role("region", name=name).first
+        box.focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
+    assert boxes.count() == 4
+    page.keyboard.press("Escape")
+    page.keyboard.press("PageDown")
+    left, right = tops(person)
+    assert left == right > 200
+    page.keyboard.press("=")
+    page.locator(".response .text").first.evaluate("node => node.scrollTo(0, 0)")
+    person.in_panel("[...panel.querySelectorAll('.response .text')].every(t => t.scrollTop === 0)")
+
+
+@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+def test_axe_finds_nothing_serious_in_markdown(
+    new_context, annotator, in_markdown, axe, mode, width
+):
+    context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
+    person = annotator(f"axe-{mode}", in_markdown, context)
+    axe(person.page, "markdown")
+    levels = person.page.locator(".panel :is(h1, h2, h3, h4, h5, h6)").evaluate_all(
+        "nodes => nodes.map(node => Number(node.tagName[1]))"
+    )
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert person.page.evaluate("document.documentElement.scrollWidth") == width
+    person.page.keyboard.press("*")
+    axe(person.page, "source")
+
+
+UNSEEN = {
+    "\u200b": "zero-width space",
+    "\u202e": "right-to-left override",
+    "\u2066": "left-to-right isolate",
+    "\ufeff": "zero-width no-break space",
+    "\u200f": "right-to-left mark",
+    "\x07": "control character U+0007",
+    "\x85": "control character U+0085",
+    "\U000e0068\U000e0069": "hidden text in tag characters: hi",
+    "\u200b\u200b\u200b": "zero-width space, 3 times",
+}
+LEGITIMATE = (
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 "  # Persian with a non-joiner
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f9d1\U0001f3fd\u200d\U0001f680 "  # families
+    "\u0915\u094d\u200d\u0937 "  # Devanagari
+    "\u1780\u200b\u1781 "  # Khmer
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"  # England's flag
+)
+
+
+LINES = """
+node => [node.previousSibling, node.nextSibling].map((text) => {
+  const range = document.createRange();
+  range.selectNodeContents(text);
+  return range.getBoundingClientRect().top;
+})
+"""
+
+
+def with_unseen(number: int, side: str) -> str:
+    if side == "b":
+        return "" if number == 1 else f"Response {number}, side b.\n{LEGITIMATE}"
+    return "Response 1, side a.\rNext\r\nlast\n" + "".join(f"x{each}y" for each in UNSEEN)
+
+
+@pytest.mark.parametrize("display", ["text", "markdown"])
+def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, display):
+    server = serve_study(make_study(2, with_unseen, display=display))
+    page = annotator("sees", server).page
+    if page.locator(".empty").count() == 0:  # this unit or the next
+        page.keyboard.press("c")
+        page.keyboard.press("Enter")
+    page.get_by_text("(empty response)").wait_for()
+    odd = page.locator(".response .text", has_text="Response 1, side a")
+    marks = odd.locator(".control")
+    assert marks.evaluate_all("nodes => nodes.map(node => node.title)") == list(UNSEEN.values())
+    assert odd.get_by_role("img", name="right-to-left override").is_visible()
+    assert marks.first.bounding_box()["width"] > 10
+    if display == "text":
+        assert odd.text_content() == with_unseen(1, "a")  # counting finds all where it was
+        above, below = odd.locator(".return").evaluate(LINES)
+        assert below > above + 10
+    else:
+        assert odd.locator("br").count() == 3
+        page.keyboard.press("*")
+        assert odd.text_content() == with_unseen(1, "a")
+
+
+def test_how_scripts_and_emoji_are_written_is_left_alone(annotator, make_study, serve_study):
+    server = serve_study(make_study(2, with_unseen))
+    person = annotator("writes", server)
+    if person.page.locator(".empty").count():
+        before = person.page.text_content(".material")
+        for key in ("c", "Enter"):
+            person.page.keyboard.press(key)
+        person.wait_for_next(before)
+    plain = person.page.locator(".response .text", has_text="Response 2, side b")
+    assert plain.text_content().endswith(LEGITIMATE)
+    assert plain.evaluate("node => node.childElementCount") == 0
+
+
+def test_marks_can_be_left_out(annotator, make_study, serve_study):
+    server = serve_study(make_study(1, with_unseen, show_controls=False))
+    odd = annotator("plain", server).page.locator(".response .text", has_text="side a")
+    assert odd.locator(".control").count() == 0
+    assert odd.locator(".return").count() == 1  # a line is broken all the same
