@@ -6,14 +6,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
+from streamlit.components.v2 import component
 
 from evenhand.annotate_app import session_strings as words
+from evenhand.annotate_app import strings
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
-from evenhand.study.session.prolific import completion_code, completion_url
+from evenhand.study.session.prolific import End, completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
 from evenhand.study.session.step import Step
+
+_HERE = Path(__file__).parent
+_code_at_end = component(
+    "evenhand_code",
+    html='<div class="end"></div>',
+    css=(_HERE / "panel" / "copying.css").read_text("utf-8"),
+    js="\n".join(
+        (_HERE / name).read_text("utf-8") for name in ("panel/copying.js", "code_at_end.js")
+    ),
+)
+_CODES: dict[str, End] = {
+    "screened_out": "screened_out",
+    "no_consent": "no_consent",
+    "returned": "returned",
+    "timed_out": "returned",
+}
+"""Why a session ended -> the code that says so; a rejected submission has ended at Prolific."""
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step) -> None:
@@ -26,7 +45,7 @@ def show_step(sessions: Sessions, admission: Admission, step: Step) -> None:
         "comprehension": _comprehension,
         "background": _background,
     }
-    st.html(Path(__file__).with_name("session_pages.css"))
+    st.html(_HERE / "session_pages.css")
     with st.container(key="step"):
         if step.name == "ended":
             _ended(sessions, admission, step)
@@ -162,13 +181,11 @@ def _background(sessions: Sessions, rater: str, step: Step) -> None:
 def _ended(sessions: Sessions, admission: Admission, step: Step) -> None:
     title, text = words.ENDED[step.reason]
     show(heading(title, 1), block(text))
-    url = code = ""
-    match admission.way, step.reason:
-        case "prolific", "screened_out" | "no_consent" as end:
-            url, code = completion_url(sessions.study, end), completion_code(sessions.study, end)
-    if url:
+    end = _CODES.get(step.reason) if admission.way == "prolific" else None
+    if end and (code := completion_code(sessions.study, end)):
+        url = completion_url(sessions.study, end)
         st.link_button(words.BACK_TO_PROLIFIC, url, type="primary")
-        show(block(words.CODE.format(code=code)))
+        _code_at_end(key="code", data={"code": code, "words": strings.COPYING})
     else:
         show(block(words.CLOSE))
 

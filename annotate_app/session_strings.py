@@ -40,7 +40,6 @@ NOT_ANSWERED = "No answer"
 SKIP_ALL = "Skip these questions"
 
 BACK_TO_PROLIFIC = "Return to Prolific"
-CODE = "If the link does not open, enter this code at Prolific: {code}"
 CLOSE = "You can close this window."
 ENDED = {
     "no_consent": (

@@ -47,6 +47,14 @@ FLAG_REASONS = {
     "other": "Something else",
 }
 
+COPYING = {
+    "code": "If the link does not open, enter this code at Prolific: {code}",
+    "copy": "Copy the code",
+    "copied": "Copied.",
+    "marked": "The code is selected: press Ctrl + C, or Cmd + C on a Mac.",
+}
+"""The code at the end, which can be copied as text."""
+
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
@@ -108,7 +116,7 @@ PANEL = {
     "nothing_text": "No unit is assigned to this rater code at present. Please ask whoever gave "
     "you the code.",
     "finish": "Return to Prolific",
-    "code": "If the link does not open, enter this code at Prolific: {code}",
+    **COPYING,
     "sheet_title": "Keys",
     "sheet_choose_number": "Choose an answer by its place in the list",
     "sheet_choose_letter": "Choose an answer by its letter",

@@ -43,11 +43,11 @@ def _asset(*names: str) -> str:
 _mount = component(
     "evenhand_panel",
     html=_asset("panel.html"),
-    css=_asset("panel.css", "dialogs.css", "narrow.css"),
+    css=_asset("panel.css", "dialogs.css", "copying.css", "narrow.css"),
     # One module: the parts share its scope.
     js=_asset(
         *("line.js", "drafts.js", "view.js", "dialogs.js", "reading.js"),
-        *("drawing.js", "keys.js", "looking.js", "panel.js"),
+        *("copying.js", "drawing.js", "keys.js", "looking.js", "panel.js"),
     ),
 )
 

@@ -61,7 +61,7 @@ class DrawnPanel {
     const leave = finish
       ? [
           element("a", { class: "finish", href: finish }, this.words.finish),
-          element("p", { class: "code" }, filled(this.words.code, { code })),
+          ...codeView(code, this.words),
         ]
       : [];
     return messageView(this.words[`${kind}_title`], this.words[`${kind}_text`], ...leave);

@@ -145,10 +145,35 @@ class ProlificSettings(Section):
     screened_out: _Code = Field(description="code of whoever did not pass the training")
     no_consent: _Code = Field(description="code of whoever did not consent")
     stopped: _Code | Literal[""] = Field(
-        default="", description="code of whoever the lead excluded; without one there is no link"
+        default="",
+        description="code of whoever the lead excluded or a rule of the study stopped; without one "
+        "there is no link",
+    )
+    returned: _Code | Literal[""] = Field(
+        default="",
+        description="code of whoever's place was given back; without one there is no link",
     )
     nothing_left: _Code | Literal[""] = Field(
         default="",
         description="code of whoever found no unit left, and answered none",
         json_schema_extra={"usual": "as `complete`"},
+    )
+
+
+class PaySettings(Section):
+    """What people are paid. Nothing is paid by evenhand: the table of times says what is owed."""
+
+    complete: float = Field(ge=0, description="owed to whoever is done")
+    currency: str = Field(pattern=r"^[A-Z]{3}$", description="of these amounts, such as `GBP`")
+    screened_out: float = Field(
+        default=0.0, ge=0, description="owed to whoever did not pass the training"
+    )
+    nothing_left: float = Field(
+        default=0.0, ge=0, description="owed to whoever found no unit left, and answered none"
+    )
+    stopped: Literal["share", "full"] = Field(
+        default="share",
+        description="owed to whoever a rule of the study stopped: `share`, the part of `complete` "
+        "that their units are of `units_per_rater` (or of what the median finisher answered); "
+        "`full`, all of it",
     )

@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.reporting.quality import STOPPED_BY
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import oversight
+from evenhand.study.desk.oversight import STOPPED_BY, oversight
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings

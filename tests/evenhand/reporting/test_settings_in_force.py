@@ -288,8 +288,26 @@ ELSEWHERE = {
     ),
     **{
         f"prolific.{key}": ("study/session/test_crowd.py", "test_links_to_and_from_prolific")
-        for key in ("complete", "screened_out", "no_consent", "stopped", "nothing_left")
+        for key in (
+            "complete",
+            "screened_out",
+            "no_consent",
+            "stopped",
+            "nothing_left",
+            "returned",
+        )
     },
+    **{
+        f"pay.{key}": (
+            "study/session/test_crowd.py",
+            "test_times_say_how_each_part_ended_and_what_is_owed_for_it",
+        )
+        for key in ("complete", "currency", "screened_out", "nothing_left")
+    },
+    "pay.stopped": (
+        "study/session/test_crowd.py",
+        "test_who_is_stopped_is_paid_as_the_study_says",
+    ),
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),
     "quality.stop": ("evenhand/reporting/test_settings_of_people.py", "test_only_the_flags_named"),
 }

@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study import Study
+from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.oversight import STOPPED_BY, exclude
 from evenhand.study.session.prolific import (
     completion_url,
     rater_of,
@@ -21,6 +21,7 @@ from evenhand.study.session.prolific import (
 )
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import labels, session_events
 from evenhand.study.store.session_log import add_event
 
@@ -173,28 +174,103 @@ def test_links_to_and_from_prolific(make_session) -> None:
     assert completion_url(study, "no_consent") == f"{address}NO3"
     assert completion_url(study, "stopped") == ""
     assert completion_url(study, "nothing_left") == f"{address}DONE1"
-    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n')
+    assert completion_url(study, "returned") == ""
+    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n')
+    assert completion_url(own, "returned") == f"{address}BACK6"
     assert completion_url(own, "stopped") == f"{address}STOP4"
     assert completion_url(own, "nothing_left") == f"{address}NONE5"
     assert completion_url(make_session(), "complete") == ""
 
 
-def test_times_tell_who_was_stopped_from_who_was_done(make_session) -> None:
-    study = make_session()
+PAY = """
+[consent]
+text = "May we?"
+[[comprehension]]
+question = "Which?"
+options = ["this", "that"]
+answer = "this"
+"""
+AMOUNTS = """
+[pay]
+complete = 6.0
+currency = "GBP"
+screened_out = 0.5
+nothing_left = 0.25
+stopped = "share"
+"""
+
+
+def everyone(study: Study) -> dict[str, dict[str, object]]:
+    """Somebody at every end, with their row of the table of times."""
     desk, sessions = AnnotationDesk(study), Sessions(study)
-    for rater in ("done", "stopped", "late"):
-        label(desk, rater, 3)
-    exclude(study.store, "stopped", "too fast")
-    sessions.complete("done")
-    sessions.complete("late")
-    exclude(study.store, "late", "found out afterwards")
-    with study.store.write() as connection:
-        add_event(connection, "idle", "entered", way="prolific")
-    sessions.complete("idle")
-    found = session_times(study, sessions).set_index("rater_id")["state"]
-    assert found.to_dict() == {
-        "done": "complete", "stopped": "stopped", "late": "complete", "idle": "nothing_left",
+    ends = ("done", "late", "stopped", "excluded", "returned", "timed_out", "rejected", "open")
+    for rater in (*ends, "idle", "failed"):
+        sessions.decide_consent(rater, agreed=True)
+    sessions.decide_consent("declined", agreed=False)
+    for rater in (*ends, "idle"):
+        sessions.answer_comprehension(rater, ["this"])
+    for _ in range(2):
+        sessions.answer_comprehension("failed", ["that"])
+    for rater in ends:
+        label(desk, rater, 2 if rater == "stopped" else 3)
+    for rater in ("done", "late", "idle"):
+        sessions.complete(rater)
+    exclude(study.store, "stopped", "too fast", STOPPED_BY)
+    exclude(study.store, "excluded", "too fast", "chair")
+    exclude(study.store, "late", "found out afterwards", "chair")
+    for reason in ("returned", "timed_out", "rejected"):
+        sessions.release(reason, reason)
+    return session_times(study, sessions).set_index("rater_id").to_dict("index")
+
+
+def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> None:
+    found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
+    paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
+    assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
+        "done": "Complete", "late": "Complete", "idle": "No unit was left",
+        "failed": "Screened out", "declined": "No consent", "returned": "Returned the place",
+        "timed_out": "Out of time", "rejected": "Rejected", "open": "Not at an end",
+        "stopped": "Stopped by a rule of the study",
+        "excluded": "Excluded by the lead before the end",
     }  # fmt: skip
+    assert all(row["currency"] == "GBP" for row in found.values())
+    assert [paid.pop(name)[0] for name in ("excluded", "timed_out")] == ["excluded", "timed_out"]
+    assert all(found[name]["owed"] != found[name]["owed"] for name in ("excluded", "timed_out"))
+    assert paid == {
+        "done": ("complete", 6.0),
+        "late": ("complete", 6.0),
+        "stopped": ("stopped", 4.0),  # 2 units of the 3 that the median finisher answered
+        "idle": ("nothing_left", 0.25),
+        "failed": ("screened_out", 0.5),
+        "declined": ("no_consent", 0.0),
+        "returned": ("returned", 0.0),
+        "rejected": ("rejected", 0.0),
+        "open": ("labelling", 0.0),
+    }
+
+
+def test_who_is_stopped_is_paid_as_the_study_says(make_session) -> None:
+    full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
+    assert (full["owed"], full["why"]) == (
+        6.0,
+        "Stopped by a rule of the study: full pay, as study.toml says.",
+    )
+    study = make_session(PAY + AMOUNTS)
+    change_config(study.folder, {"annotation": {"units_per_rater": 10}})
+    with open_study(study.folder) as changed:
+        assert everyone(changed)["stopped"]["owed"] == 1.2  # 2 of 10
+    bare = everyone(make_session(PAY))["stopped"]  # the table says why, without an amount
+    assert bare["owed"] != bare["owed"]
+    assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
+
+
+def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
+    study = make_session(AMOUNTS)
+    label(AnnotationDesk(study), "first", 2)
+    exclude(study.store, "first", "too fast", STOPPED_BY)
+    (row,) = session_times(study, Sessions(study)).to_dict("records")
+    assert row["owed"] != row["owed"]
+    assert "decide what share that is" in row["why"]
 
 
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
@@ -217,6 +293,9 @@ def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
         "active_seconds": 60 + 60 + 120 + 60,  # 28 minutes of pause count as 2
         "units": 0,
         "answers": 0,
+        "owed": pytest.approx(float("nan"), nan_ok=True),
+        "currency": "",
+        "why": "Returned the place: nothing is owed.",
     }
 
 
