@@ -88,7 +88,8 @@ def _session_options(session: Parser) -> None:
 
 def _invite(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
-    from evenhand.study.access.admission import make_invites, new_code, revoke_invites
+    from evenhand.study.access.admission import make_invites, revoke_invites
+    from evenhand.study.access.participants import new_code
     from evenhand.study.session.prolific import study_url
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
@@ -107,6 +108,10 @@ def _invite(arguments: argparse.Namespace) -> None:
             return
         if arguments.prolific:
             _check_prolific(study)
+            if study.config.prolific and not study.config.prolific.places:
+                console(stderr=True).print(
+                    written("terminal.note", note=written("session.no_places"))
+                )
             (link,) = make_invites(study, [""], arguments.hours)
             print_line(study_url(base, link.token))
             return

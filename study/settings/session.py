@@ -158,6 +158,18 @@ class ProlificSettings(Section):
         description="code of whoever found no unit left, and answered none",
         json_schema_extra={"usual": "as `complete`"},
     )
+    places: int = Field(
+        default=0,
+        ge=0,
+        description="how many participants are let in, whatever ids the addresses claim; 0: no "
+        "limit. As many as at Prolific",
+    )
+    free_again: tuple[
+        Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
+    ] = Field(
+        default=("returned", "timed_out", "rejected", "screened_out", "no_consent"),
+        description="the ends after which a place goes to somebody else",
+    )
 
 
 class PaySettings(Section):

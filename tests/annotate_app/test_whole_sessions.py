@@ -20,6 +20,7 @@ from tests.annotate_app.participants import (
     go_on,
     heading,
     participant,
+    prolific_id,
     rater_of,
     to_comprehension,
 )
@@ -35,7 +36,7 @@ def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mod
     page.goto(crowd.url + participant(crowd.folder, name))
     heading(page, "Before you begin")
     assert "pass=" in page.url
-    assert name not in page.url  # the participant's id has left the address
+    assert prolific_id(name) not in page.url  # the participant's id has left the address
     page.get_by_text("Some texts are <b>harsh</b>.").wait_for()
     axe(page, "welcome")
     go_on(page)

@@ -297,6 +297,14 @@ ELSEWHERE = {
             "returned",
         )
     },
+    "prolific.places": (
+        "study/access/test_participants.py",
+        "test_invented_participants_get_no_more_than_the_places",
+    ),
+    "prolific.free_again": (
+        "study/access/test_participants.py",
+        "test_a_place_is_free_again_only_as_the_study_says",
+    ),
     **{
         f"pay.{key}": (
             "study/session/test_crowd.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,15 @@ CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO
 def enter(study: Study, participant: str, session: str = "") -> str:
     (link,) = make_invites(study, [""], hours=1)
     ids = {
-        "PROLIFIC_PID": participant,
-        "STUDY_ID": "s",
-        "SESSION_ID": session or f"s-{participant}",
+        "PROLIFIC_PID": prolific_id(participant),
+        "STUDY_ID": prolific_id("s"),
+        "SESSION_ID": prolific_id(session or f"s-{participant}"),
     }
     return admit(study, {"invite": link.token} | ids).rater_id
+
+
+def prolific_id(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
 
 
 def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
@@ -122,18 +127,17 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Pat
     raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
     Sessions(study).release(raters["p5"], "returned")
     enter(study, "p5", "second")
-    path = export(
-        tmp_path / "export.csv",
-        [
-            "s-p1,p1,RETURNED",
-            "s-p2,p2,TIMED-OUT",
-            "s-p3,p3,Rejected",
-            "s-p4,p4,AWAITING REVIEW",
-            "s-p5,p5,RETURNED",  # the first of two submissions
-            "second,p5,ACTIVE",
-            "s-p9,p9,RETURNED",  # never came here
-        ],
+    said = (
+        ("s-p1", "p1", "RETURNED"),
+        ("s-p2", "p2", "TIMED-OUT"),
+        ("s-p3", "p3", "Rejected"),
+        ("s-p4", "p4", "AWAITING REVIEW"),
+        ("s-p5", "p5", "RETURNED"),  # the first of two submissions
+        ("second", "p5", "ACTIVE"),
+        ("s-p9", "p9", "RETURNED"),  # never came here
     )
+    rows = [f"{prolific_id(own)},{prolific_id(who)},{status}" for own, who, status in said]
+    path = export(tmp_path / "export.csv", rows)
     assert released_submissions(study, path) == {
         raters["p1"]: "returned",
         raters["p2"]: "timed_out",
@@ -157,7 +161,7 @@ def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sent
 def test_a_rater_is_found_by_either_name(make_session) -> None:
     study = make_session()
     rater = enter(study, "p1")
-    assert rater_of(study, "p1") == rater_of(study, rater) == rater
+    assert rater_of(study, prolific_id("p1")) == rater_of(study, rater) == rater
     with pytest.raises(InputError, match="nobody called 'p2' has taken part"):
         rater_of(study, "p2")
 
