@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from evenhand.annotate_app import strings
-from evenhand.annotate_app.entry import ask_for_entry, current_rater
+from evenhand.annotate_app.entry import ask_for_entry, current_rater, keep_login, log_out
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import block, show, show_complaint
 from evenhand.annotate_app.session_pages import show_step
@@ -46,16 +46,18 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions) -> None:
     try:
         admission = current_rater(desk)
     except InputError as error:
+        keep_login(desk.study)
         ask_for_entry(desk, str(error))
         return
+    keep_login(desk.study, admission)
     if admission is None:
         ask_for_entry(desk)
         return
     step = sessions.next_step(admission.rater_id)
     if step.name == "labelling":
-        show_units(desk, sessions, admission)
+        show_units(desk, sessions, admission, lambda: log_out(desk.study))
     elif step.name == "practice":
-        show_practice(sessions, admission)
+        show_practice(sessions, admission, lambda: log_out(desk.study))
     else:
         show_step(sessions, admission, step)
 

@@ -58,6 +58,7 @@ COPYING = {
 PANEL = {
     "rater": "Rater",
     "change_rater": "Change code",
+    "log_out": "",
     "new_code": "",
     "keys": "Keys",
     "unit": "Unit {unit} of {total}",
@@ -142,7 +143,7 @@ NEW_CODE = {
     "how you wrote it; otherwise go on."
 }
 """For who came by a code, until their first answer."""
-LOG_OUT = {"change_rater": "Log out"}
+LOG_OUT = {"change_rater": "", "log_out": "Log out"}
 """For who came by an account."""
 NO_WAY_OUT = {"change_rater": ""}
 """For who came by a link: there is no code to change."""

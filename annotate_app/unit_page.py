@@ -52,10 +52,13 @@ _mount = component(
 )
 
 
-def show_units(desk: AnnotationDesk, sessions: Sessions, admission: Admission) -> None:
+def show_units(
+    desk: AnnotationDesk, sessions: Sessions, admission: Admission, log_out: Callable[[], None]
+) -> None:
     """The rater's open unit; when none is left, the end. A pause is none."""
     rater = admission.rater_id
-    if not _show_panel(desk, rater, lambda: setting_of(desk, admission)) and not desk.ended(rater):
+    left = _show_panel(desk, rater, lambda: setting_of(desk, admission), log_out)
+    if not left and not desk.ended(rater):
         sessions.complete(rater)
 
 
@@ -78,13 +81,15 @@ def setting_of(desk: AnnotationDesk, admission: Admission) -> Setting:
     )
 
 
-def show_practice(sessions: Sessions, admission: Admission) -> None:
+def show_practice(sessions: Sessions, admission: Admission, log_out: Callable[[], None]) -> None:
     """The practice unit whose turn it is, on the same panel."""
     setting = Setting(practice=True, words=_WORDS.get(admission.way, {}))
-    _show_panel(sessions.practice, admission.rater_id, lambda: setting)
+    _show_panel(sessions.practice, admission.rater_id, lambda: setting, log_out)
 
 
-def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> bool:
+def _show_panel(
+    desk: Desk, rater: str, setting_now: Callable[[], Setting], log_out: Callable[[], None]
+) -> bool:
     """The rater's open unit in the panel, with receipts for the answers that the panel has sent;
     False where none is left.
 
@@ -106,6 +111,7 @@ def _show_panel(desk: Desk, rater: str, setting_now: Callable[[], Setting]) -> b
         data=data,
         on_submit_change=store_sent,
         on_look_change=look,
+        on_log_out_change=log_out,
     )
     # In the first run after a restart the callback was not known yet; what was sent is here.
     if any(each.submit_id not in receipts for each in read_sent(panel["submit"])):

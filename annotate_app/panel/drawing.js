@@ -8,6 +8,7 @@ class DrawnPanel {
     }
     this.find(".rater").textContent = rater;
     this.find(".who a").hidden = !words.change_rater;
+    this.find(".way-out").hidden = !words.log_out;
     this.find(".practice").hidden = !practice;
     this.find(".new-code").hidden = practice || !words.new_code || progress.done > 0 || !this.sheet;
     this.find(".synthetic").hidden = !synthetic;

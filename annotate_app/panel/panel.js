@@ -37,6 +37,7 @@ class Panel extends LookingPanel {
       ".flag": () => this.askReason("flag"),
       ".list": () => this.look("list"),
       ".leave": () => this.look("next"),
+      ".way-out": () => this.logOut(),
       ".together": () => this.tie(),
     };
     for (const [part, act] of Object.entries(acts)) {
@@ -57,6 +58,14 @@ class Panel extends LookingPanel {
 
   toTexts() {
     this.find(".material").focus({ preventScroll: true });
+  }
+
+  // Whoever has an account ends the login, on the server too; the others' link leads to the entry.
+  logOut() {
+    for (const name of Object.keys(sessionStorage)) {
+      if (name.startsWith("evenhand-login")) sessionStorage.removeItem(name);
+    }
+    this.trigger("log_out", true);
   }
 
   // Both responses scroll together, or each by itself.

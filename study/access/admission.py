@@ -2,7 +2,6 @@
 
     ?rater=CODE        an open study: whoever enters a code
     ?invite=TOKEN      an invite, bound to one rater code
-    ?login=TOKEN       an account, after the password
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
 
@@ -64,14 +63,14 @@ class Invite:
     token: str
 
 
-def admit(study: Study, address: Mapping[str, str]) -> Admission | None:
-    """Who the address lets in; None where it names nobody.
+def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
+    """Who the address lets in, or else the login that this browser keeps; None where neither does.
 
     Raises InputError, in a sentence for whoever stands before the page, where it is forged, over,
     revoked, somebody else's, or not the way into this study.
     """
-    if token := address.get("login"):
-        return _by_login(study, token)
+    if login:
+        return _by_login(study, login)
     if token := address.get("pass"):
         rater = read_token(study.store, _PASS, token)["rater"]
         return Admission(rater, "prolific", {"pass": token})
@@ -86,7 +85,7 @@ def _by_login(study: Study, token: str) -> Admission:
     account = read_login(study.store, token)
     if account.role != "expert":
         raise InputError("this account does not label; log in with an expert's account")
-    return Admission(account.name, "account", {"login": token})
+    return Admission(account.name, "account")
 
 
 def _by_code(study: Study, code: str) -> Admission:

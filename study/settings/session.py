@@ -25,6 +25,11 @@ class SessionSettings(Section):
     login_hours: float = Field(
         default=12.0, gt=0, description="how long a login, or an entry from Prolific, lasts"
     )
+    trusted_proxies: tuple[str, ...] = Field(
+        default=(),
+        description="addresses of proxies before the app, such as `127.0.0.1`, whose word on where "
+        "a visitor comes from is taken (`X-Forwarded-For`); nobody else's is",
+    )
     idle_minutes: float = Field(
         default=5.0,
         gt=0,

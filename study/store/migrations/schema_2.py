@@ -1,10 +1,11 @@
-"""Tables for looks at the verdict, waves of the sample, tuned thresholds, and what leads do.
+"""Tables for looks at the verdict, waves of the sample, tuned thresholds, and what leads do; where
+a wrong password came from.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
 
 from alembic import op
-from sqlalchemy import JSON, Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, Column, Float, Index, Integer, MetaData, String, Table, Text, inspect
 
 revision = "2"
 down_revision = "1"
@@ -82,4 +83,9 @@ Table(
 
 def upgrade() -> None:
     """Add those that are not there: before versions were counted, opening a store added some."""
-    metadata.create_all(op.get_bind())
+    connection = op.get_bind()
+    metadata.create_all(connection)
+    known = {column["name"] for column in inspect(connection).get_columns("login_attempts")}
+    if "address_key" not in known:
+        column = Column("address_key", String, nullable=False, server_default="")
+        op.add_column("login_attempts", column)

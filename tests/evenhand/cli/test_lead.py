@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -174,3 +178,17 @@ def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert "needs a reason" in capsys.readouterr().err
     assert main(["annotate", str(folder), "--url", "study.example.org"]) == 2
     assert "is not a valid address; write one such as https://" in capsys.readouterr().err
+
+
+def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(study, capfd) -> None:
+    says = "from pathlib import Path\nfrom evenhand.cli.lead import print_lead_link\n"
+    says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
+    command = [sys.executable, "-P", "-c", says]
+    logged = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "lead=" not in logged
+    assert f"run evenhand lead {study.folder}" in logged
+    ours, theirs = pty.openpty()
+    subprocess.run(command, stdout=theirs, check=True)
+    os.close(theirs)
+    assert "http://localhost:8501/?lead=" in os.read(ours, 10_000).decode()
+    os.close(ours)

@@ -255,6 +255,10 @@ ELSEWHERE = {
         "study/access/test_admission.py",
         "test_an_invite_lets_in_the_rater_it_is_for_and_nobody_else",
     ),
+    "session.trusted_proxies": (
+        "annotate_app/test_serving.py",
+        "test_an_address_is_taken_from_a_trusted_proxy_alone",
+    ),
     "session.idle_minutes": ("study/session/test_crowd.py", "test_times_leave_idle_time_out"),
     "consent.text": (
         "study/session/test_sessions.py",

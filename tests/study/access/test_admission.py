@@ -114,16 +114,17 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session) -> None:
     set_account(study.store, "bo", PASSWORD, "expert")
     set_account(study.store, "cy", PASSWORD, "lead")
     login = sign_in(study.store, "bo", PASSWORD, 5)
-    assert admit(study, {"login": login}) == Admission("bo", "account", {"login": login})
+    assert admit(study, {}, login) == Admission("bo", "account", {})
+    assert admit(study, {"login": login}) is None  # no address lets an account in
     with pytest.raises(InputError, match="does not label"):
-        admit(study, {"login": sign_in(study.store, "cy", PASSWORD, 5)})
+        admit(study, {}, sign_in(study.store, "cy", PASSWORD, 5))
     with pytest.raises(InputError, match="takes no links"):
         admit(study, invite(study, "anna"))
     with pytest.raises(InputError, match="a code alone"):
         admit(study, {"rater": "bo"})
     disable_account(study.store, "bo")
     with pytest.raises(InputError, match="log in again"):
-        admit(study, {"login": login})
+        admit(study, {}, login)
 
 
 @pytest.mark.parametrize(
