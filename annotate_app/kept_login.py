@@ -5,6 +5,7 @@ and no cookie, goes on after a reload, and another window has to log in for itse
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +51,8 @@ class KeptLogin:
         key = f"{self.kind}_keeper"
 
         def take_back() -> None:
-            kept = st.session_state[key]["kept"]
+            state = st.session_state.get(key)
+            kept = state.get("kept") if isinstance(state, Mapping) else None
             if isinstance(kept, str) and not (self.known() or self.is_leaving()):
                 self.keep(kept)
 

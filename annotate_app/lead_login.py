@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from evenhand.annotate_app import strings
 from evenhand.annotate_app.kept_login import KeptLogin
+from evenhand.annotate_app.upload_pass import give_pass, take_pass
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
@@ -19,6 +20,7 @@ def leave(study: Study) -> None:
     """Log out: the login opens nothing any more, here or anywhere."""
     log_out(study.store, LOGIN.known())
     LOGIN.forget()
+    take_pass()
 
 
 def require(study: Study, *roles: Role) -> Visitor:
@@ -26,7 +28,13 @@ def require(study: Study, *roles: Role) -> Visitor:
 
     Every page asks, on every run: a login that is over, or an account that has ended, closes it.
     """
-    found = visitor(study.store, LOGIN.known())
+    try:
+        found = visitor(study.store, LOGIN.known())
+    except InputError:
+        take_pass()
+        raise
+    if found.role == "lead":
+        give_pass()
     if found.role not in roles:
         raise InputError(strings.LEAD_NOT_YOURS)
     return found

@@ -7,7 +7,7 @@ is too slow, and too easily lost, to follow someone who works by keyboard.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,10 @@ def _show_panel(
     """
 
     def store_sent() -> None:
-        _store(desk, rater, st.session_state[_PANEL]["submit"])
+        _store(desk, rater, _heard("submit"))
 
     def look() -> None:
-        _look(desk, rater, st.session_state[_PANEL]["look"])
+        _look(desk, rater, _heard("look"))
 
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
@@ -118,6 +118,12 @@ def _show_panel(
         _store(desk, rater, panel["submit"])
         st.rerun()
     return data["sheet"] is not None
+
+
+def _heard(event: str) -> Any:
+    """What came with an event of the panel, if it is one: a browser may send anything."""
+    state = st.session_state.get(_PANEL)
+    return state.get(event) if isinstance(state, Mapping) else None
 
 
 def _store(desk: Desk, rater: str, sent: Any) -> None:

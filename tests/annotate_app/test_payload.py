@@ -52,6 +52,12 @@ def test_answers_and_flags_are_read():
         {"answers": [GOOD | {"seconds": float("nan")}]},
         {"answers": [GOOD | {"confidence": 9}]},
         {"answers": [FLAG | {"flag": ""}]},
+        {"answers": [GOOD | {"seconds": 10**400}]},
+        {"answers": [GOOD | {"seconds": float("inf")}]},
+        {"answers": [GOOD | {"confidence": True}]},
+        {"answers": [GOOD | {"task_id": "\ud800"}]},
+        {"answers": [GOOD | {"submit_id": "a\0"}]},
+        {"answers": [GOOD | {"skip_reason": "x" * 129}]},
     ],
 )
 def test_what_is_no_answer_is_left_out(sent):
@@ -66,6 +72,16 @@ def test_seconds_stay_within_a_day():
 def test_a_long_rationale_is_cut():
     (answer,) = read_sent({"answers": [GOOD | {"rationale": "x" * 10_000}]})
     assert len(answer.rationale) == 4000
+
+
+def test_a_note_keeps_what_a_database_can():
+    (answer,) = read_sent({"answers": [GOOD | {"rationale": "a\0b\ud800c 🙂"}]})
+    assert answer.rationale == "abc 🙂"
+
+
+def test_no_more_answers_are_read_than_a_page_has_at_once():
+    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
+    assert len(read_sent({"answers": sent})) == 100
 
 
 def test_wishes_to_look_back_are_read():

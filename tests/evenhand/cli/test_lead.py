@@ -180,7 +180,8 @@ def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert "is not a valid address; write one such as https://" in capsys.readouterr().err
 
 
-def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(study, capfd) -> None:
+def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_study) -> None:
+    study = make_study()
     says = "from pathlib import Path\nfrom evenhand.cli.lead import print_lead_link\n"
     says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
     command = [sys.executable, "-P", "-c", says]
