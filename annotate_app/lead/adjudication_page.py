@@ -11,7 +11,7 @@ import streamlit as st
 from evenhand.annotate_app.lead.decider import Sent, show_decider
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.unit_texts import people_text, quoted_block
-from evenhand.annotate_app.lead_login import admitted, known_login, require
+from evenhand.annotate_app.lead_login import LOGIN, admitted, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics.rendering import TextBlock
@@ -180,7 +180,7 @@ def _show_past(study: Study, who: Visitor) -> None:
 
 def _holder() -> str:
     """Tells this login from another of the same name, also after a reload."""
-    return hashlib.sha256(known_login().encode()).hexdigest()[:32]
+    return hashlib.sha256(LOGIN.known().encode()).hexdigest()[:32]
 
 
 def _token(key: Key) -> str:

@@ -38,7 +38,7 @@ _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
     "answers.csv": ("How answers were given", lambda study: answers_table(study.store)),
     "raters.csv": ("Raters and their pace", rater_progress),
-    "times.csv": ("Times for pay", lambda study: session_times(study, Sessions(study))),
+    "times.csv": ("Times and pay", lambda study: session_times(study, Sessions(study))),
     "attention.csv": ("Attention checks", attention_results),
     "background.csv": ("What raters said of themselves", raters_table),
     "decisions.csv": ("Decisions of the lead", lambda study: decisions_table(study.store)),

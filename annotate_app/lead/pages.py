@@ -20,7 +20,7 @@ from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
 from evenhand.annotate_app.lead.sessions_page import show_sessions
 from evenhand.annotate_app.lead.settings_page import show_settings
-from evenhand.annotate_app.lead_login import forget_login, require
+from evenhand.annotate_app.lead_login import leave, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -74,7 +74,7 @@ def show_pages(study: Study) -> None:
 
 def _log_out(study: Study) -> None:
     leave_adjudication(study)
-    forget_login()
+    leave(study)
 
 
 def _synthetic(study: Study) -> str:

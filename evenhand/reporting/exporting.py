@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.reporting.analysing import looked_at
-from evenhand.reporting.quality import STOPPED_BY
 from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
 from evenhand.reporting.thresholds import study_scales
+from evenhand.study.desk.oversight import STOPPED_BY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,6 +19,7 @@ from evenhand.study.settings.session import (
     BackgroundSettings,
     ComprehensionQuestion,
     ConsentSettings,
+    PaySettings,
     ProlificSettings,
     SessionSettings,
     TrainingSettings,
@@ -59,6 +60,7 @@ class StudyConfig(Section):
     background: BackgroundSettings | None = None
     attention: AttentionSettings | None = None
     prolific: ProlificSettings | None = None
+    pay: PaySettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()

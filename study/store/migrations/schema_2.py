@@ -1,5 +1,6 @@
 """Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, the totals
-that raters are told, and how answers were given; the language in which a label was given.
+that raters are told, and how answers were given; the language in which a label was given, and where
+a wrong password came from.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
@@ -100,11 +101,16 @@ Table(
 )
 
 
+_LABELS = ("labels", "attention_labels", "practice_labels")
+
+
 def upgrade() -> None:
     """Add those that are not there: before versions were counted, opening a store added some."""
-    metadata.create_all(op.get_bind())
-    for table in ("labels", "attention_labels", "practice_labels"):
-        there = {column["name"] for column in inspect(op.get_bind()).get_columns(table)}
-        for name in ("page_language", "shown_hash"):
+    connection = op.get_bind()
+    metadata.create_all(connection)
+    added = dict.fromkeys(_LABELS, ("page_language", "shown_hash"))
+    for table, names in (added | {"login_attempts": ("address_key",)}).items():
+        there = {column["name"] for column in inspect(connection).get_columns(table)}
+        for name in names:
             if name not in there:
                 op.add_column(table, Column(name, String, nullable=False, server_default=""))
