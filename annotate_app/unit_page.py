@@ -129,7 +129,8 @@ def _show_panel(
         _look(desk, rater, _heard("look"))
 
     def choose_language() -> None:
-        choose(_heard("language"), desk.study)
+        sent = _heard("language")
+        choose(sent.get("code") if isinstance(sent, Mapping) else None, desk.study)
 
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())

@@ -77,7 +77,7 @@ class Panel extends MarkingPanel {
   }
 
   chooseLanguage(event) {
-    this.trigger("language", event.target.value);
+    this.trigger("language", { code: event.target.value });
     this.toTexts();
   }
 
@@ -86,7 +86,7 @@ class Panel extends MarkingPanel {
     for (const name of Object.keys(sessionStorage)) {
       if (name.startsWith("evenhand-login")) sessionStorage.removeItem(name);
     }
-    this.trigger("log_out", true);
+    this.trigger("log_out", {});
   }
 
   // Both responses scroll together, or each by itself.

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from evenhand.annotate_app import strings
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.study import open_study
 from evenhand.study.store.schema import claims, labels, remarks
 from harness.served import Served
@@ -152,10 +152,10 @@ def check_store(server: Served, acknowledged: set[str]) -> None:
         said = connection.execute(sa.select(remarks)).all()
     assert {(row.rater_id, row.unit_id, row.rubric, row.draw) for row in given} <= offered
     assert {row.label for row in given} <= {"L", "R", "C", ""}
-    assert {row.unscored_reason for row in given} <= {*strings.SKIP_REASONS, ""}
+    assert {row.unscored_reason for row in given} <= {*ENGLISH.part("skip"), ""}
     assert {row.submit_id for row in given if row.rater_id == "honest"} >= acknowledged
     assert not any(row.submit_id.startswith("f0.") for row in given if row.rater_id == "honest")
-    assert {row.reason for row in said if row.kind == "flag"} <= {*strings.FLAG_REASONS}
+    assert {row.reason for row in said if row.kind == "flag"} <= {*ENGLISH.part("flag")}
     assert all(len(row.text) <= 4000 for row in said)
 
 
