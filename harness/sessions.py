@@ -61,6 +61,11 @@ class Session:
             }
             for question in sheet["questions"]
         ]
+        await self.submit(answers)
+        return True
+
+    async def submit(self, answers: list[dict[str, Any]]) -> None:
+        """Send answers, and wait for their receipts and what comes next."""
         begun = time.perf_counter()
         await self._send({"event": "submit", "value": {"answers": answers, "has": [*self.kept]}})
         await self._until_finished()
@@ -69,7 +74,6 @@ class Session:
         for answer in answers:
             if receipts.get(answer["submit_id"]) == "stored":
                 self.acknowledged.add(answer["submit_id"])
-        return True
 
     async def _send(self, event: dict[str, Any] | None = None) -> None:
         message = BackMsg()

