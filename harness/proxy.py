@@ -167,7 +167,7 @@ class ProxiedSession(Session):
                     await asyncio.sleep(pause)
             except (OSError, TimeoutError, KeyError, websockets.WebSocketException):
                 self.breaks += 1
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
             else:
                 break
         await self.close()
