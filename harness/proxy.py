@@ -154,8 +154,12 @@ class ProxiedSession(Session):
     async def submit(self, answers: list[dict[str, Any]]) -> None:
         self.pending = answers
         await super().submit(answers)
-        if not all(answer["submit_id"] in self.data["receipts"] for answer in answers):
+        receipts = {
+            each["submit_id"]: self.data["receipts"].get(each["submit_id"]) for each in answers
+        }
+        if not set(receipts.values()) <= {"stored", "duplicate"}:
             raise ConnectionError("not acknowledged")
+        self.acknowledged |= receipts.keys()
         self.pending = []
 
     async def work(self, over: asyncio.Event, pause: float) -> None:

@@ -1,0 +1,138 @@
+"""What `deploy/` ships fits together, and does what it says."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evenhand.annotate_app.front import away_page
+from harness.proxy import DEPLOY
+from harness.served import Served
+from harness.studies import panel_study
+
+ROOT = DEPLOY.parent
+UNIT = DEPLOY / "systemd" / "evenhand@.service"
+DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
+COMPOSE = (DEPLOY / "docker" / "compose.yaml").read_text("utf-8")
+PORTS = ["8501", "8502"]
+
+
+def test_the_away_page_is_the_apps() -> None:
+    shipped = (DEPLOY / "nginx" / "evenhand-away.html").read_text("utf-8")
+    assert shipped == away_page(), "write evenhand.annotate_app.front.away_page() to this file"
+
+
+# ---- systemd ------------------------------------------------------------------------------------
+
+
+def test_the_service_is_its_own_user_and_may_write_to_its_own_folder_alone() -> None:
+    unit = configparser.RawConfigParser(strict=False)
+    unit.read(UNIT, "utf-8")
+    service = unit["Service"]
+    assert service["User"] == "evenhand"
+    assert (service["UMask"], service["StateDirectoryMode"]) == ("0077", "0700")
+    assert service["ProtectSystem"] == "strict"
+    assert "ReadWritePaths" not in service
+    for closed in ("NoNewPrivileges", "PrivateTmp", "ProtectHome", "PrivateDevices"):
+        assert service[closed] == "yes"
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["Restart"] == "always"
+    words = service["ExecStart"].split()
+    assert words[words.index("--port") + 1] == "%i"
+    study = Path(words[words.index("annotate") + 1])
+    assert study.parent == Path("/var/lib") / service["StateDirectory"]
+
+
+def test_systemd_understands_the_service_and_rates_it_as_closed(tmp_path: Path) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed")
+    unit = tmp_path / "evenhand@8501.service"
+    text = UNIT.read_text("utf-8")
+    unit.write_text(text.replace("/opt/evenhand/bin/evenhand", sys.executable), "utf-8")
+    verified = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=True)
+    assert verified.stderr == ""
+    rate = [analyze, "security", "--offline=true", "--threshold=20", unit]
+    rated = subprocess.run(rate, capture_output=True, text=True, check=False)
+    assert rated.returncode == 0, rated.stdout
+
+
+# ---- containers ---------------------------------------------------------------------------------
+
+
+def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
+    ignored = (DEPLOY / "docker" / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    let_in = {line[1:] for line in ignored if line.startswith("!")}
+    assert "*" in ignored
+    copied = [line.split()[1:-1] for line in re.findall(r"^COPY (?!--from).*", DOCKERFILE, re.M)]
+    sources = {source for line in copied for source in line}
+    assert sources == let_in
+    assert all((ROOT / source).exists() for source in sources)
+    links = {path.name for path in (ROOT / "evenhand").iterdir() if path.is_symlink()}
+    assert links | {"evenhand", "pyproject.toml", "README.md", "LICENSE"} <= sources
+    assert "--require-hashes -r /source/requirements.lock" in DOCKERFILE
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    assert {"psycopg", "setuptools"} <= set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
+
+
+def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None:
+    final = DOCKERFILE.rpartition("\nFROM ")[2]
+    assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
+    assert re.findall(r"^VOLUME (\S+)", final, re.MULTILINE) == ["/study"]
+    assert final.index("USER") < final.index("ENTRYPOINT")
+    assert json.loads(re.findall(r"^ENTRYPOINT (.*)", final, re.MULTILINE)[0]) == ["evenhand"]
+    (command,) = (json.loads(each) for each in re.findall(r"^CMD (.*)", final, re.MULTILINE))
+    assert command == ["annotate", "/study/my-study", "--port", "8501"]
+
+
+def health(port: int) -> int:
+    """The exit status of the image's health check for an app on this port."""
+    (check,) = re.findall(r"^HEALTHCHECK .*?CMD (.*)", DOCKERFILE, re.MULTILINE)
+    _, *arguments = json.loads(check)
+    asked = subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"PORT": str(port)},
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return asked.returncode
+
+
+def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None:
+    served = Served(panel_study(tmp_path, 1), tmp_path)
+    served.start()
+    try:
+        assert health(served.port) == 0
+    finally:
+        served.kill()
+    assert health(served.port) != 0
+
+
+def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> None:
+    for here in re.findall(r"^ +- (\.\./\S+?):", COMPOSE, re.MULTILINE):
+        assert (DEPLOY / "docker" / here).is_file(), here
+    (context,) = re.findall(r"context: (\S+)", COMPOSE)
+    (dockerfile,) = re.findall(r"dockerfile: (\S+)", COMPOSE)
+    assert (DEPLOY / "docker" / context).resolve() == ROOT
+    assert (ROOT / dockerfile).is_file()
+    nginx = (DEPLOY / "nginx" / "evenhand.conf").read_text("utf-8")
+    assert re.findall(r"server 127\.0\.0\.1:(\d+)", nginx) == PORTS
+    assert re.findall(r'--port, "(\d+)"', COMPOSE) == PORTS
+    assert re.findall(r'PORT: "(\d+)"', COMPOSE) == PORTS
+
+
+def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_file() -> None:
+    published = re.findall(r"^  (\S+):$(?:\n(?:    .*)?)*?\n    ports:", COMPOSE, re.MULTILINE)
+    assert published == ["nginx"]
+    assert "network_mode: service:nginx" in COMPOSE
+    assert "STREAMLIT_SERVER_ADDRESS: 127.0.0.1" in COMPOSE
+    passwords = re.findall(r"PASSWORD: (.*)", COMPOSE)
+    assert passwords == ["${STUDY_PASSWORD:?}"] * 2
