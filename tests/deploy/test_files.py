@@ -136,3 +136,17 @@ def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_fi
     assert "STREAMLIT_SERVER_ADDRESS: 127.0.0.1" in COMPOSE
     passwords = re.findall(r"PASSWORD: (.*)", COMPOSE)
     assert passwords == ["${STUDY_PASSWORD:?}"] * 2
+
+
+# ---- dependencies -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
+    text = (ROOT / lock).read_text("utf-8")
+    pinned = re.findall(r"^\S.*(?:\n +.*)*", text, re.MULTILINE)
+    assert len(pinned) > 20
+    for each in pinned:
+        assert re.match(r"[\w.-]+(\[\S+\])?==\S+ (; .* )?\\\n +--hash=sha256:[0-9a-f]{64}", each), (
+            each
+        )

@@ -101,6 +101,16 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_every_test_that_a_page_names_is_there() -> None:
+    named = {
+        name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))
+    }
+    assert len(named) > 30
+    files = (ROOT / "tests").rglob("test_*.py")
+    there = {name for file in files for name in re.findall(r"def (test_\w+)\(", file.read_text())}
+    assert named <= there, named - there
+
+
 def links(page: Path) -> Iterator[str]:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
         if "://" not in target:
