@@ -110,7 +110,7 @@ class Proxy:
         user = "user root;\n" if os.geteuid() == 0 else ""  # the folder is this user's alone
         return (
             f"{user}daemon off;\npid {self.home}/nginx.pid;\nerror_log {self.home}/start.log;\n"
-            f"events {{}}\nhttp {{\n{scratch}\n{shipped}}}\n"
+            f"events {{}}\nhttp {{\n{scratch}\naccess_log {self.home}/machine.log;\n{shipped}}}\n"
         )
 
 

@@ -241,6 +241,7 @@ def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:
         urllib.request.build_opener(Stay).open(request, timeout=10)
     assert answer.value.code == 301
     assert answer.value.headers["Location"] == f"https://{NAME}/?x=1"
+    assert (proxied.home / "machine.log").read_text("utf-8") == ""  # it notes whole addresses
 
 
 def test_the_app_itself_stays_on_loopback(proxied: Proxied) -> None:
