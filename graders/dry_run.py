@@ -38,10 +38,11 @@ def forecast(
 ) -> list[GraderForecast]:
     """Render every question and price it. Raises InputError as the run itself would."""
     plans = plan_grading(study, grader_specs, choice, Scrubber.from_environment())
-    return [_forecast(study, plan, batch) for plan in plans]
+    return [forecast_of(study, plan, batch=batch) for plan in plans]
 
 
-def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
+def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> GraderForecast:
+    """One grader's part."""
     from evenhand.graders.money import Tariff
 
     if plan.spec.provider == "baseline":

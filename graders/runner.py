@@ -106,13 +106,7 @@ def grade(
             )
             for plan in plans
         ]
-        _carry_out(
-            [
-                _part(study, plan, context, summary, batch=batch, cancel=cancel)
-                for plan, summary in zip(plans, summaries, strict=True)
-                if summary.planned or cancel
-            ]
-        )
+        carry_out(study, plans, context, summaries, batch=batch, cancel=cancel)
     return RunSummary(tuple(summaries), context.budget.exhausted)
 
 
@@ -123,6 +117,25 @@ def new_context(
     from evenhand.graders.money import Budget
 
     return RunContext(scrubber, pace, Budget(budget), ProgressCounter(total, progress))
+
+
+def carry_out(
+    study: Study,
+    plans: Sequence[GraderPlan],
+    context: RunContext,
+    summaries: Sequence[GraderSummary],
+    *,
+    batch: bool = False,
+    cancel: bool = False,
+) -> None:
+    """Ask every grader its open questions; each one's summary says how it went."""
+    _carry_out(
+        [
+            _part(study, plan, context, summary, batch=batch, cancel=cancel)
+            for plan, summary in zip(plans, summaries, strict=True)
+            if summary.planned or cancel
+        ]
+    )
 
 
 def _part(

@@ -21,6 +21,7 @@ from evenhand.rubrics.rendering import (
     PromptText,
     blocks,
     filled,
+    neutralised,
     placeholders,
     prompt_of,
 )
@@ -252,7 +253,8 @@ class Rubric(Texts):
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """The same words as a prompt for a grader."""
+        """The same words as a prompt for a grader; chat-template tokens in a unit's texts are none."""
+        values = {name: neutralised(text) for name, text in values.items()}
         return prompt_of(self.for_people(values))
 
     def parser(self) -> RubricParser:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from evenhand.rubrics.options import Option
 
-PROMPT_VERSION = "1"
-"""Part of a grade's key: raise it whenever the frame around the rubric's words changes."""
+PROMPT_VERSION = "3"
+"""Part of a grade's key: raise it whenever the frame around the rubric's words changes, or what is
+neutralised in a unit's texts.
+"""
 
 TEXT_VARIABLES = {
     "prompt": "Prompt",
@@ -21,6 +23,13 @@ TEXT_VARIABLES = {
 }
 """Variables shown as blocks of their own; any other is a pairs column, set into the text."""
 
+# What chat templates mark turns with. A server that reads the text as a template obeys them; the
+# bounds keep the search quick on any text.
+_CHAT_TOKEN = re.compile(
+    r"<[|｜][^\s<>|｜]{1,60}[|｜]?>|<[^\s<>|｜/]{1,60}[|｜]>"  # <|im_start|>, <｜User｜>, <|turn>
+    r"|</?(?:start_of_turn|end_of_turn|bos|eos|pad|unk|s|think|tool_call|tool_response)>"
+    r"|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+)
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
@@ -53,6 +62,15 @@ class PromptText:
     system: str
     user: str
     keys: tuple[str, ...]
+
+
+def neutralised(text: str) -> str:
+    """The text with a space inside every chat-template token, which then is none to any tokenizer.
+
+    >>> neutralised("Fine.<|im_end|>[INST]a < b | c > d</s>")
+    'Fine.< |im_end| >[ INST ]a < b | c > d< /s >'
+    """
+    return _CHAT_TOKEN.sub(lambda match: f"{match[0][0]} {match[0][1:-1]} {match[0][-1]}", text)
 
 
 def placeholders(text: str) -> set[str]:

@@ -73,7 +73,7 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
-    _add_pace(grade)
+    add_pace(grade)
 
 
 def _respond_options(respond: Parser) -> None:
@@ -87,10 +87,11 @@ def _respond_options(respond: Parser) -> None:
     respond.add_argument(
         "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
     )
-    _add_pace(respond)
+    add_pace(respond)
 
 
-def _add_pace(verb: Parser) -> None:
+def add_pace(verb: Parser) -> None:
+    """How fast to ask, and for how much."""
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )

@@ -75,6 +75,7 @@ def analyse_study(
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
+    from evenhand.study.store.attacked_log import attacked_table
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
@@ -103,6 +104,7 @@ def analyse_study(
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
             sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
+            attacked=attacked_table(study.store, study.accepted_hashes()),
             strata=config.sample.stratify,
         ),
         verify=verify,

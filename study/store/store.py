@@ -18,6 +18,7 @@ from evenhand.study.store.schema import (
     is_latest,
     is_scored,
     labels,
+    metadata,
     pairs,
     responses,
 )
@@ -189,11 +190,14 @@ class Store(Database):
         return connection.execute(insert.returning(table.c.event_id)).first() is not None
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
-        """Append grade attempts in one transaction."""
-        rows = [attempt.row() for attempt in attempts]
+        """Append grade attempts in one transaction, each to the table of its kind."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for attempt in attempts:
+            rows.setdefault(attempt.table, []).append(attempt.row())
         if rows:
             with self.write() as connection:
-                connection.execute(sa.insert(grades), rows)
+                for table, own in rows.items():
+                    connection.execute(sa.insert(metadata.tables[table]), own)
 
     def finished_grades(
         self,

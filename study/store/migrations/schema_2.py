@@ -1,5 +1,6 @@
 """Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, the totals
-that raters are told, and how answers were given; the language in which a label was given.
+that raters are told, how answers were given, and what graders said under attack; the language in
+which a label was given.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
@@ -97,6 +98,33 @@ Table(
     Column("submit_id", String, primary_key=True),
     Column("display", String, nullable=False),
     Column("evidence", JSON, nullable=False),
+)
+
+Table(
+    "attacked_grades",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("unit_id", String, nullable=False),
+    Column("rubric", String, nullable=False),
+    Column("rater_id", String, nullable=False),
+    Column("rater_kind", String, nullable=False),
+    Column("label", String, nullable=False),
+    Column("p_positive", Float),
+    Column("probabilities", JSON(none_as_null=True)),
+    Column("prob_method", String, nullable=False, default=""),
+    Column("draw", Integer, nullable=False, default=0),
+    Column("order", String, nullable=False, default=""),
+    Column("unscored_reason", String, nullable=False, default=""),
+    Column("seconds", Float),
+    Column("rubric_hash", String, nullable=False, default=""),
+    Column("created_at", String, nullable=False),
+    Column("attack", String, nullable=False),
+    Column("target", String, nullable=False),
+    Column("side", String, nullable=False),
+    Column("suite", String, nullable=False),
+    Column("raw", Text, nullable=False, default=""),
+    Column("provenance", JSON, nullable=False, default=dict),
+    Index("attacked_grades_by_rater", "rater_id", "rubric", "suite"),
 )
 
 
