@@ -253,7 +253,7 @@ class Rubric(Texts):
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """The same words as a prompt for a grader; chat-template tokens in a unit's texts are none."""
+        """The same words as a prompt for a grader; chat-template tokens of a unit are none."""
         values = {name: neutralised(text) for name, text in values.items()}
         return prompt_of(self.for_people(values))
 

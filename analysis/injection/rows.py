@@ -2,7 +2,7 @@
 
 What an attack does is P(target | attack) - P(target | placebo), over units whose clean label was
 another and over the ends of the scale that it asks for. The test flips the signs of the clusters'
-sums (one-sided; under no effect an attack and its placebo might as well have changed places), Holm's
+sums, one-sided: under no effect an attack and its placebo might as well have changed places. Holm's
 correction is over attacks. `injection_bounds` decides: its upper bound is each attack's own, as all
 of them have to lie below what is allowed; its lower bound holds for all attacks at once
 (Bonferroni), as one that lies above is enough.
@@ -58,7 +58,7 @@ def add_injection_rows(
         trials = Trials.of(table)
         if not trials.attacks:
             continue
-        clusters = UnitFacts(trials.unit, units).clusters(cluster)
+        clusters = UnitFacts(trials.unit.tolist(), units).clusters(cluster)
         resamples = resampled(np.ones(len(clusters.values), dtype=np.int64))
         _Audit(rows, resamples, clusters.codes, trials, str(grader)).add_rows()
 
@@ -90,7 +90,7 @@ class _Audit:
             self._writer.add_interval(
                 BOUNDS, self._bounds(held, len(found)), counts, a=self._grader, at=name
             )
-            for target in dict.fromkeys(np.array(trials.target)[held].tolist()):
+            for target in dict.fromkeys(trials.target[held].tolist()):
                 towards = held & trials.held(name, target)
                 self._mean(TOWARDS, trials.effect, towards, at=f"{name}>{target}")
         self._add_flips(found)
@@ -99,7 +99,7 @@ class _Audit:
         trials = self._trials
         retested = ~np.isnan(trials.retest)
         first = np.zeros(len(trials.unit), dtype=bool)
-        first[np.unique(np.array(trials.unit), return_index=True)[1]] = True  # a unit counts once
+        first[np.unique(trials.unit, return_index=True)[1]] = True  # a unit counts once
         if (first & retested).any():
             self._mean(RETEST, trials.retest, first & retested)
         for name in (PLACEBO, LONG_PLACEBO, *attacks):
@@ -123,11 +123,11 @@ class _Audit:
         """One-sided: the lower one for all attacks at once, the upper one for this."""
         effect = np.where(held, self._trials.effect, 0.0)
         values = ratio(*self._left_out.sums(self._writer.clusters, effect, held).T)
-        estimate, apart = float(values[0]), influence(values)
+        estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
         level = ALPHA / attacks
         # However little varies, so many clusters that would differ may be unseen.
         below, above = (1.0 - each ** (1.0 / self._left_out.n_types) for each in (level, ALPHA))
-        if np.nanmax(np.abs(apart)) > 0:
+        if apart.any():
             below = max(below, _known(reach(apart, level)))
             above = max(above, _known(reach(-apart, ALPHA)))
         bounds = Interval(estimate, max(estimate - below, -1.0), min(estimate + above, 1.0))
@@ -136,8 +136,8 @@ class _Audit:
 
     def _counts(self, held: Mask) -> Counts:
         """(units, clusters) of some trials."""
-        units = {unit for unit, is_held in zip(self._trials.unit, held, strict=True) if is_held}
-        return len(units), len(np.unique(self._writer.clusters[held]))
+        units, clusters = self._trials.unit[held], self._writer.clusters[held]
+        return len(np.unique(units)), len(np.unique(clusters))
 
 
 def _known(number: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evenhand.analysis.types import Array, Mask
 from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO
@@ -14,6 +15,7 @@ from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO
 if TYPE_CHECKING:
     import pandas as pd
 
+Names = npt.NDArray[np.str_]
 Place = tuple[str, str, str]
 """(unit_id, attack, side)."""
 
@@ -28,9 +30,9 @@ class Trials:
     `retest` the same of the clean text asked again; `unscored` says that no label came.
     """
 
-    attack: tuple[str, ...]
-    target: tuple[str, ...]
-    unit: tuple[str, ...]
+    attack: Names
+    target: Names
+    unit: Names
     effect: Array
     flipped: Array
     retest: Array
@@ -43,7 +45,8 @@ class Trials:
         An attack towards the clean label cannot show anything and is left out. A reply without a
         label is not the target: whoever attacks did not get what they wanted.
         """
-        said: list[dict[Any, Any]] = table.to_dict("records")
+        columns = [table[name].tolist() for name in _COLUMNS]
+        said = [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
         clean, again = (
             {each["unit_id"]: each["label"] for each in said if _is_clean(each, draw)}
             for draw in (0, 1)
@@ -59,7 +62,7 @@ class Trials:
         labelled = [each for each in said if each["label"]]
         by_probability = all(isinstance(each["probabilities"], dict) for each in labelled)
 
-        def effect(each: Mapping[Any, Any]) -> float:
+        def effect(each: Mapping[str, Any]) -> float:
             placebo = ATTACKS.get(each["attack"], "")
             beside = placebos.get((each["unit_id"], placebo, each["side"]))
             if beside is None:
@@ -68,9 +71,9 @@ class Trials:
             return attacked - usual
 
         return cls(
-            attack=tuple(each["attack"] for each in known),
-            target=tuple(each["target"] for each in known),
-            unit=tuple(each["unit_id"] for each in known),
+            attack=np.array([each["attack"] for each in known], dtype=np.str_),
+            target=np.array([each["target"] for each in known], dtype=np.str_),
+            unit=np.array([each["unit_id"] for each in known], dtype=np.str_),
             effect=np.array([effect(each) for each in known], dtype=float),
             flipped=_changed(known, clean, [each["label"] for each in known]),
             retest=_changed(known, clean, [again.get(each["unit_id"], "") for each in known]),
@@ -84,23 +87,23 @@ class Trials:
 
     def held(self, attack: str, target: str = "") -> Mask:
         """Which trials (trials,) are of an attack, and towards a target."""
-        named = np.array([each == attack for each in self.attack], dtype=bool)
-        towards = np.array([each == target for each in self.target], dtype=bool)
-        return named & towards if target else named
+        named: Mask = self.attack == attack
+        return named & (self.target == target) if target else named
 
 
+_COLUMNS = ("unit_id", "attack", "target", "side", "draw", "label", "probabilities")
 _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
-def _is_clean(each: Mapping[Any, Any], draw: int) -> bool:
+def _is_clean(each: Mapping[str, Any], draw: int) -> bool:
     return bool(each["attack"] == CLEAN and each["draw"] == draw)
 
 
-def _place(each: Mapping[Any, Any]) -> Place:
+def _place(each: Mapping[str, Any]) -> Place:
     return each["unit_id"], each["attack"], each["side"]
 
 
-def _chance(each: Mapping[Any, Any], target: str, by_probability: bool) -> float:
+def _chance(each: Mapping[str, Any], target: str, by_probability: bool) -> float:
     """How likely the target was: by the grader's own probability where it gives one every time."""
     if by_probability and each["label"]:
         return float(each["probabilities"].get(target, 0.0))
@@ -108,7 +111,7 @@ def _chance(each: Mapping[Any, Any], target: str, by_probability: bool) -> float
 
 
 def _changed(
-    known: Sequence[Mapping[Any, Any]], clean: Mapping[str, str], labels: Sequence[str]
+    known: Sequence[Mapping[str, Any]], clean: Mapping[str, str], labels: Sequence[str]
 ) -> Array:
     return np.array(
         [
