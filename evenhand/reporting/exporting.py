@@ -14,6 +14,7 @@ from evenhand.reporting.analysing import looked_at
 from evenhand.reporting.quality import STOPPED_BY
 from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
 from evenhand.reporting.thresholds import study_scales
+from evenhand.study.tables.attacks import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,22 @@ def exported_units(study: Study) -> pd.DataFrame:
     return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
 
 
+def exported_attacked(study: Study) -> pd.DataFrame:
+    """What graders said in the injection audit (`evenhand.study.tables.attacks`)."""
+    from evenhand.study.store.attacked_log import attacked_table
+
+    return as_text(attacked_table(study.store, study.accepted_hashes()))
+
+
+def attacked_path(ratings: Path) -> Path:
+    """Where the injection audit goes, beside an exported ratings file.
+
+    >>> attacked_path(Path("out/ratings.csv")).as_posix()
+    'out/ratings.attacked.csv'
+    """
+    return ratings.parent / f"{ratings.stem}.attacked{ratings.suffix}"
+
+
 def units_path(ratings: Path) -> Path:
     """Where the units of an exported ratings file go, if nobody names another place.
 
@@ -54,20 +71,23 @@ def units_path(ratings: Path) -> Path:
     return ratings.parent / f"{ratings.stem}.units{ratings.suffix}"
 
 
-def sidecar_text(study: Study, units: str) -> str:
-    """The sidecar of a study's ratings as TOML; `units` names the file of units beside it."""
+def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
+    """The sidecar of a study's ratings as TOML; `units` names the file of units beside it,
+    `attacked` that of the injection audit, where there was one.
+    """
     import tomlkit
 
     document = tomlkit.document()
     document.add(tomlkit.comment(_HEADER))
-    found = study_sidecar(study, units)
+    found = study_sidecar(study, units, attacked)
     document["format"] = found.format
     document.update(found.model_dump(mode="json", exclude_defaults=True))
     return tomlkit.dumps(document)
 
 
-def study_sidecar(study: Study, units: str) -> Sidecar:
-    """What the analysis of a study uses beside its two tables; `units` names a file beside it.
+def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
+    """What the analysis of a study uses beside its two tables; `units` and `attacked` name files
+    beside it.
 
     A look is the one that a report would be now.
     """
@@ -83,6 +103,7 @@ def study_sidecar(study: Study, units: str) -> Sidecar:
         synthetic=config.synthetic,
         seed=config.seed,
         units=units,
+        attacked=attacked,
         strata=config.sample.stratify,
         excluded=_excluded(oversight(study.store).exclusions),
         # Their columns are what people said of themselves.
