@@ -63,7 +63,7 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
         digest in accepted.get(rubric, ())
         for rubric, digest in zip(found["rubric"], found["rubric_hash"], strict=True)
     ]
-    found = found[counted]
+    found = found.loc[counted]
     newest = found.groupby(["rubric", "rater_id"])["suite"].transform("last")
     found = found[found["suite"] == newest].drop(columns=["suite", "rubric_hash"])
     return found.reset_index(drop=True)

@@ -18,6 +18,7 @@ from benchmarks import (
     coverage,
     decisions,
     grading,
+    injection,
     report,
     routing,
     small_samples,
@@ -34,6 +35,7 @@ STARTED = {
     coverage,
     decisions,
     grading,
+    injection,
     report,
     routing,
     small_samples,
@@ -320,3 +322,18 @@ def test_the_uncertainty_benchmark_writes_its_page(
     page = out.read_text("utf-8")
     assert page.count("\n| probability | 0.") == 2
     assert "2 simulated studies a cell (synthetic)" in page
+
+
+def test_the_injection_benchmark_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = (injection.Cell("5 points", 8), injection.Cell("yes or no", 12, effect=1.0))
+    monkeypatch.setattr(injection, "CELLS", cells)
+    out = tmp_path / "injection.md"
+    injection.main(["--runs", "2", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    steadfast, gullible = (
+        line for line in page.splitlines() if line.startswith("| steadf") or "effect 1" in line
+    )
+    assert "| 0.000 [" in steadfast
+    assert gullible.endswith("| 1.000 |")
