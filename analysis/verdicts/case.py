@@ -107,7 +107,7 @@ class Case:
     `recoded` are kappas of its labels read otherwise; `commonest` are the shares of the category
     that it gives most often, in its labels and in people's.
     `biases` are found in the verdicts in force, `biases_at_threshold` in those that `held_out` is
-    of. `injection` is the audit of texts that try to talk it round, where there was one.
+    of.
     """
 
     rubric: str
@@ -129,7 +129,6 @@ class Case:
     is_tuned: bool
     biases: tuple[Finding, ...]
     biases_at_threshold: tuple[Finding, ...]
-    injection: Audit | None
     moving: ResultRow | None
     parts: tuple[ResultRow, ...]
     parts_held_out: tuple[ResultRow, ...]
@@ -140,6 +139,8 @@ class Case:
     commonest: tuple[ResultRow, ResultRow] | None
     is_binary: bool = False
     """Whether it was compared on the binary verdict only, of a rubric with more categories."""
+    injection: Audit | None = None
+    """The audit of texts that try to talk it round, where there was one."""
 
     @property
     def to_beat(self) -> float:
