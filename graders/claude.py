@@ -16,21 +16,19 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
-from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.clouds import claude_client
+from evenhand.graders.failures import Stopped, failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
-from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
 MAX_TOKENS = 16_000
 
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
@@ -133,22 +131,14 @@ class ClaudeGrader:
     def __init__(
         self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
-        key = key_from_environment(KEY_VARIABLE)
-        if key is None:
-            raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
         import anthropic
 
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
-        self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
-            api_key=key,
-            max_retries=0,
-            timeout=anthropic.Timeout(timeout, connect=10.0),
-            http_client=pooled(anthropic.DefaultAioHttpClient),
-        )
+        self._client = claude_client(spec, scrubber, timeout)
         self.identity = Identity(
-            provider="anthropic",
+            provider=spec.provider,
             base_url=str(self._client.base_url.copy_with(username=None, password=None)),
             endpoint="messages",
             api_version=str(self._client.default_headers.get("anthropic-version", "")),
@@ -173,12 +163,21 @@ class ClaudeGrader:
             raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
+        except Exception as error:
+            if not self.spec.at.provider.client:
+                raise
+            # The clouds' own libraries look for credentials at the first request.
+            why = self._scrubber.message(str(error))
+            said = {"provider": self.spec.provider, "why": why}
+            raise Stopped(written("provider.no_credentials", **said)) from None
         reply = json_object(raw.text, self._scrubber)
         return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.claude_batch import ClaudeBatches
 
+        if self.spec.at.provider.client:  # no cloud's client offers them
+            raise InputError(written("provider.no_batches", provider=self.spec.provider))
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:

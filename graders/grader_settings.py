@@ -11,7 +11,8 @@ from evenhand.graders.spec import GraderSpec
 
 METHODS = ("label", "logprobs", "verbalised")
 
-_USUAL = {"anthropic": "label", "openai": "logprobs", "baseline": ""}
+_USUAL = {"chat": "logprobs", "baseline": ""}
+_ELSE = "label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +35,19 @@ class GraderSettings:
         """
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
-        if spec.provider == "baseline":
+        if spec.speaks == "baseline":
             return cls()  # it would say the same every time
         if method not in ("", *METHODS):
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-        if method == "logprobs" and spec.provider == "anthropic":
+        if method == "logprobs" and spec.speaks != "chat":
+            api = "the Anthropic API" if spec.speaks == "messages" else f"{spec.provider}"
             raise InputError(
-                f"grader {spec.text!r}: the Anthropic API gives no token probabilities; use "
+                f"grader {spec.text!r}: {api} gives no token probabilities; use "
                 "--draws K or --method verbalised"
             )
         if draws > 1 and method in ("", "label"):
             return cls("draws", draws)
-        return cls(method or _USUAL[spec.provider], draws)
+        return cls(method or _USUAL.get(spec.speaks, _ELSE), draws)
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
@@ -59,7 +61,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
     'anthropic:m#7707ad'
     """
-    if settings.method == _USUAL[spec.provider]:
+    if settings.method == _USUAL.get(spec.speaks, _ELSE):
         return spec.text
     text = json.dumps({"method": settings.method}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.extract import LOW_MASS, Position, read_options
 from evenhand.graders.failures import failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.keys import headers_for, key_for
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
-from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
@@ -30,7 +30,6 @@ from evenhand.rubrics import PromptText, Rubric
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
 
 LONG_ANSWER = 16_000
@@ -231,7 +230,28 @@ def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) 
 
 def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
     """What the first request looks like."""
-    return (Shape.for_server() if spec.base_url else Shape()).for_method(settings.method)
+    is_openai = spec.provider == "openai" and spec.at.is_own
+    return (Shape() if is_openai else Shape.for_server()).for_method(settings.method)
+
+
+def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
+    """A client of OpenAI's SDK for whatever server the grader names. Raises InputError where its
+    key is missing.
+    """
+    import openai
+
+    place = spec.at
+    headers = headers_for(place, scrubber, "OPENAI_CUSTOM_HEADERS", openai.Omit())
+    if spec.provider != "openai" or not place.is_own:  # the account's names are OpenAI's business
+        headers |= dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), openai.Omit())
+    return openai.AsyncOpenAI(
+        api_key=key_for(spec) or _PLACEHOLDER_KEY,
+        base_url=place.address,
+        default_headers=headers,
+        max_retries=0,
+        timeout=openai.Timeout(timeout, connect=10.0),
+        http_client=pooled(openai.DefaultAioHttpClient, scrubber),
+    )
 
 
 class OpenAIGrader:
@@ -240,24 +260,15 @@ class OpenAIGrader:
     def __init__(
         self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
-        key = key_from_environment(KEY_VARIABLE)
-        if key is None and not spec.base_url:
-            raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
         import openai
 
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
         self._shape = first_shape(spec, settings)
-        self._client: AsyncOpenAI = openai.AsyncOpenAI(
-            api_key=key or _PLACEHOLDER_KEY,
-            base_url=spec.base_url or None,
-            max_retries=0,
-            timeout=openai.Timeout(timeout, connect=10.0),
-            http_client=pooled(openai.DefaultAioHttpClient),
-        )
+        self._client = chat_client(spec, scrubber, timeout)
         self.identity = Identity(
-            provider="openai",
+            provider=spec.provider,
             base_url=str(self._client.base_url.copy_with(username=None, password=None)),
             endpoint="chat/completions",
             api_version="v1",

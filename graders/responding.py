@@ -57,9 +57,10 @@ def respond(
     pair's two responses enter the study together. Safe to interrupt and to run again. Raises
     InputError as `runner.grade` does.
     """
-    scrubber = Scrubber.from_environment()
-    spec = parse_spec(subject)
-    if spec.provider == "baseline":
+    scrubber = Scrubber.from_environment(study.config.providers)
+    spec = parse_spec(subject, study.config.providers)
+    subject = spec.text
+    if spec.speaks == "baseline":
         raise InputError("a baseline writes no responses; name a model instead")
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")

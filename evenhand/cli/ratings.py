@@ -37,7 +37,8 @@ def _grade_options(grade: Parser) -> None:
         action="append",
         required=True,
         metavar="GRADER",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical; repeatable",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
+        "provider's (docs/providers.md); repeatable",
     )
     grade.add_argument(
         "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"

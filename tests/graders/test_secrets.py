@@ -12,6 +12,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import grade
+from evenhand.graders.providers.place import key_variable
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, message
@@ -74,7 +75,7 @@ def leaks(
 ) -> Callable[..., list[str]]:
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv(key_variable(server.root), KEY)
     caplog.set_level(logging.DEBUG)
     grader = claude if request.param == "anthropic" else server.openai
 
