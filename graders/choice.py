@@ -58,6 +58,7 @@ def plan_grading(
     else:
         chosen, units = [text], {text.name: _held_out(study, text)}
         accepted = {text.name: (text.hash,)}
+    _check_verbatim(chosen, choice.method)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
         who = rater_id(spec, settings)
@@ -73,6 +74,16 @@ def plan_grading(
         )
         plans.append(GraderPlan(spec, settings, questions))
     return plans
+
+
+def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
+    """A prompt that is sent word for word cannot ask for a distribution besides."""
+    for rubric in rubrics:
+        if rubric.prompt and method == "verbalised":
+            raise InputError(
+                f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
+                "--draws, or leave out --method verbalised"
+            )
 
 
 def _held_out(study: Study, text: Rubric) -> list[str]:

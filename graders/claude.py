@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -36,21 +37,35 @@ _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 def build_request(model: str, prompt: PromptText, method: str = "label") -> dict[str, Any]:
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
-    if method == "text":
-        turns = [{"role": "user", "content": prompt.user}]
-        return {"model": model, "max_tokens": MAX_TOKENS, "messages": turns}
+    common: dict[str, Any] = {
+        "model": model,
+        "max_tokens": MAX_TOKENS,
+        "messages": [{"role": "user", "content": _content(prompt)}],
+    }
+    if method == "text" or prompt.verbatim:  # nothing but the prompt itself
+        return common | ({"system": [_cached(prompt.system)]} if prompt.system else {})
     if method == "verbalised":
         prompt = asking_for_percent(prompt)
         schema = percent_schema(prompt.keys)
     else:
         schema = _label_schema(prompt.keys)
-    return {
-        "model": model,
-        "max_tokens": MAX_TOKENS,
-        "system": [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": prompt.user}],
+    return common | {
+        "system": [_cached(prompt.system)],
         "output_config": {"format": {"type": "json_schema", "schema": schema}},
     }
+
+
+def _cached(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
+    """The unit's part in one piece, or cut where a part may be cached."""
+    if not prompt.cuts:
+        return prompt.user
+    ends = (0, *prompt.cuts)
+    pieces = [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
+    return [*pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
 
 
 def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
