@@ -32,27 +32,42 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 16_000
 
+_USUAL = GraderSettings("label")
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
-def build_request(model: str, prompt: PromptText, method: str = "label") -> dict[str, Any]:
+def build_request(
+    model: str, prompt: PromptText, settings: GraderSettings = _USUAL
+) -> dict[str, Any]:
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
     common: dict[str, Any] = {
         "model": model,
         "max_tokens": MAX_TOKENS,
         "messages": [{"role": "user", "content": _content(prompt)}],
     }
-    if method == "text" or prompt.verbatim:  # nothing but the prompt itself
-        return common | ({"system": [_cached(prompt.system)]} if prompt.system else {})
-    if method == "verbalised":
+    if settings.thinking:
+        common |= _thinking(settings.thinking)
+    effort = {"effort": settings.effort} if settings.effort else {}
+    if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
+        common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
+        return common | ({"output_config": effort} if effort else {})
+    if settings.method == "verbalised":
         prompt = asking_for_percent(prompt)
         schema = percent_schema(prompt.keys)
     else:
         schema = _label_schema(prompt.keys)
     return common | {
         "system": [_cached(prompt.system)],
-        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+        "output_config": {"format": {"type": "json_schema", "schema": schema}, **effort},
     }
+
+
+def _thinking(said: str) -> dict[str, Any]:
+    """Tokens to think with come on top of those for the answer."""
+    if said.isdecimal():
+        thinking = {"type": "enabled", "budget_tokens": int(said)}
+        return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}
+    return {"thinking": {"type": "disabled" if said == "off" else "adaptive"}}
 
 
 def _cached(text: str) -> dict[str, Any]:
@@ -161,7 +176,7 @@ class ClaudeGrader:
         )
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self.settings.method)
+        return build_request(self.spec.model, prompt, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         if rubric is None:

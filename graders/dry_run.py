@@ -85,7 +85,7 @@ def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
     if plan.spec.speaks == "messages":
         from evenhand.graders.claude import build_request
 
-        return build_request(plan.spec.model, prompt, plan.settings.method)
+        return build_request(plan.spec.model, prompt, plan.settings)
     if plan.spec.speaks != "chat":
         from evenhand.graders import other_form
 
@@ -94,4 +94,4 @@ def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
     from evenhand.graders.openai_chat import first_shape
 
     shape = first_shape(plan.spec, plan.settings)
-    return build_chat_request(plan.spec.model, prompt, shape, plan.settings.method)
+    return build_chat_request(plan.spec.model, prompt, shape, plan.settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 
 from evenhand.errors import InputError
@@ -11,16 +12,26 @@ from evenhand.graders.spec import GraderSpec
 
 METHODS = ("label", "logprobs", "verbalised")
 
+LEAST_THINKING, MOST_THINKING = 1_024, 100_000
+"""Tokens. Fewer the API refuses, and more do not leave room for an answer."""
+
+_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
 _USUAL = {"chat": "logprobs", "baseline": ""}
 _ELSE = "label"
 
 
 @dataclass(frozen=True, slots=True)
 class GraderSettings:
-    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way."""
+    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way.
+
+    `effort` is a word of the provider's own, sent as it is; empty, nothing is sent. `thinking` is
+    Claude's: "off", "adaptive" or a number of tokens.
+    """
 
     method: str = ""
     draws: int = 1
+    effort: str = ""
+    thinking: str = ""
 
     @classmethod
     def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> GraderSettings:
@@ -48,6 +59,29 @@ class GraderSettings:
         if draws > 1 and method in ("", "label"):
             return cls("draws", draws)
         return cls(method or _USUAL.get(spec.speaks, _ELSE), draws)
+
+    @classmethod
+    def for_subject(
+        cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
+    ) -> GraderSettings:
+        """How a subject is asked for its response. Raises InputError where it cannot be so."""
+        if effort and not _WORD.fullmatch(effort):
+            raise InputError(f"effort is {effort[:40]!r}; it must be one word, such as low or high")
+        if effort and spec.speaks not in ("chat", "messages"):
+            raise InputError(f"{spec.provider} takes no effort; leave out --effort")
+        if thinking and spec.speaks != "messages":
+            raise InputError(
+                f"subject {spec.text!r}: --thinking is for Claude; use --effort with other models"
+            )
+        if thinking not in ("", "off", "adaptive"):
+            tokens = int(thinking) if re.fullmatch(r"[0-9]{1,6}", thinking) else 0
+            if not LEAST_THINKING <= tokens <= MOST_THINKING:
+                raise InputError(
+                    f"thinking is {thinking[:40]!r}; it must be off, adaptive or a number of "
+                    f"tokens from {LEAST_THINKING} to {MOST_THINKING}"
+                )
+            thinking = str(tokens)
+        return cls("text", effort=effort, thinking=thinking)
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:

@@ -34,6 +34,7 @@ MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
 
 LONG_ANSWER = 16_000
 
+_USUAL = GraderSettings("logprobs")
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
@@ -71,9 +72,10 @@ _HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
 
 
 def build_request(
-    model: str, prompt: PromptText, shape: Shape, method: str = "logprobs"
+    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _USUAL
 ) -> dict[str, Any]:
     """The arguments of `chat.completions.create`."""
+    method = settings.method
     if method == "verbalised":
         prompt = asking_for_percent(prompt)
     turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -87,8 +89,8 @@ def build_request(
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
     if shape.temperatures:
         request["temperature"] = shape.temperatures[0]
-    if shape.efforts and shape.efforts[0]:
-        request["reasoning_effort"] = shape.efforts[0]
+    if effort := settings.effort or next(iter(shape.efforts), ""):
+        request["reasoning_effort"] = effort
     if method == "verbalised" and shape.formats:
         schema = {"name": "options", "strict": True, "schema": percent_schema(prompt.keys)}
         request["response_format"] = {"type": shape.formats[0], "json_schema": schema}
@@ -286,7 +288,7 @@ class OpenAIGrader:
 
         shape = self._shape
         while True:
-            request = build_request(self.spec.model, prompt, shape, self.settings.method)
+            request = build_request(self.spec.model, prompt, shape, self.settings)
             await before(request)
             try:
                 raw = await self._client.post(
@@ -307,7 +309,7 @@ class OpenAIGrader:
         return Reply(request, request_id, self.parse(reply, rubric))
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self._shape, self.settings.method)
+        return build_request(self.spec.model, prompt, self._shape, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         if rubric is None:
