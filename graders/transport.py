@@ -48,6 +48,7 @@ def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2
             scrubber.learn_from(request.headers)
             url = request.url
             if url.userinfo:  # aiohttp takes credentials in the header only
+                scrubber.learn([url.password, f"{url.username}:{url.password}"])
                 request.url = url.copy_with(username=None, password=None)
                 options.setdefault("auth", httpx2.BasicAuth(url.username, url.password))
             try:

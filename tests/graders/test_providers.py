@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from evenhand.errors import InputError
@@ -11,24 +9,14 @@ from evenhand.graders import Choice, forecast, grade, parse_spec
 from evenhand.graders.money import Tariff
 from evenhand.graders.providers.place import key_variable
 from evenhand.graders.providers.table import known_providers
-from evenhand.study import open_study
 from evenhand.study.settings.providers import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
-from harness.studies import MarkedStudy
+from harness.studies import MarkedStudy, with_settings
 from tests.graders.test_runner import FAST, rows
 
 HOST_KEY = "key-for-this-host-alone"
 OTHER_KEY = "key-of-another-provider"
-
-
-def says(study: object, text: str) -> object:
-    """The study, with this added to its study.toml."""
-    folder: Path = study.folder  # type: ignore[attr-defined]
-    study.close()  # type: ignore[attr-defined]
-    path = folder / "study.toml"
-    path.write_text(path.read_text("utf-8") + text, "utf-8")
-    return open_study(folder)
 
 
 def keys_sent(server: ProtocolServer) -> set[str]:
@@ -172,7 +160,7 @@ def test_a_provider_of_the_studys_own(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    study = says(
+    study = with_settings(
         marked_study(pairs=1),
         f"""
 [providers.lab]
@@ -211,11 +199,13 @@ def test_a_table_key_does_not_follow_to_an_address_of_the_study(
     server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
-    study = says(marked_study(pairs=1), f'[providers.openai]\nbase_url = "{server.root}/v1"\n')
+    study = with_settings(
+        marked_study(pairs=1), f'[providers.openai]\nbase_url = "{server.root}/v1"\n'
+    )
     assert grade(study, ["openai:m"], **FAST).scored == 2
     assert keys_sent(server) == {"none"}
     said = 'key_env = "OPENAI_API_KEY"\n'
-    assert grade(says(study, said), ["openai:m2"], **FAST).scored == 2
+    assert grade(with_settings(study, said), ["openai:m2"], **FAST).scored == 2
     assert keys_sent(server) == {"none", OTHER_KEY}
 
 
@@ -234,7 +224,7 @@ def test_what_is_no_provider_is_refused_and_no_secret_repeated(
     marked_study: MarkedStudy, text: str, sentence: str
 ) -> None:
     with pytest.raises(InputError, match=sentence) as caught:
-        grade(says(marked_study(), text), ["lab:m"])
+        grade(with_settings(marked_study(), text), ["lab:m"])
     assert "SECRET" not in str(caught.value)
 
 
