@@ -20,6 +20,7 @@ from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clouds import claude_client
 from evenhand.graders.failures import Stopped, failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.keys import told_by_study
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -212,11 +213,12 @@ class ClaudeGrader:
 
     async def lifecycle(self) -> list[str]:
         """What the provider says about the model's life; where it says nothing, our own table."""
+        told = told_by_study(self.spec)
         try:
             info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
-            return _about_life(self.spec.model, info)
+            return told + _about_life(self.spec.model, info)
         except Exception:  # a warning that cannot be had must not stop a run
-            return about_retirement(self.spec)
+            return told + about_retirement(self.spec)
 
     async def close(self) -> None:
         await self._client.close()

@@ -19,7 +19,7 @@ from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.extract import LOW_MASS, Position, read_options
 from evenhand.graders.failures import failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.keys import headers_for, key_for
+from evenhand.graders.keys import headers_for, key_for, told_by_study
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -322,7 +322,8 @@ class OpenAIGrader:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
     async def lifecycle(self) -> list[str]:
-        return about_retirement(self.spec)  # the API says nothing about it
+        # The API says nothing about a model's life.
+        return told_by_study(self.spec) + about_retirement(self.spec)
 
     async def close(self) -> None:
         await self._client.close()

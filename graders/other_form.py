@@ -9,6 +9,7 @@ from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.failures import failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.keys import told_by_study
 from evenhand.graders.openai_chat import chat_client
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.providers.forms import Question, form_of
@@ -104,7 +105,7 @@ class OtherGrader:
         raise InputError(written("provider.no_batches", provider=self.spec.provider))
 
     async def lifecycle(self) -> list[str]:
-        return []
+        return told_by_study(self.spec)
 
     async def close(self) -> None:
         await self._client.close()

@@ -6,9 +6,12 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import Choice, forecast, grade, parse_spec
+from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import Tariff
 from evenhand.graders.providers.place import key_variable
 from evenhand.graders.providers.table import known_providers
+from evenhand.graders.runner import open_grader
+from evenhand.graders.scrub import Scrubber
 from evenhand.study.settings.providers import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
@@ -66,6 +69,22 @@ def test_any_other_address_is_a_part_of_the_name(
 ) -> None:
     monkeypatch.setenv(variable, said)
     assert parse_spec(typed).text == named
+
+
+def test_grades_at_everybodys_address_have_the_keys_that_they_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The address is a part of a grade's key, to the letter."""
+    for name in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
+    found = {}
+    for text in ("anthropic:m", "openai:m"):
+        identity = open_grader(parse_spec(text), GraderSettings("label"), Scrubber([]), 1).identity
+        found[identity.provider] = (identity.base_url, identity.endpoint)
+    assert found == {
+        "anthropic": ("https://api.anthropic.com", "messages"),
+        "openai": ("https://api.openai.com/v1/", "chat/completions"),
+    }
 
 
 def test_what_a_mock_says_is_not_claudes(
@@ -176,7 +195,9 @@ x-team = "team ${{TEAM_TOKEN}}"
     monkeypatch.setenv("LAB_SECRET", HOST_KEY)
     monkeypatch.setenv("TEAM_TOKEN", "token-of-the-team")
     server.script = lambda call: echoing(call)
-    assert grade(study, ["lab:m"], **FAST).scored == 2
+    (summary,) = grade(study, ["lab:m"], **FAST).graders
+    assert summary.scored == 2
+    assert ["LAB_SECRET" in line for line in summary.warnings] == [True, False]
     assert {row["rater_id"] for row in rows(study)} == {f"lab:m@{server.root}/v1"}
     assert keys_sent(server) == {HOST_KEY}
     assert {call.headers["x-team"] for call in server.calls} == {"team token-of-the-team"}
