@@ -34,7 +34,7 @@ def warnings_about(
     said = about_retirement(spec, today)
     if settings.method == "logprobs":
         said += _about_probabilities(spec.model, _entry(spec), today)
-    if spec.provider == "anthropic" and settings.method == "label":
+    if spec.speaks == "messages" and settings.method == "label":
         said.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
         said.append(_about_draws(settings.draws))
@@ -69,7 +69,7 @@ def _about_draws(draws: int) -> str:
 
 
 def _entry(spec: GraderSpec) -> dict[str, Any]:
-    if spec.base_url:
+    if not spec.at.is_own:
         return {}
     found = (
         entry

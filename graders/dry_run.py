@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.capabilities import warnings_about
 from evenhand.graders.choice import Choice, GraderPlan, plan_grading
+from evenhand.graders.keys import told_by_study
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import PromptText
 
@@ -37,14 +38,16 @@ def forecast(
     study: Study, grader_specs: Sequence[str], choice: Choice, *, batch: bool = False
 ) -> list[GraderForecast]:
     """Render every question and price it. Raises InputError as the run itself would."""
-    plans = plan_grading(study, grader_specs, choice, Scrubber.from_environment())
+    plans = plan_grading(
+        study, grader_specs, choice, Scrubber.from_environment(study.config.providers)
+    )
     return [_forecast(study, plan, batch) for plan in plans]
 
 
 def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
     from evenhand.graders.money import Tariff
 
-    if plan.spec.provider == "baseline":
+    if plan.spec.speaks == "baseline":
         return GraderForecast(
             rater_id=plan.questions.rater_id,
             already=plan.questions.already,
@@ -67,7 +70,7 @@ def _forecast(study: Study, plan: GraderPlan, batch: bool) -> GraderForecast:
         new=len(plan.questions),
         cost=(float(least), float(most)) if tariff else None,
         sample=sample,
-        warnings=tuple(warnings_about(plan.spec, plan.settings)),
+        warnings=(*told_by_study(plan.spec), *warnings_about(plan.spec, plan.settings)),
     )
 
 
@@ -79,12 +82,16 @@ def _prompts(study: Study, plan: GraderPlan) -> Iterator[PromptText]:
 
 
 def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
-    if plan.spec.provider == "anthropic":
+    if plan.spec.speaks == "messages":
         from evenhand.graders.claude import build_request
 
-        return build_request(plan.spec.model, prompt, plan.settings.method)
+        return build_request(plan.spec.model, prompt, plan.settings)
+    if plan.spec.speaks != "chat":
+        from evenhand.graders import other_form
+
+        return other_form.build_request(plan.spec, prompt, plan.settings.method)
     from evenhand.graders.openai_chat import build_request as build_chat_request
     from evenhand.graders.openai_chat import first_shape
 
     shape = first_shape(plan.spec, plan.settings)
-    return build_chat_request(plan.spec.model, prompt, shape, plan.settings.method)
+    return build_chat_request(plan.spec.model, prompt, shape, plan.settings)

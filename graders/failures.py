@@ -11,12 +11,14 @@ from __future__ import annotations
 import email.utils
 import json
 import math
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
@@ -27,6 +29,7 @@ LONGEST_RETRY_AFTER = 900.0
 """Seconds. A server that asks for a longer pause is asked again on another day, by another run."""
 
 _TRANSIENT = (408, 409, 429)
+_ELSEWHERE = (301, 302, 303, 307, 308)
 _NO_CREDIT = ("insufficient_quota", "billing_error", "billing_hard_limit_reached")
 
 
@@ -132,17 +135,22 @@ def _said(error: Exception) -> str:
 
 
 def _why_stop(status: int, error: Exception, spec: GraderSpec) -> str | None:
-    variable = f"{spec.provider.upper()}_API_KEY"
+    place = spec.at
+    key = f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
     codes = (getattr(error, "code", None), getattr(error, "type", None))
     if status == 402 or any(code in _NO_CREDIT for code in codes):
-        return f"the account behind {variable} has no credit left; add credit and run again"
+        return f"the account behind {key} has no credit left; add credit and run again"
+    if status == 401 and place.key_env and not os.environ.get(place.key_env):
+        return written("provider.no_key", host=place.host, variable=place.key_env)
     if status == 401:
-        return f"the key in {variable} was refused; set a valid key and run again"
+        return f"{key} was refused; set a valid one and run again"
     if status == 403:
-        return f"the key in {variable} may not use {spec.model}; use another key or model"
+        return f"{key} may not use {spec.model}; use another key or model"
+    if status in _ELSEWHERE:
+        return written("provider.redirects", host=place.host)
     if status == 404:
-        place = f" at {spec.base_url}" if spec.base_url else ""
-        return f"there is no model {spec.model!r}{place}; check the model's name" + (
+        where = f" at {spec.base_url}" if spec.base_url else ""
+        return f"there is no model {spec.model!r}{where}; check the model's name" + (
             ", and that BASE_URL ends before /chat/completions" if spec.base_url else ""
         )
     return None

@@ -103,14 +103,8 @@ class Tariff:
             output_tokens=tokens.output,
         )
         context = {"processing": "batch"} if self.batch else None
-        if self.spec.base_url:
-            found = calc_price(
-                usage, self.spec.model, provider_api_url=self.spec.base_url, price_context=context
-            )
-        else:
-            found = calc_price(
-                usage, self.spec.model, provider_id=self.spec.provider, price_context=context
-            )
+        by = self.spec.at.prices
+        found = calc_price(usage, self.spec.model, price_context=context, **by)
         return Decimal(found.total_price)
 
     def at_most(self, request: Mapping[str, Any]) -> Decimal:
@@ -118,7 +112,7 @@ class Tariff:
         much output as it allows.
         """
         size = len(json.dumps(request, ensure_ascii=False).encode()) + _HIDDEN_INPUT
-        written = size if self.spec.provider == "anthropic" else 0
+        written = size if self.spec.speaks == "messages" else 0
         return self.cost(Tokens(input=size, written=written, output=_output_limit(request)))
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:

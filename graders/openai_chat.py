@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.extract import LOW_MASS, Position, read_options
 from evenhand.graders.failures import failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.keys import headers_for, key_for, told_by_study
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
-from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
@@ -30,11 +30,11 @@ from evenhand.rubrics import PromptText, Rubric
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
 
 LONG_ANSWER = 16_000
 
+_USUAL = GraderSettings("logprobs")
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
@@ -72,9 +72,10 @@ _HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
 
 
 def build_request(
-    model: str, prompt: PromptText, shape: Shape, method: str = "logprobs"
+    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _USUAL
 ) -> dict[str, Any]:
     """The arguments of `chat.completions.create`."""
+    method = settings.method
     if method == "verbalised":
         prompt = asking_for_percent(prompt)
     turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -88,8 +89,8 @@ def build_request(
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
     if shape.temperatures:
         request["temperature"] = shape.temperatures[0]
-    if shape.efforts and shape.efforts[0]:
-        request["reasoning_effort"] = shape.efforts[0]
+    if effort := settings.effort or next(iter(shape.efforts), ""):
+        request["reasoning_effort"] = effort
     if method == "verbalised" and shape.formats:
         schema = {"name": "options", "strict": True, "schema": percent_schema(prompt.keys)}
         request["response_format"] = {"type": shape.formats[0], "json_schema": schema}
@@ -231,7 +232,28 @@ def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) 
 
 def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
     """What the first request looks like."""
-    return (Shape.for_server() if spec.base_url else Shape()).for_method(settings.method)
+    is_openai = spec.provider == "openai" and spec.at.is_own
+    return (Shape() if is_openai else Shape.for_server()).for_method(settings.method)
+
+
+def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
+    """A client of OpenAI's SDK for whatever server the grader names. Raises InputError where its
+    key is missing.
+    """
+    import openai
+
+    place = spec.at
+    headers = headers_for(place, scrubber, "OPENAI_CUSTOM_HEADERS", openai.Omit())
+    if spec.provider != "openai" or not place.is_own:  # the account's names are OpenAI's business
+        headers |= dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), openai.Omit())
+    return openai.AsyncOpenAI(
+        api_key=key_for(spec) or _PLACEHOLDER_KEY,
+        base_url=place.address,
+        default_headers=headers,
+        max_retries=0,
+        timeout=openai.Timeout(timeout, connect=10.0),
+        http_client=pooled(openai.DefaultAioHttpClient, scrubber),
+    )
 
 
 class OpenAIGrader:
@@ -240,24 +262,15 @@ class OpenAIGrader:
     def __init__(
         self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
-        key = key_from_environment(KEY_VARIABLE)
-        if key is None and not spec.base_url:
-            raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
         import openai
 
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
         self._shape = first_shape(spec, settings)
-        self._client: AsyncOpenAI = openai.AsyncOpenAI(
-            api_key=key or _PLACEHOLDER_KEY,
-            base_url=spec.base_url or None,
-            max_retries=0,
-            timeout=openai.Timeout(timeout, connect=10.0),
-            http_client=pooled(openai.DefaultAioHttpClient),
-        )
+        self._client = chat_client(spec, scrubber, timeout)
         self.identity = Identity(
-            provider="openai",
+            provider=spec.provider,
             base_url=str(self._client.base_url.copy_with(username=None, password=None)),
             endpoint="chat/completions",
             api_version="v1",
@@ -275,7 +288,7 @@ class OpenAIGrader:
 
         shape = self._shape
         while True:
-            request = build_request(self.spec.model, prompt, shape, self.settings.method)
+            request = build_request(self.spec.model, prompt, shape, self.settings)
             await before(request)
             try:
                 raw = await self._client.post(
@@ -296,7 +309,7 @@ class OpenAIGrader:
         return Reply(request, request_id, self.parse(reply, rubric))
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self._shape, self.settings.method)
+        return build_request(self.spec.model, prompt, self._shape, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         if rubric is None:
@@ -309,7 +322,8 @@ class OpenAIGrader:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
 
     async def lifecycle(self) -> list[str]:
-        return about_retirement(self.spec)  # the API says nothing about it
+        # The API says nothing about a model's life.
+        return told_by_study(self.spec) + about_retirement(self.spec)
 
     async def close(self) -> None:
         await self._client.close()

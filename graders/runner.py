@@ -84,7 +84,7 @@ def grade(
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
-    scrubber = Scrubber.from_environment()
+    scrubber = Scrubber.from_environment(study.config.providers)
     choice = Choice(
         rubrics=rubrics,
         scope=scope,
@@ -135,7 +135,7 @@ def _part(
     cancel: bool,
 ) -> OfflineRun | LiveRun | BatchRun:
     """One grader's part of the run, its key, its price and its rubrics checked."""
-    if plan.spec.provider == "baseline":
+    if plan.spec.speaks == "baseline":
         from evenhand.graders.offline import OfflineRun
 
         return OfflineRun(study, plan.questions, context, summary)
@@ -172,13 +172,17 @@ def open_grader(
     spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, timeout: float
 ) -> Grader:
     """A client for one model. Raises InputError where its key is missing."""
-    if spec.provider == "anthropic":
+    if spec.speaks == "messages":
         from evenhand.graders.claude import ClaudeGrader
 
         return ClaudeGrader(spec, settings, scrubber, timeout=timeout)
-    from evenhand.graders.openai_chat import OpenAIGrader
+    if spec.speaks == "chat":
+        from evenhand.graders.openai_chat import OpenAIGrader
 
-    return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
+        return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
+    from evenhand.graders.other_form import OtherGrader
+
+    return OtherGrader(spec, settings, scrubber, timeout=timeout)
 
 
 def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun]) -> None:

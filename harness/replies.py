@@ -27,7 +27,8 @@ class Call:
 
     @property
     def user(self) -> str:
-        return str(self.body["messages"][-1]["content"])
+        content = self.body["messages"][-1]["content"]
+        return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
     @property
     def system(self) -> str:

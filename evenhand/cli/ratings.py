@@ -37,7 +37,8 @@ def _grade_options(grade: Parser) -> None:
         action="append",
         required=True,
         metavar="GRADER",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical; repeatable",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
+        "provider's (docs/providers.md); repeatable",
     )
     grade.add_argument(
         "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
@@ -82,7 +83,16 @@ def _respond_options(respond: Parser) -> None:
         "--subject",
         required=True,
         metavar="SUBJECT",
-        help="anthropic:MODEL, openai:MODEL or openai:MODEL@BASE_URL",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
+    )
+    respond.add_argument(
+        "--system", type=Path, metavar="FILE", help="a system prompt, sent as it stands (none)"
+    )
+    respond.add_argument(
+        "--thinking", default="", metavar="HOW", help="Claude: off, adaptive or TOKENS (its own)"
+    )
+    respond.add_argument(
+        "--effort", default="", metavar="LEVEL", help="such as low or high (the model's own)"
     )
     respond.add_argument(
         "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
@@ -195,6 +205,7 @@ def _respond(arguments: argparse.Namespace) -> int:
     from evenhand.graders import respond
     from evenhand.study import open_study
 
+    system = _system_prompt(arguments.system) if arguments.system else ""
     with open_study(arguments.dir) as study, progress_bar("responding") as progress:
         summary = respond(
             study,
@@ -202,6 +213,9 @@ def _respond(arguments: argparse.Namespace) -> int:
             scope=arguments.scope,
             concurrency=arguments.concurrency,
             progress=progress,
+            system=system,
+            thinking=arguments.thinking,
+            effort=arguments.effort,
             budget=arguments.budget,
         )
     run = summary.run
@@ -218,6 +232,19 @@ def _respond(arguments: argparse.Namespace) -> int:
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     print_stop("respond", stopped, run.warnings)
     return _code(over_budget=summary.over_budget, stopped=bool(run.stopped))
+
+
+def _system_prompt(file: Path) -> str:
+    """The text of a file, every blank of it. Raises InputError where there is none."""
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
+    if not text.strip():
+        raise InputError(f"{file.name} is empty; write the system prompt into it")
+    return text
 
 
 def _code(*, over_budget: bool, stopped: bool) -> int:

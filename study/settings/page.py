@@ -16,6 +16,9 @@ from evenhand.study.settings.study_toml import StudyConfig
 
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
 
+_HEADINGS: dict[object, str] = {tuple: "[[{}]]", dict: "[{}.NAME]"}
+"""How a section is headed that may stand there several times."""
+
 
 def settings_table() -> str:
     """Every key of study.toml in its order, what it says, and what is usual, as Markdown."""
@@ -25,7 +28,7 @@ def settings_table() -> str:
         if section is None:
             lines.append(_line("", name, field))
         else:
-            heading = f"[[{name}]]" if get_origin(field.annotation) is tuple else f"[{name}]"
+            heading = _HEADINGS.get(get_origin(field.annotation), "[{}]").format(name)
             lines += [_line(heading, key, each) for key, each in keys_of(section).items()]
     return "\n".join(lines)
 

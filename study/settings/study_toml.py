@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
+from evenhand.study.settings.providers import ProviderSettings
 from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.settings.session import (
@@ -64,6 +65,7 @@ class StudyConfig(Section):
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     thresholds: dict[str, dict[str, Share]] = Field(
         default_factory=dict,
         description="by rubric and grader: a threshold other than the rubric's own. "

@@ -131,7 +131,7 @@ def test_a_model_without_a_price_is_refused_only_under_a_budget(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
     study = marked_study(pairs=1)
-    with pytest.raises(InputError, match="price of anthropic:claude-test is not known"):
+    with pytest.raises(InputError, match=r"price of anthropic:claude-test@\S+ is not known"):
         grade(study, [claude], budget=5)
     assert server.calls == []
     assert grade(study, [claude]).scored == 2
