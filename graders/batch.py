@@ -244,7 +244,7 @@ class BatchRun:
         if result.body is None:
             facts |= {"error": result.error, "status": result.status}
             reason = f"request_rejected: {result.status}"
-            return self._job.failed(question or self._gone(request), reason, facts)
+            return self._job.failed(question or self._gone(request), reason, facts)[0]
         if question is None:
             outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:MOST_KEPT])
             question = self._gone(request)
@@ -252,7 +252,7 @@ class BatchRun:
             outcome = self._job.parse(question, result.body)
         facts |= usage_facts(outcome.evidence.get("usage"), self._tariff)
         reply = Reply({}, result.request_id, outcome)
-        grade = self._job.kept(question, reply, facts)
+        grade = self._job.grade(question, reply, facts)
         return replace(grade, rubric_hash=request.rubric_hash)
 
     def _question(self, request: BatchRequest) -> Question | None:
@@ -268,7 +268,7 @@ class BatchRun:
 
     async def _give_up(self, todo: list[Question]) -> None:
         facts = {"error": f"no reply in {ATTEMPTS} batches"}
-        failed = [self._job.failed(question, _FAILED, dict(facts)) for question in todo]
+        failed = [self._job.failed(question, _FAILED, dict(facts))[0] for question in todo]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 

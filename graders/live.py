@@ -116,6 +116,8 @@ class LiveRun:
         else:
             facts |= self._job.sent(question, prompt, reply.request)
             await self._keep_reply(question, reply, facts)
+            if rest := self._job.rest(question, reply):
+                await self._answer(rest, prompt)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
         async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=self._pause):
@@ -165,8 +167,8 @@ class LiveRun:
     async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
         self._failed_in_a_row = 0
         self._replies += 1
-        record = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
-        await self._commit([*self._release(), record])
+        records = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
+        await self._commit([*self._release(), *records])
 
     async def _keep_failure(
         self, question: Any, failure: GraderFailure, facts: dict[str, Any]
@@ -174,12 +176,12 @@ class LiveRun:
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
         rejected = isinstance(failure, Rejected)
         reason = f"request_rejected: {failure.status}" if rejected else _FAILED
-        record = self._job.failed(question, reason, facts)
+        records = self._job.failed(question, reason, facts)
         self._failed_in_a_row += 1
         if rejected:
-            self._held.append(record)
+            self._held += records
         else:
-            await self._commit([record])
+            await self._commit(list(records))
         if self._failed_in_a_row >= FAILURES_IN_A_ROW:
             in_a_row = self._failed_in_a_row
             self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")

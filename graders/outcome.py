@@ -65,6 +65,8 @@ class Reply:
     request: Mapping[str, Any]
     request_id: str
     outcome: Outcome
+    more: tuple[Outcome, ...] = ()
+    """The further ones, where several draws came in one reply."""
 
 
 BeforeSending = Callable[[Mapping[str, Any]], Awaitable[None]]

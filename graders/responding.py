@@ -120,31 +120,33 @@ class _ResponseJob:
     async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(None, prompt, before)
 
+    def rest(self, question: _Prompt, reply: Reply) -> None:
+        return None
+
     def sent(
         self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
         return sent(self.grader.identity, prompt, request, draw=0)
 
-    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> ResponseAttempt:
+    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
         facts = facts | replied(reply)
         outcome = reply.outcome
         if outcome.unscored_reason:
             return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})
-        return ResponseAttempt(
-            subject=self.rater_id,
-            pair_id=question.pair_id,
-            side=question.side,
-            response=outcome.raw,
-            provenance=facts,
-        )
+        return [self._attempt(question, facts, response=outcome.raw)]
 
-    def failed(self, question: _Prompt, reason: str, facts: dict[str, Any]) -> ResponseAttempt:
+    def failed(
+        self, question: _Prompt, reason: str, facts: dict[str, Any]
+    ) -> list[ResponseAttempt]:
+        return [self._attempt(question, facts, unscored_reason=reason)]
+
+    def _attempt(self, question: _Prompt, facts: dict[str, Any], **came: str) -> ResponseAttempt:
         return ResponseAttempt(
             subject=self.rater_id,
             pair_id=question.pair_id,
             side=question.side,
-            unscored_reason=reason,
             provenance=facts,
+            **came,
         )
 
     def store(self, records: Sequence[ResponseAttempt]) -> None:

@@ -55,6 +55,7 @@ class GraderSummary:
     already: int
     planned: int
     scored: int = 0
+    without_probabilities: int = 0
     unscored: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     stopped: str = ""
@@ -63,6 +64,11 @@ class GraderSummary:
     @property
     def unasked(self) -> int:
         return self.planned - self.scored - sum(self.unscored.values())
+
+
+def _lacks_probabilities(attempt: GradeAttempt | ResponseAttempt) -> bool:
+    asked_for = attempt.provenance.get("method") == "logprobs"
+    return asked_for and not getattr(attempt, "prob_method", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +91,5 @@ class RunContext:
                 to.unscored[attempt.unscored_reason] += 1
             else:
                 to.scored += 1
+                to.without_probabilities += _lacks_probabilities(attempt)
             self.progress.add(to.rater_id)

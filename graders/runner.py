@@ -17,6 +17,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.batch import BatchRun
+    from evenhand.graders.jobs import GradeJob, Job
     from evenhand.graders.live import LiveRun
     from evenhand.graders.money import Budget, Tariff
     from evenhand.graders.offline import OfflineRun
@@ -147,12 +148,23 @@ def _part(
     grader = open_grader(plan.spec, plan.settings, context.scrubber, context.pace.timeout)
     job = GradeJob(study, grader, plan.questions)
     if not batch:
-        return LiveRun(job, context, summary, tariff)
+        return LiveRun(_together(job), context, summary, tariff)
     from evenhand.graders.batch import BatchRun
     from evenhand.study.store.batches import BatchJournal
 
     journal, in_batch = BatchJournal(study.store), Tariff.find(plan.spec, batch=True)
     return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff, cancel=cancel)
+
+
+def _together(job: GradeJob) -> Job:
+    """Draws about one unit in one request, where the provider takes that."""
+    from evenhand.graders.jobs import DrawsJob
+    from evenhand.graders.openai_chat import OpenAIGrader
+
+    grader = job.grader
+    if isinstance(grader, OpenAIGrader) and grader.draws_at_once > 1:
+        return DrawsJob(job, grader)
+    return job
 
 
 def priced(spec: GraderSpec, budget: Budget) -> Tariff | None:

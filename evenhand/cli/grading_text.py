@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def print_run(summary: RunSummary) -> None:
     """Grader by grader what was known, asked and got."""
+    from evenhand.graders.replay import REPEATED
+
     print_table(
         ["grader", "known before", "to ask", "labelled", "unscored", "left"],
         [_counts(part) for part in summary.graders],
@@ -25,6 +27,12 @@ def print_run(summary: RunSummary) -> None:
             console().print(
                 written("grade.unscored", grader=part.rater_id, count=count, reason=reason)
             )
+        if missing := part.without_probabilities:
+            name = "some_without" if missing < part.scored else "all_without"
+            numbers = {"missing": missing, "labelled": part.scored}
+            console().print(written(f"grade.{name}", grader=part.rater_id, **numbers))
+        if repeats := part.unscored[REPEATED]:
+            console().print(written("grade.repeated", grader=part.rater_id, repeats=repeats))
 
 
 def _counts(part: GraderSummary) -> tuple[str, ...]:
