@@ -20,16 +20,19 @@ from evenhand.graders.batch_service import BatchResult
 from evenhand.graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
 from evenhand.graders.jobs import GradeJob
 from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun
-from evenhand.graders.money import OverBudget, Tariff, usage_facts
+from evenhand.graders.money import OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import MOST_KEPT, Outcome, Reply
 from evenhand.graders.provenance import origin
+from evenhand.graders.reservations import Reservations
 from evenhand.graders.run import GraderSummary, RunContext
+from evenhand.rubrics import PromptText
 from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 from evenhand.texts import written
 
 _FAILED = TRANSIENT_REASONS[0]
+_NO_PROMPT = PromptText(system="", user="", keys=())
 _LOOK_EVERY = 20.0
 """Seconds between looks at a batch."""
 
@@ -65,6 +68,7 @@ class BatchRun:
         self._tariff = tariff
         self._live_tariff = live_tariff
         self._cancel = cancel
+        self._reservations = Reservations(context.budget, tariff)
         self._again: list[Question] = []
 
     async def run(self) -> None:
@@ -104,7 +108,9 @@ class BatchRun:
         batch, and what it teaches about the model's parameters holds for the batch.
         """
         probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(todo[0]))
-        await LiveRun(probe, self._context, self._summary, self._live_tariff).run(close=False)
+        live = LiveRun(probe, self._context, self._summary, self._live_tariff)
+        await live.run(close=False)
+        self._reservations.longest = live.reservations.longest
         if self._summary.stopped:
             raise Stopped(self._summary.stopped)
         return todo[1:]
@@ -132,7 +138,7 @@ class BatchRun:
         self, todo: list[Question], chunks: list[Chunk]
     ) -> OverBudget | None:
         """Send all that fits into the budget, collect it, and go on while more fits."""
-        chunker = Chunker(self._job, self._service.limits, self._tariff, todo)
+        chunker = Chunker(self._job, self._service.limits, self._reservations, todo)
         while True:
             while (built := await chunker.build(self._budget)) is not None:
                 chunks.append(await self._submit(*built))
@@ -250,9 +256,10 @@ class BatchRun:
             question = self._gone(request)
         else:
             outcome = self._job.parse(question, result.body)
-        facts |= usage_facts(outcome.evidence.get("usage"), self._tariff)
-        reply = Reply({}, result.request_id, outcome)
-        grade = self._job.grade(question, reply, facts)
+        facts |= usage_facts(outcome.evidence, self._tariff)
+        reply = Reply(request.settings, result.request_id, outcome)
+        usual = output_limit(self._job.grader.request(_NO_PROMPT))
+        grade = self._job.grade(question, self._reservations.learn(reply, usual), facts)
         return replace(grade, rubric_hash=request.rubric_hash)
 
     def _question(self, request: BatchRequest) -> Question | None:

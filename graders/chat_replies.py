@@ -44,11 +44,12 @@ class _Completion(BaseModel):
     created: float | None = None
     model: str | None = None
     system_fingerprint: str | None = None
+    service_tier: str | None = None
     choices: list[_Choice]
     usage: dict[str, Any] | None = None
 
 
-_KEPT = {"model", "id", "created", "system_fingerprint", "usage"}
+_KEPT = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
 
 
 def parse_reply(

@@ -31,6 +31,9 @@ class Choice:
     orders: Sequence[str] = ("ab",)
     draws: int = 1
     method: str = ""
+    max_tokens: int = 0
+    effort: str = ""
+    service_tier: str = ""
     retry_unscored: bool = False
     text: Rubric | None = None
 
@@ -49,7 +52,17 @@ def plan_grading(
 ) -> list[GraderPlan]:
     """Raises InputError where a grader, a rubric or a choice is none."""
     specs = _parsed(grader_specs, scrubber)
-    ways = [GraderSettings.for_grader(spec, choice.method, choice.draws) for spec in specs]
+    ways = [
+        GraderSettings.for_grader(
+            spec,
+            choice.method,
+            choice.draws,
+            max_tokens=choice.max_tokens,
+            effort=choice.effort,
+            service_tier=choice.service_tier,
+        )
+        for spec in specs
+    ]
     text, accepted = choice.text, study.accepted_hashes()
     if text is None:
         chosen = _chosen(study, choice.rubrics)

@@ -18,6 +18,7 @@ from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.failures import failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.money import charged_by
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from evenhand.graders.spec import GraderSpec
@@ -33,25 +34,32 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
 MAX_TOKENS = 16_000
 
+_USUAL = GraderSettings("label")
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
-def build_request(model: str, prompt: PromptText, method: str = "label") -> dict[str, Any]:
+def build_request(
+    model: str, prompt: PromptText, settings: GraderSettings = _USUAL
+) -> dict[str, Any]:
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
-    if method == "text":
-        turns = [{"role": "user", "content": prompt.user}]
-        return {"model": model, "max_tokens": MAX_TOKENS, "messages": turns}
-    if method == "verbalised":
+    common: dict[str, Any] = {
+        "model": model,
+        "max_tokens": settings.max_tokens or MAX_TOKENS,
+        "messages": [{"role": "user", "content": prompt.user}],
+    }
+    if settings.service_tier:
+        common["service_tier"] = settings.service_tier
+    effort = {"effort": settings.effort} if settings.effort else {}
+    if settings.method == "text":
+        return common | ({"output_config": effort} if effort else {})
+    if settings.method == "verbalised":
         prompt = asking_for_percent(prompt)
         schema = percent_schema(prompt.keys)
     else:
         schema = _label_schema(prompt.keys)
-    return {
-        "model": model,
-        "max_tokens": MAX_TOKENS,
+    return common | {
         "system": [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": prompt.user}],
-        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+        "output_config": {"format": {"type": "json_schema", "schema": schema}, **effort},
     }
 
 
@@ -156,7 +164,7 @@ class ClaudeGrader:
         )
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self.settings.method)
+        return build_request(self.spec.model, prompt, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         if rubric is None:
@@ -174,7 +182,9 @@ class ClaudeGrader:
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
         reply = json_object(raw.text, self._scrubber)
-        return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
+        request_id = raw.headers.get("request-id", "")
+        outcome = self.parse(reply, rubric)
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.claude_batch import ClaudeBatches

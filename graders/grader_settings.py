@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
 
 METHODS = ("label", "logprobs", "verbalised")
 
+_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
 _USUAL = {"anthropic": "label", "openai": "logprobs", "baseline": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class GraderSettings:
-    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way."""
+    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way.
+
+    `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
+    `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
+    """
 
     method: str = ""
     draws: int = 1
+    max_tokens: int = 0
+    effort: str = ""
+    service_tier: str = ""
 
     @classmethod
-    def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> GraderSettings:
+    def for_grader(
+        cls,
+        spec: GraderSpec,
+        method: str = "",
+        draws: int = 1,
+        *,
+        max_tokens: int = 0,
+        effort: str = "",
+        service_tier: str = "",
+    ) -> GraderSettings:
         """What the user's options mean for one grader.
 
         Repeats of a hard label are draws; repeats of another method are means of that method.
@@ -43,9 +61,15 @@ class GraderSettings:
                 f"grader {spec.text!r}: the Anthropic API gives no token probabilities; use "
                 "--draws K or --method verbalised"
             )
+        if max_tokens < 0:
+            raise InputError(f"max-tokens is {max_tokens}; it must be at least 1")
+        for word in (effort, service_tier):
+            if word and not _WORD.fullmatch(word):
+                raise InputError(f"{word[:40]!r} is neither an effort nor a service tier")
+        asked = cls(max_tokens=max_tokens, effort=effort, service_tier=service_tier)
         if draws > 1 and method in ("", "label"):
-            return cls("draws", draws)
-        return cls(method or _USUAL[spec.provider], draws)
+            return replace(asked, method="draws", draws=draws)
+        return replace(asked, method=method or _USUAL[spec.provider], draws=draws)
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
@@ -59,7 +83,12 @@ def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
     'anthropic:m#7707ad'
     """
-    if settings.method == _USUAL[spec.provider]:
+    unusual = {
+        name: value
+        for name, value in asdict(settings).items()
+        if name not in ("method", "draws") and value
+    }
+    if settings.method == _USUAL[spec.provider] and not unusual:
         return spec.text
-    text = json.dumps({"method": settings.method}, sort_keys=True)
+    text = json.dumps({"method": settings.method, **unusual}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
@@ -16,9 +16,10 @@ import anyio.lowlevel
 
 from evenhand.graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
 from evenhand.graders.jobs import Job
-from evenhand.graders.money import Tariff, usage_facts
+from evenhand.graders.money import Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import Reply
 from evenhand.graders.provenance import origin
+from evenhand.graders.reservations import Reservations
 from evenhand.graders.run import GraderSummary, RunContext
 from evenhand.graders.throttle import Throttle
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
@@ -54,6 +55,7 @@ class LiveRun:
         self._budget = context.budget
         self._summary = summary
         self._tariff = tariff
+        self.reservations = Reservations(context.budget, tariff)
         self._failed_in_a_row = 0
         self._replies = 0
         self._held: list[Any] = []
@@ -130,17 +132,17 @@ class LiveRun:
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
         """One reply. The worst price of what is sent for it is set aside before it is sent."""
         held = spent = Decimal(0)
-        began = 0.0
+        began, limit = 0.0, 0
 
-        async def before(request: Mapping[str, Any]) -> None:
+        async def before(request: dict[str, Any]) -> None:
             """What a server refused cost nothing, and what is tried instead may cost more."""
-            nonlocal held, spent, began
+            nonlocal held, spent, began, limit
             self._budget.settle(held, Decimal(0))
             held = spent = Decimal(0)
-            worst = self._tariff.at_most(request) if self._tariff else Decimal(0)
+            limit = output_limit(request)
             if not self._summary.stopped:
-                await self._budget.reserve(worst)
-                held = spent = worst  # unless it is known to be less
+                # What is set aside is spent, unless it is known to be less.
+                held = spent = await self.reservations.set_aside(request)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             self._summary.requests += 1
@@ -150,9 +152,10 @@ class LiveRun:
         try:
             reply = await self._job.ask(question, prompt, before)
             facts["seconds"] = round(time.monotonic() - began, 3)
-            price = usage_facts(reply.outcome.evidence.get("usage"), self._tariff)
+            price = usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
             facts |= price
             spent = Decimal(str(price.get("cost_usd", held)))
+            reply = self.reservations.learn(reply, limit)
         except GraderFailure as failure:
             spent = held if failure.may_be_billed else Decimal(0)
             raise

@@ -19,6 +19,7 @@ from evenhand.graders.capabilities import about_retirement, probabilities_need_n
 from evenhand.graders.chat_replies import parse_reply, read_text
 from evenhand.graders.failures import GraderFailure, Transient, failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.money import charged_by
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.replay import DECLINED, LITELLM_DECLINED, by_litellm
 from evenhand.graders.scrub import Scrubber, key_from_environment
@@ -37,6 +38,7 @@ INSISTENCE = 2  # so many more times a refusal is not believed
 
 LONG_ANSWER = 16_000
 
+_USUAL = GraderSettings("logprobs")
 _PLACEHOLDER_KEY = "none"  # servers without keys still want the header
 _TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
 _ABOUT_N = re.compile(r"[`'\"]n[`'\"]")
@@ -76,9 +78,10 @@ _HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
 
 
 def build_request(
-    model: str, prompt: PromptText, shape: Shape, method: str = "logprobs"
+    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _USUAL
 ) -> dict[str, Any]:
     """The arguments of `chat.completions.create`."""
+    method = settings.method
     if method == "verbalised":
         prompt = asking_for_percent(prompt)
     turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -87,13 +90,16 @@ def build_request(
         "messages": [*turns, {"role": "user", "content": prompt.user}],
     }
     if shape.limit_names:
-        request[shape.limit_names[0]] = LONG_ANSWER if method == "text" else MAX_TOKENS
+        usual = LONG_ANSWER if method == "text" else MAX_TOKENS
+        request[shape.limit_names[0]] = settings.max_tokens or usual
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
     if shape.temperatures:
         request["temperature"] = shape.temperatures[0]
-    if shape.efforts and shape.efforts[0]:
-        request["reasoning_effort"] = shape.efforts[0]
+    if effort := settings.effort or next(iter(shape.efforts), ""):
+        request["reasoning_effort"] = effort
+    if settings.service_tier:
+        request["service_tier"] = settings.service_tier
     if method == "verbalised" and shape.formats:
         schema = {"name": "options", "strict": True, "schema": percent_schema(prompt.keys)}
         request["response_format"] = {"type": shape.formats[0], "json_schema": schema}
@@ -141,6 +147,8 @@ def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
     """
     shape = Shape.for_server() if spec.base_url else Shape()
     efforts = ("none",) if probabilities_need_no_effort(spec) else Shape().efforts
+    if settings.effort:
+        efforts = ()  # the user's word stands, with or without probabilities
     return replace(shape, efforts=efforts).for_method(settings.method)
 
 
@@ -191,7 +199,7 @@ class OpenAIGrader:
 
         shape = self._shape
         while True:
-            request = build_request(self.spec.model, prompt, shape, self.settings.method)
+            request = build_request(self.spec.model, prompt, shape, self.settings)
             if draws > 1 and shape.draws:
                 request["n"] = min(draws, shape.draws[0])
             await before(request)
@@ -221,7 +229,7 @@ class OpenAIGrader:
         outcome, *more = self._outcomes(reply, rubric, request.get("n", 1))
         self._gave_probabilities |= outcome.prob_method == "logprobs"
         request_id = raw.headers.get("x-request-id") or ""
-        return Reply(request, request_id, outcome, tuple(more))
+        return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
 
     def _insist(self, prompt: PromptText, refusal: GraderFailure) -> None:
         """A server that gave probabilities and now refuses them is asked again, after a pause.
@@ -260,7 +268,7 @@ class OpenAIGrader:
         return self._shape.draws[0]
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self._shape, self.settings.method)
+        return build_request(self.spec.model, prompt, self._shape, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         if rubric is None:

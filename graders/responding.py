@@ -75,7 +75,7 @@ def respond(
         )
         parts = []
         if open_prompts:
-            tariff = priced(spec, context.budget)
+            tariff = priced(spec, context.budget, "", study.config.prices)
             model = open_grader(spec, GraderSettings("text"), scrubber, timeout)
             job = _ResponseJob(log, model, subject, open_prompts)
             parts = [LiveRun(job, context, summary, tariff)]

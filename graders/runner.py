@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evenhand.graders.outcome import Grader
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
+    from evenhand.study.settings.prices import ModelPrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,9 @@ def grade(
     orders: Sequence[str] = ("ab",),
     draws: int = 1,
     method: str = "",
+    max_tokens: int = 0,
+    effort: str = "",
+    service_tier: str = "",
     retry_unscored: bool = False,
     batch: bool = False,
     cancel: bool = False,
@@ -92,6 +96,9 @@ def grade(
         orders=orders,
         draws=draws,
         method=method,
+        max_tokens=max_tokens,
+        effort=effort,
+        service_tier=service_tier,
         retry_unscored=retry_unscored,
         text=text,
     )
@@ -144,7 +151,8 @@ def _part(
     from evenhand.graders.live import LiveRun
     from evenhand.graders.money import Tariff
 
-    tariff = priced(plan.spec, context.budget)
+    tier, prices = plan.settings.service_tier, study.config.prices
+    tariff = priced(plan.spec, context.budget, tier, prices)
     grader = open_grader(plan.spec, plan.settings, context.scrubber, context.pace.timeout)
     job = GradeJob(study, grader, plan.questions)
     if not batch:
@@ -152,7 +160,8 @@ def _part(
     from evenhand.graders.batch import BatchRun
     from evenhand.study.store.batches import BatchJournal
 
-    journal, in_batch = BatchJournal(study.store), Tariff.find(plan.spec, batch=True)
+    journal = BatchJournal(study.store)
+    in_batch = Tariff.find(plan.spec, batch=True, tier=tier, prices=prices)
     return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff, cancel=cancel)
 
 
@@ -167,15 +176,17 @@ def _together(job: GradeJob) -> Job:
     return job
 
 
-def priced(spec: GraderSpec, budget: Budget) -> Tariff | None:
+def priced(
+    spec: GraderSpec, budget: Budget, tier: str, prices: Mapping[str, ModelPrices]
+) -> Tariff | None:
     """The model's prices. Raises InputError under a budget where they are not known."""
     from evenhand.graders.money import Tariff
 
-    tariff = Tariff.find(spec)
+    tariff = Tariff.find(spec, tier=tier, prices=prices)
     if tariff is None and budget.limit is not None:
         raise InputError(
-            f"the price of {spec.text} is not known, so it cannot be kept to a budget; run it "
-            "without --budget"
+            f"the price of {spec.text} is not known, so it cannot be kept to a budget; name it in "
+            "[prices] of study.toml, or run without --budget"
         )
     return tariff
 

@@ -61,6 +61,19 @@ def _grade_options(grade: Parser) -> None:
         help="what to ask for (a label from Claude, token probabilities from OpenAI)",
     )
     grade.add_argument(
+        "--max-tokens",
+        type=_tokens,
+        default=0,
+        metavar="N",
+        help="the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+    )
+    grade.add_argument(
+        "--effort", default="", metavar="WORD", help="how hard to think, in the provider's word"
+    )
+    grade.add_argument(
+        "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
+    )
+    grade.add_argument(
         "--orders", choices=["ab", "both"], default="ab", help="in which orders to show pairs (ab)"
     )
     grade.add_argument(
@@ -95,6 +108,13 @@ def _add_pace(verb: Parser) -> None:
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
     verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
+
+
+def _tokens(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= 1_000_000:
+        raise argparse.ArgumentTypeError("it must be from 1 to 1,000,000")
+    return number
 
 
 def _dollars(text: str) -> float:
@@ -157,6 +177,9 @@ def _grade(arguments: argparse.Namespace) -> int:
                 orders=orders,
                 draws=arguments.draws,
                 method=arguments.method,
+                max_tokens=arguments.max_tokens,
+                effort=arguments.effort,
+                service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
             )
@@ -173,6 +196,9 @@ def _grade(arguments: argparse.Namespace) -> int:
                 orders=orders,
                 draws=arguments.draws,
                 method=arguments.method,
+                max_tokens=arguments.max_tokens,
+                effort=arguments.effort,
+                service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 batch=arguments.batch,
                 cancel=arguments.cancel,

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
+from evenhand.study.settings.prices import ModelPrices
 from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.settings.session import (
@@ -68,6 +69,12 @@ class StudyConfig(Section):
         "`evenhand calibrate --write` writes a tuned one, which is judged on other pairs than "
         "those it was tuned on; a number written by hand counts as declared",
         json_schema_extra={"example": '`"GRADER" = 0.1`'},
+    )
+    prices: dict[str, ModelPrices] = Field(
+        default_factory=dict,
+        description="by grader or model: what it costs in US dollars for a million tokens, instead "
+        "of the price table's figures",
+        json_schema_extra={"example": '`"MODEL" = { input = 2.0, output = 8.0 }`'},
     )
     same_text: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
