@@ -11,13 +11,21 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from evenhand.graders.batch_chunks import Chunker, under_way
 from evenhand.graders.batch_service import BatchResult
-from evenhand.graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
+from evenhand.graders.failures import (
+    ATTEMPTS,
+    FILTERED,
+    GraderFailure,
+    Stopped,
+    Transient,
+    is_filtered,
+    retrying,
+)
 from evenhand.graders.jobs import GradeJob
 from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun
 from evenhand.graders.money import OverBudget, Tariff, output_limit, usage_facts
@@ -30,6 +38,9 @@ from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
 
 _FAILED = TRANSIENT_REASONS[0]
 _NO_PROMPT = PromptText(system="", user="", keys=())
@@ -177,7 +188,7 @@ class BatchRun:
 
     async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
         """Submit once: after a failure that may hide a success, look before sending again."""
-        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
+        async for attempt in self._retrying():
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     found = await self._service.find(chunk, self._journal.known_batches())
@@ -249,7 +260,8 @@ class BatchRun:
         }
         if result.body is None:
             facts |= {"error": result.error, "status": result.status}
-            reason = f"request_rejected: {result.status}"
+            rejected = f"request_rejected: {result.status}"
+            reason = FILTERED if is_filtered(result.error) else rejected
             return self._job.failed(question or self._gone(request), reason, facts)[0]
         if question is None:
             outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:MOST_KEPT])
@@ -279,9 +291,15 @@ class BatchRun:
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 
+    def _retrying(self) -> AsyncRetrying:
+        def told(failure: GraderFailure, attempt: int, seconds: float) -> None:
+            self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
+
+        return retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep, told=told)
+
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """A call that changes nothing, tried again like any request."""
-        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
+        async for attempt in self._retrying():
             with attempt:
                 return await call()
         raise AssertionError("retrying ends with a result or an error")

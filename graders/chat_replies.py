@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from evenhand.graders.extract import LOW_MASS, MOST_UNSEEN, Position, read_options
+from evenhand.graders.failures import FILTERED
 from evenhand.graders.outcome import Outcome
 from evenhand.graders.verbalised import read_percent
 from evenhand.rubrics import Rubric
@@ -49,6 +50,11 @@ class _Completion(BaseModel):
     usage: dict[str, Any] | None = None
 
 
+_FILTERED = (  # OpenAI's and Azure's word, then Gemini's and Bedrock's
+    "content_filter",
+    *("safety", "prohibited_content", "recitation", "blocklist", "spii"),
+    "guardrail_intervened",
+)
 _KEPT = {"model", "id", "created", "system_fingerprint", "service_tier", "usage"}
 
 
@@ -95,9 +101,10 @@ def read_text(reply: Mapping[str, Any]) -> Outcome:
 def _why_unscored(choice: _Choice) -> str:
     if choice.message.refusal:
         return "refusal"
-    return {"content_filter": "content_filter", "length": "truncated"}.get(
-        choice.finish_reason or "", ""
-    )
+    why = (choice.finish_reason or "").casefold()
+    if why.startswith(_FILTERED):
+        return FILTERED
+    return "truncated" if why == "length" else ""
 
 
 def _read(choice: _Choice, text: str, rubric: Rubric, evidence: dict[str, Any]) -> Outcome:

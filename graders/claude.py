@@ -16,7 +16,13 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
-from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.failures import (
+    FILTERED,
+    SPARE,
+    answered_within,
+    failure_of,
+    json_object,
+)
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
@@ -35,6 +41,7 @@ KEY_VARIABLE = "ANTHROPIC_API_KEY"
 MAX_TOKENS = 16_000
 
 _USUAL = GraderSettings("label")
+_FILTERED = ("content_filtered", "guardrail_intervened")  # where Claude is served by others
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
@@ -96,6 +103,8 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     if message.stop_reason == "refusal":
         return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
+    if message.stop_reason in _FILTERED:
+        return Outcome(unscored_reason=FILTERED, raw=text, evidence=evidence)
     if message.stop_reason in _TRUNCATED:
         return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
     if method == "verbalised":
@@ -149,10 +158,11 @@ class ClaudeGrader:
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
+        self._timeout = timeout
         self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
             api_key=key,
             max_retries=0,
-            timeout=anthropic.Timeout(timeout, connect=10.0),
+            timeout=anthropic.Timeout(timeout + SPARE, connect=10.0),
             http_client=pooled(anthropic.DefaultAioHttpClient),
         )
         self.identity = Identity(
@@ -178,7 +188,8 @@ class ClaudeGrader:
         request = self.request(prompt)
         await before(request)
         try:
-            raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
+            with answered_within(self._timeout):
+                raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
         reply = json_object(raw.text, self._scrubber)

@@ -14,15 +14,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 import anyio.lowlevel
 
-from evenhand.graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
+from evenhand.graders.failures import (
+    FILTERED,
+    Filtered,
+    GraderFailure,
+    Rejected,
+    Stopped,
+    Transient,
+    retrying,
+)
 from evenhand.graders.jobs import Job
 from evenhand.graders.money import Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import Reply
 from evenhand.graders.provenance import origin
 from evenhand.graders.reservations import Reservations
-from evenhand.graders.run import GraderSummary, RunContext
+from evenhand.graders.run import GraderSummary, ProgressCounter, RunContext
 from evenhand.graders.throttle import Throttle
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.rubrics import PromptText
@@ -86,6 +95,10 @@ class LiveRun:
 
     async def _end(self, close: bool) -> None:
         self._write_failed = False  # what could not be written is tried once more
+        if self._held and not self._replies and not self._summary.stopped:
+            # Nothing was answered, so nothing says that the units are at fault.
+            why = self._held[-1].provenance["error"]
+            self._halt(written("grade.all_refused", count=len(self._held), why=why))
         try:
             await self._commit(self._release())
         finally:
@@ -122,7 +135,9 @@ class LiveRun:
                 await self._answer(rest, prompt)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
-        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=self._pause):
+        async for attempt in retrying(
+            wait_scale=self._pace.wait_scale, sleep=self._pause, told=self._tell
+        ):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
                 async with self._throttle.slot():
@@ -163,6 +178,9 @@ class LiveRun:
             self._budget.settle(held, spent)
         return reply
 
+    def _tell(self, failure: GraderFailure, attempt: int, seconds: float) -> None:
+        self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
+
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await self._halted.wait()
@@ -177,6 +195,12 @@ class LiveRun:
         self, question: Any, failure: GraderFailure, facts: dict[str, Any]
     ) -> None:
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
+        if isinstance(failure, Filtered):
+            self._failed_in_a_row = 0
+            self._replies += 1
+            records = self._job.failed(question, FILTERED, facts)
+            await self._commit([*self._release(), *records])
+            return
         rejected = isinstance(failure, Rejected)
         reason = f"request_rejected: {failure.status}" if rejected else _FAILED
         records = self._job.failed(question, reason, facts)
@@ -234,15 +258,18 @@ class _Part(Protocol):
     async def run(self) -> None: ...
 
 
-def run_all(parts: Sequence[_Part]) -> None:
+def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
     """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
     for name in _LOGS_WITH_HEADERS:
         logging.getLogger(name).setLevel(logging.INFO)
 
     async def side_by_side() -> None:
-        async with anyio.create_task_group() as group:
-            for part in parts:
-                group.start_soon(part.run)
+        async with anyio.create_task_group() as watch:
+            watch.start_soon(progress.watch)
+            async with anyio.create_task_group() as group:
+                for part in parts:
+                    group.start_soon(part.run)
+            watch.cancel_scope.cancel()
 
     gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
     try:

@@ -17,7 +17,14 @@ from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement, probabilities_need_no_effort
 from evenhand.graders.chat_replies import parse_reply, read_text
-from evenhand.graders.failures import GraderFailure, Transient, failure_of, json_object
+from evenhand.graders.failures import (
+    SPARE,
+    GraderFailure,
+    Transient,
+    answered_within,
+    failure_of,
+    json_object,
+)
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import charged_by
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
@@ -166,6 +173,7 @@ class OpenAIGrader:
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
+        self._timeout = timeout
         self._shape = first_shape(spec, settings)
         self._gave_probabilities = False
         self._refused: Counter[str] = Counter()
@@ -174,7 +182,7 @@ class OpenAIGrader:
             api_key=key or _PLACEHOLDER_KEY,
             base_url=spec.base_url or None,
             max_retries=0,
-            timeout=openai.Timeout(timeout, connect=10.0),
+            timeout=openai.Timeout(timeout + SPARE, connect=10.0),
             http_client=pooled(openai.DefaultAioHttpClient),
         )
         self.identity = Identity(
@@ -204,12 +212,13 @@ class OpenAIGrader:
                 request["n"] = min(draws, shape.draws[0])
             await before(request)
             try:
-                raw = await self._client.post(
-                    "/chat/completions",
-                    body=request,
-                    cast_to=httpx2.Response,
-                    options=self._no_replay(),
-                )
+                with answered_within(self._timeout):
+                    raw = await self._client.post(
+                        "/chat/completions",
+                        body=request,
+                        cast_to=httpx2.Response,
+                        options=self._no_replay(),
+                    )
             except APIStatusError as error:
                 taught = _lesson(error.status_code, f"{error} {error.body}", shape)
                 if taught is None:

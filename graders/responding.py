@@ -12,7 +12,7 @@ from evenhand.graders.live import LiveRun, run_all
 from evenhand.graders.locking import only_runner
 from evenhand.graders.outcome import BeforeSending, Grader, Reply
 from evenhand.graders.provenance import replied, sent
-from evenhand.graders.run import GraderSummary, Pace, Progress
+from evenhand.graders.run import TIMEOUT, GraderSummary, Pace, Progress
 from evenhand.graders.runner import new_context, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import parse_spec
@@ -48,7 +48,7 @@ def respond(
     progress: Progress | None = None,
     *,
     budget: float | None = None,
-    timeout: float = 600.0,
+    timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> ResponseSummary:
     """Put every prompt to a model, with no system prompt, and keep what it says.
@@ -80,7 +80,7 @@ def respond(
             job = _ResponseJob(log, model, subject, open_prompts)
             parts = [LiveRun(job, context, summary, tariff)]
         try:
-            run_all(parts)
+            run_all(parts, context.progress)
         finally:
             added = log.add_whole_pairs(subject)
     return ResponseSummary(summary, added, context.budget.exhausted)

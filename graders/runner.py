@@ -10,7 +10,14 @@ from evenhand.errors import InputError
 from evenhand.graders.choice import Choice, GraderPlan, plan_grading
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.locking import only_runner
-from evenhand.graders.run import GraderSummary, Pace, Progress, ProgressCounter, RunContext
+from evenhand.graders.run import (
+    TIMEOUT,
+    GraderSummary,
+    Pace,
+    Progress,
+    ProgressCounter,
+    RunContext,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.texts import written
@@ -74,7 +81,7 @@ def grade(
     cancel: bool = False,
     budget: float | None = None,
     text: Rubric | None = None,
-    timeout: float = 600.0,
+    timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> RunSummary:
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
@@ -88,6 +95,8 @@ def grade(
     """
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
+    if not timeout > 0:
+        raise InputError(f"timeout is {timeout}; it must be above 0")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
     scrubber = Scrubber.from_environment()
     choice = Choice(
@@ -119,7 +128,8 @@ def grade(
                 _part(study, plan, context, summary, batch=batch, cancel=cancel)
                 for plan, summary in zip(plans, summaries, strict=True)
                 if summary.planned or cancel
-            ]
+            ],
+            context.progress,
         )
     return RunSummary(tuple(summaries), context.budget.exhausted)
 
@@ -204,7 +214,7 @@ def open_grader(
     return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
 
 
-def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun]) -> None:
+def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
     """Offline parts first, then all graders behind a network side by side."""
     from evenhand.graders.live import run_all
     from evenhand.graders.offline import OfflineRun
@@ -213,4 +223,4 @@ def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun]) -> None:
         if isinstance(part, OfflineRun):
             part.run()
     if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        run_all(remote)
+        run_all(remote, progress)

@@ -65,8 +65,11 @@ class Scrubber:
         return text
 
     def message(self, text: str) -> str:
-        """An error message without secrets, known ones and anything shaped like a key; short."""
-        return " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())[:400]
+        """An error message without secrets, known ones and anything shaped like a key, and without
+        what would steer a terminal; short.
+        """
+        words = " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())
+        return "".join(letter for letter in words if letter.isprintable())[:400]
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The same for every text in a JSON-able object, names of fields included."""

@@ -107,6 +107,13 @@ def _add_pace(verb: Parser) -> None:
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
+    verb.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="seconds that an answer may take; twice none gives the request up (300)",
+    )
     verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
 
 
@@ -115,6 +122,13 @@ def _tokens(text: str) -> int:
     if not 0 < number <= 1_000_000:
         raise argparse.ArgumentTypeError("it must be from 1 to 1,000,000")
     return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("it must be above 0 and at most a day")
+    return seconds
 
 
 def _dollars(text: str) -> float:
@@ -203,6 +217,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 batch=arguments.batch,
                 cancel=arguments.cancel,
                 budget=arguments.budget,
+                timeout=arguments.timeout,
                 text=text,
             )
         print_run(summary)
@@ -227,6 +242,7 @@ def _respond(arguments: argparse.Namespace) -> int:
             concurrency=arguments.concurrency,
             progress=progress,
             budget=arguments.budget,
+            timeout=arguments.timeout,
         )
     run = summary.run
     console().print(

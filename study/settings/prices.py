@@ -16,10 +16,16 @@ _MILLION = 1_000_000
 class ModelPrices(Section):
     """US dollars for a million tokens."""
 
-    input: Dollars = Field(description="of input")
-    output: Dollars = Field(description="of output, thinking included")
-    cache_read: Dollars | None = Field(default=None, description="of input read from a cache")
-    cache_write: Dollars | None = Field(default=None, description="of input written to a cache")
+    input: Dollars = Field(
+        description="US dollars for a million tokens of input; NAME is a grader or a model"
+    )
+    output: Dollars = Field(description="the same for output, thinking included")
+    cache_read: Dollars | None = Field(
+        default=None, description="for input read from a cache; input's price where it is left out"
+    )
+    cache_write: Dollars | None = Field(
+        default=None, description="for input written to a cache, likewise"
+    )
 
     def cost(self, read: int, cached: int, written: int, output: int) -> Decimal:
         """US dollars; `read` counts all input. What a cache costs is input's price where not said.

@@ -72,9 +72,7 @@ class StudyConfig(Section):
     )
     prices: dict[str, ModelPrices] = Field(
         default_factory=dict,
-        description="by grader or model: what it costs in US dollars for a million tokens, instead "
-        "of the price table's figures",
-        json_schema_extra={"example": '`"MODEL" = { input = 2.0, output = 8.0 }`'},
+        description="by a grader's or model's name: its price, instead of the price table's",
     )
     same_text: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,
