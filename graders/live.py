@@ -65,6 +65,7 @@ class LiveRun:
         self._summary = summary
         self._tariff = tariff
         self.reservations = Reservations(context.budget, tariff)
+        self._origin = origin(job.grader.identity, job.grader.spec.model)
         self._failed_in_a_row = 0
         self._replies = 0
         self._held: list[Any] = []
@@ -120,7 +121,7 @@ class LiveRun:
             ahead = _AHEAD
 
     async def _answer(self, question: Any, prompt: PromptText) -> None:
-        facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model)
+        facts = dict(self._origin)
         try:
             reply = await self._asked(question, prompt, facts)
         except Stopped as failure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
@@ -23,6 +23,7 @@ from evenhand.graders.spec import GraderSpec
 from evenhand.graders.usage import Terms, Tokens
 from evenhand.study.settings.prices import ModelPrices
 
+_COUNTS = tuple(field.name for field in fields(Tokens))
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
@@ -141,7 +142,7 @@ def usage_facts(
     facts: dict[str, Any] = {}
     if isinstance(usage := evidence.get("usage"), Mapping) and usage:
         tokens = Tokens.of(usage)
-        facts["tokens"] = asdict(tokens)
+        facts["tokens"] = {name: getattr(tokens, name) for name in _COUNTS}
         if tariff:
             price = tariff.cost(tokens, Terms.of(evidence))
             facts |= {"cost_usd": float(price), "price_data": tariff.source}

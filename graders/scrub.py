@@ -98,7 +98,11 @@ def storable(value: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, str):
+        if value.isascii() and "\0" not in value:  # most of it: nothing to mend
+            return value
         whole = value.encode("utf-8", "replace").decode("utf-8")
         return whole.replace("\0", "\ufffd")
     if isinstance(value, Mapping):
