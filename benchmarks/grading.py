@@ -170,8 +170,9 @@ the plain clients are an `asyncio.gather` over the same SDK and keep nothing.
 {table}
 
 Grades a second. The runner's resident memory, read
-{len(memory)} times over the run with {CONNECTIONS[0]} connections, is {second:.1f} MB on average in the second quarter and {last:.1f} MB
-in the last: {last / second:.3f} times as much. At most it is {max(memory):.1f} MB.
+{len(memory)} times over the run with {CONNECTIONS[0]} connections, is {second:.1f} MB on average
+in the second quarter and {last:.1f} MB in the last: {last / second:.3f} times as much. At most it
+is {max(memory):.1f} MB.
 """
 
 
