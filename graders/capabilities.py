@@ -41,6 +41,16 @@ def warnings_about(
     return said
 
 
+def probabilities_need_no_effort(spec: GraderSpec) -> bool:
+    """Whether a model gives token probabilities only without reasoning; a gateway's `openai/NAME`
+    is known by NAME.
+    """
+    name = spec.model.rpartition("/")[2]
+    return any(
+        entry.get("effort") == "none" and re.search(entry["match"], name) for entry in _table()
+    )
+
+
 def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
     """A sentence where the table knows that the model retires or has retired."""
     entry = _entry(spec)

@@ -32,6 +32,9 @@ class Choice:
     orders: Sequence[str] = ("ab",)
     draws: int = 1
     method: str = ""
+    max_tokens: int = 0
+    effort: str = ""
+    service_tier: str = ""
     retry_unscored: bool = False
     text: Rubric | None = None
 
@@ -50,7 +53,17 @@ def plan_grading(
 ) -> list[GraderPlan]:
     """Raises InputError where a grader, a rubric or a choice is none."""
     specs = _parsed(grader_specs, scrubber, study.config.providers)
-    ways = [GraderSettings.for_grader(spec, choice.method, choice.draws) for spec in specs]
+    ways = [
+        GraderSettings.for_grader(
+            spec,
+            choice.method,
+            choice.draws,
+            max_tokens=choice.max_tokens,
+            effort=choice.effort,
+            service_tier=choice.service_tier,
+        )
+        for spec in specs
+    ]
     text, accepted = choice.text, study.accepted_hashes()
     if text is None:
         chosen = _chosen(study, choice.rubrics)

@@ -18,9 +18,16 @@ from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
 from evenhand.graders.clouds import claude_client
-from evenhand.graders.failures import Stopped, failure_of, json_object
+from evenhand.graders.failures import (
+    FILTERED,
+    Stopped,
+    answered_within,
+    failure_of,
+    json_object,
+)
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.keys import told_by_study
+from evenhand.graders.money import charged_by
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 16_000
 
 _USUAL = GraderSettings("label")
+_FILTERED = ("content_filtered", "guardrail_intervened")  # where Claude is served by others
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
@@ -43,11 +51,13 @@ def build_request(
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
     common: dict[str, Any] = {
         "model": model,
-        "max_tokens": MAX_TOKENS,
+        "max_tokens": settings.max_tokens or MAX_TOKENS,
         "messages": [{"role": "user", "content": _content(prompt)}],
     }
     if settings.thinking:
         common |= _thinking(settings.thinking)
+    if settings.service_tier:
+        common["service_tier"] = settings.service_tier
     effort = {"effort": settings.effort} if settings.effort else {}
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
@@ -117,6 +127,8 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     if message.stop_reason == "refusal":
         return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
+    if message.stop_reason in _FILTERED:
+        return Outcome(unscored_reason=FILTERED, raw=text, evidence=evidence)
     if message.stop_reason in _TRUNCATED:
         return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
     if method == "verbalised":
@@ -167,6 +179,7 @@ class ClaudeGrader:
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
+        self._timeout = timeout
         self._client = claude_client(spec, scrubber, timeout)
         self.identity = Identity(
             provider=spec.provider,
@@ -191,7 +204,8 @@ class ClaudeGrader:
         request = self.request(prompt)
         await before(request)
         try:
-            raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
+            with answered_within(self._timeout):
+                raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
         except Exception as error:
@@ -202,7 +216,9 @@ class ClaudeGrader:
             said = {"provider": self.spec.provider, "why": why}
             raise Stopped(written("provider.no_credentials", **said)) from None
         reply = json_object(raw.text, self._scrubber)
-        return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
+        request_id = raw.headers.get("request-id", "")
+        outcome = self.parse(reply, rubric)
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.claude_batch import ClaudeBatches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
@@ -24,17 +24,29 @@ _ELSE = "label"
 class GraderSettings:
     """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way.
 
-    `effort` is a word of the provider's own, sent as it is; empty, nothing is sent. `thinking` is
-    Claude's: "off", "adaptive" or a number of tokens.
+    `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
+    `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
+    `thinking` is Claude's: "off", "adaptive" or a number of tokens.
     """
 
     method: str = ""
     draws: int = 1
+    max_tokens: int = 0
     effort: str = ""
+    service_tier: str = ""
     thinking: str = ""
 
     @classmethod
-    def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> GraderSettings:
+    def for_grader(
+        cls,
+        spec: GraderSpec,
+        method: str = "",
+        draws: int = 1,
+        *,
+        max_tokens: int = 0,
+        effort: str = "",
+        service_tier: str = "",
+    ) -> GraderSettings:
         """What the user's options mean for one grader.
 
         Repeats of a hard label are draws; repeats of another method are means of that method.
@@ -56,19 +68,20 @@ class GraderSettings:
                 f"grader {spec.text!r}: {api} gives no token probabilities; use "
                 "--draws K or --method verbalised"
             )
+        if max_tokens < 0:
+            raise InputError(f"max-tokens is {max_tokens}; it must be at least 1")
+        _check_words(spec, effort=effort, service_tier=service_tier)
+        asked = cls(max_tokens=max_tokens, effort=effort, service_tier=service_tier)
         if draws > 1 and method in ("", "label"):
-            return cls("draws", draws)
-        return cls(method or _USUAL.get(spec.speaks, _ELSE), draws)
+            return replace(asked, method="draws", draws=draws)
+        return replace(asked, method=method or _USUAL.get(spec.speaks, _ELSE), draws=draws)
 
     @classmethod
     def for_subject(
         cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
     ) -> GraderSettings:
         """How a subject is asked for its response. Raises InputError where it cannot be so."""
-        if effort and not _WORD.fullmatch(effort):
-            raise InputError(f"effort is {effort[:40]!r}; it must be one word, such as low or high")
-        if effort and spec.speaks not in ("chat", "messages"):
-            raise InputError(f"{spec.provider} takes no effort; leave out --effort")
+        _check_words(spec, effort=effort)
         if thinking and spec.speaks != "messages":
             raise InputError(
                 f"subject {spec.text!r}: --thinking is for Claude; use --effort with other models"
@@ -84,6 +97,18 @@ class GraderSettings:
         return cls("text", effort=effort, thinking=thinking)
 
 
+def _check_words(spec: GraderSpec, **words: str) -> None:
+    """Words that are sent as they are. Raises InputError where one is none, or is not taken."""
+    for option, word in words.items():
+        name = option.replace("_", " ")
+        if word and not _WORD.fullmatch(word):
+            raise InputError(f"{name} is {word[:40]!r}; it must be one word, such as low or flex")
+        if word and spec.speaks not in ("chat", "messages"):
+            raise InputError(
+                f"{spec.provider} takes no {name}; leave out --{option.replace('_', '-')}"
+            )
+
+
 def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     """The grader as it was named, plus a short hash where it is not asked in the usual way.
 
@@ -95,7 +120,12 @@ def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
     'anthropic:m#7707ad'
     """
-    if settings.method == _USUAL.get(spec.speaks, _ELSE):
+    unusual = {
+        name: value
+        for name, value in asdict(settings).items()
+        if name not in ("method", "draws") and value
+    }
+    if settings.method == _USUAL.get(spec.speaks, _ELSE) and not unusual:
         return spec.text
-    text = json.dumps({"method": settings.method}, sort_keys=True)
+    text = json.dumps({"method": settings.method, **unusual}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -7,12 +7,14 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
-from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.failures import answered_within, failure_of, json_object
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.keys import told_by_study
+from evenhand.graders.money import charged_by
 from evenhand.graders.openai_chat import chat_client
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
 from evenhand.graders.providers.forms import Question, form_of
+from evenhand.graders.replay import DECLINED
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
@@ -24,16 +26,16 @@ MAX_TOKENS = 16_000
 _NOT_AS_PROMISED = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
-def build_request(spec: GraderSpec, prompt: PromptText, method: str) -> dict[str, Any]:
+def build_request(spec: GraderSpec, prompt: PromptText, settings: GraderSettings) -> dict[str, Any]:
     """The request as the provider's form makes it."""
     schema = None
-    if method == "verbalised":
+    if settings.method == "verbalised":
         prompt, schema = asking_for_percent(prompt), percent_schema(prompt.keys)
     question = Question(
         model=spec.model,
         system=prompt.system,
         user=prompt.user,
-        max_tokens=MAX_TOKENS,
+        max_tokens=settings.max_tokens or MAX_TOKENS,
         schema=schema,
     )
     return form_of(spec.speaks).request(question)
@@ -72,6 +74,7 @@ class OtherGrader:
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
+        self._timeout = timeout
         self._path = form_of(spec.speaks).PATH
         self._client = chat_client(spec, scrubber, timeout)
         self.identity = Identity(
@@ -83,7 +86,7 @@ class OtherGrader:
         )
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec, prompt, self.settings.method)
+        return build_request(self.spec, prompt, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         return parse_reply(self.spec.speaks, reply, rubric, self.settings.method)
@@ -95,11 +98,19 @@ class OtherGrader:
         request = self.request(prompt)
         await before(request)
         try:
-            raw = await self._client.post(self._path, body=request, cast_to=httpx2.Response)
+            with answered_within(self._timeout):
+                raw = await self._client.post(
+                    self._path,
+                    body=request,
+                    cast_to=httpx2.Response,
+                    options={"headers": DECLINED},
+                )
         except OpenAIError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
         reply = json_object(raw.text, self._scrubber)
-        return Reply(request, raw.headers.get("x-request-id") or "", self.parse(reply, rubric))
+        request_id = raw.headers.get("x-request-id") or ""
+        outcome = self.parse(reply, rubric)
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         raise InputError(written("provider.no_batches", provider=self.spec.provider))

@@ -13,7 +13,7 @@ from evenhand.graders.live import LiveRun, run_all
 from evenhand.graders.locking import only_runner
 from evenhand.graders.outcome import BeforeSending, Grader, Reply
 from evenhand.graders.provenance import replied, sent
-from evenhand.graders.run import GraderSummary, Pace, Progress
+from evenhand.graders.run import TIMEOUT, GraderSummary, Pace, Progress
 from evenhand.graders.runner import new_context, open_grader, priced
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
@@ -52,7 +52,7 @@ def respond(
     thinking: str = "",
     effort: str = "",
     budget: float | None = None,
-    timeout: float = 600.0,
+    timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> ResponseSummary:
     """Put every prompt to a model, as its users would, and keep what it says.
@@ -82,12 +82,12 @@ def respond(
         )
         parts = []
         if open_prompts:
-            tariff = priced(spec, context.budget)
+            tariff = priced(spec, context.budget, "", study.config.prices)
             model = open_grader(spec, settings, scrubber, timeout)
             job = _ResponseJob(log, model, subject, open_prompts, system)
             parts = [LiveRun(job, context, summary, tariff)]
         try:
-            run_all(parts)
+            run_all(parts, context.progress)
         finally:
             added = log.add_whole_pairs(subject)
     return ResponseSummary(summary, added, context.budget.exhausted)
@@ -150,32 +150,34 @@ class _ResponseJob:
     async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(None, prompt, before)
 
+    def rest(self, question: _Prompt, reply: Reply) -> None:
+        return None
+
     def sent(
         self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
         facts = sent(self.grader.identity, prompt, request, draw=0)
         return facts | ({"system_prompt": self._system} if self._system else {})
 
-    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> ResponseAttempt:
+    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
         facts = facts | replied(reply)
         outcome = reply.outcome
         if outcome.unscored_reason:
             return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})
-        return ResponseAttempt(
-            subject=self.rater_id,
-            pair_id=question.pair_id,
-            side=question.side,
-            response=outcome.raw,
-            provenance=facts,
-        )
+        return [self._attempt(question, facts, response=outcome.raw)]
 
-    def failed(self, question: _Prompt, reason: str, facts: dict[str, Any]) -> ResponseAttempt:
+    def failed(
+        self, question: _Prompt, reason: str, facts: dict[str, Any]
+    ) -> list[ResponseAttempt]:
+        return [self._attempt(question, facts, unscored_reason=reason)]
+
+    def _attempt(self, question: _Prompt, facts: dict[str, Any], **came: str) -> ResponseAttempt:
         return ResponseAttempt(
             subject=self.rater_id,
             pair_id=question.pair_id,
             side=question.side,
-            unscored_reason=reason,
             provenance=facts,
+            **came,
         )
 
     def store(self, records: Sequence[ResponseAttempt]) -> None:

@@ -89,8 +89,11 @@ class Scrubber:
         return text
 
     def message(self, text: str) -> str:
-        """An error message without secrets, known ones and anything shaped like a key; short."""
-        return " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())[:400]
+        """An error message without secrets, known ones and anything shaped like a key, and without
+        what would steer a terminal; short.
+        """
+        words = " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())
+        return "".join(letter for letter in words if letter.isprintable())[:400]
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The same for every text in a JSON-able object, names of fields included."""
@@ -119,7 +122,11 @@ def storable(value: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, str):
+        if value.isascii() and "\0" not in value:  # most of it: nothing to mend
+            return value
         whole = value.encode("utf-8", "replace").decode("utf-8")
         return whole.replace("\0", "\ufffd")
     if isinstance(value, Mapping):

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -286,7 +286,13 @@ class Rubric(Texts):
 
     def parser(self) -> RubricParser:
         """The reader of a grader's answer."""
-        return RubricParser({option.key: option.name for option in self.options})
+        return _parser(tuple((option.key, option.name) for option in self.options))
+
+
+@lru_cache(maxsize=64)
+def _parser(names: tuple[tuple[str, str], ...]) -> RubricParser:
+    """One for all answers: to compile its patterns takes longer than to read with them."""
+    return RubricParser(dict(names))
 
 
 def check_coarser(

@@ -62,6 +62,19 @@ def _grade_options(grade: Parser) -> None:
         help="what to ask for (a label from Claude, token probabilities from OpenAI)",
     )
     grade.add_argument(
+        "--max-tokens",
+        type=_tokens,
+        default=0,
+        metavar="N",
+        help="the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+    )
+    grade.add_argument(
+        "--effort", default="", metavar="WORD", help="how hard to think, in the provider's word"
+    )
+    grade.add_argument(
+        "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
+    )
+    grade.add_argument(
         "--orders", choices=["ab", "both"], default="ab", help="in which orders to show pairs (ab)"
     )
     grade.add_argument(
@@ -104,7 +117,28 @@ def _add_pace(verb: Parser) -> None:
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
+    verb.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="seconds that an answer may take; twice none gives the request up (300)",
+    )
     verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
+
+
+def _tokens(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= 1_000_000:
+        raise argparse.ArgumentTypeError("it must be from 1 to 1,000,000")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("it must be above 0 and at most a day")
+    return seconds
 
 
 def _dollars(text: str) -> float:
@@ -169,6 +203,9 @@ def _grade(arguments: argparse.Namespace) -> int:
                 orders=orders,
                 draws=arguments.draws,
                 method=arguments.method,
+                max_tokens=arguments.max_tokens,
+                effort=arguments.effort,
+                service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
             )
@@ -185,10 +222,14 @@ def _grade(arguments: argparse.Namespace) -> int:
                 orders=orders,
                 draws=arguments.draws,
                 method=arguments.method,
+                max_tokens=arguments.max_tokens,
+                effort=arguments.effort,
+                service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 batch=arguments.batch,
                 cancel=arguments.cancel,
                 budget=arguments.budget,
+                timeout=arguments.timeout,
                 text=text,
             )
         print_run(summary)
@@ -217,6 +258,7 @@ def _respond(arguments: argparse.Namespace) -> int:
             thinking=arguments.thinking,
             effort=arguments.effort,
             budget=arguments.budget,
+            timeout=arguments.timeout,
         )
     run = summary.run
     console().print(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -16,7 +16,7 @@ from evenhand.study.settings.study_toml import StudyConfig
 
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
 
-_HEADINGS: dict[object, str] = {tuple: "[[{}]]", dict: "[{}.NAME]"}
+_HEADINGS: dict[Any, str] = {tuple: "[[{}]]", dict: '[{}."NAME"]'}
 """How a section is headed that may stand there several times."""
 
 

@@ -129,8 +129,8 @@ def upgrade() -> None:
         for name in names:
             if name not in there:
                 op.add_column(table, Column(name, String, nullable=False, server_default=""))
-    for table in (_grades, _batches):
-        _name_addresses(table)
+    for rated in (_grades, _batches):
+        _name_addresses(rated)
 
 
 _grades = Table("grades", MetaData(), Column("rater_id", String), Column("provenance", JSON))
