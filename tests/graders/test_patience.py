@@ -36,7 +36,7 @@ def test_a_wait_for_a_busy_server_is_said(
     waits = [label for label in said if "waits" in label]
     assert waits
     for label in waits:
-        assert label.startswith("anthropic:claude-test waits: 429 (Slow down, please. [31m[red]xxx")
+        assert label.startswith(f"{claude} waits: 429 (Slow down, please. [31m[red]xxx")
         assert label.endswith(("attempt 2 of 8, next try in 1 s", "attempt 2 of 8 is under way"))
         assert len(label) < 250
         assert label.isprintable()

@@ -241,7 +241,7 @@ def test_settings_are_sent_and_belong_to_the_graders_identity(
         assert body["max_tokens"] == 500
     efforts = {body.get("reasoning_effort") or body["output_config"]["effort"] for body in bodies}
     assert efforts == {"low"}
-    with pytest.raises(InputError, match="neither an effort"):
+    with pytest.raises(InputError, match="effort is 'very high!'; it must be one word"):
         grade(study, [claude], effort="very high!")
 
 
