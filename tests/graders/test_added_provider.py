@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,18 +59,24 @@ def ollama(call: Call) -> Reply:
     )
 
 
+def evenhand(
+    package: Path, server: ProtocolServer, *words: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *words],
+        env=os.environ | {"PYTHONPATH": str(package), "OLLAMA_BASE_URL": server.root},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
 def test_the_pages_example(
     with_ollama: Path, server: ProtocolServer, marked_study: MarkedStudy
 ) -> None:
     server.script = ollama
     study = marked_study(pairs=3)
-    done = subprocess.run(
-        [*COMMAND, "grade", str(study.folder), "--grader", "ollama:qwen3"],
-        env=os.environ | {"PYTHONPATH": str(with_ollama), "OLLAMA_BASE_URL": server.root},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = evenhand(with_ollama, server, "grade", str(study.folder), "--grader", "ollama:qwen3")
     assert done.returncode == 0, done.stderr
     kept = {row["unit_id"]: row for row in rows(study)}
     reasons = [kept[unit]["unscored_reason"] for unit in sorted(kept)]
@@ -79,3 +86,19 @@ def test_the_pages_example(
     assert first["provenance"]["tokens"]["input"] == 900
     assert {call.path for call in server.calls} == {"/api/chat"}
     assert server.calls[0].body["stream"] is False
+
+
+def test_its_limit_and_what_a_gateway_charges_for_it(
+    with_ollama: Path, server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    server.script = lambda call: replace(
+        ollama(call), headers={"x-litellm-response-cost": "0.0125"}
+    )
+    study = marked_study(pairs=1)
+    words = ("grade", str(study.folder), "--grader", "ollama:qwen3")
+    assert evenhand(with_ollama, server, *words, "--max-tokens", "700").returncode == 0
+    assert {call.body["options"]["num_predict"] for call in server.calls} == {700}
+    assert {row["provenance"]["cost_usd"] for row in rows(study)} == {0.0125}
+    refused = evenhand(with_ollama, server, *words, "--effort", "low")
+    assert "ollama takes no effort; leave out --effort" in refused.stderr
+    assert len(server.calls) == 2

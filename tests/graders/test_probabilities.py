@@ -131,10 +131,20 @@ def test_a_cached_reply_is_one_draw_and_is_said(
     assert (summary.already, summary.scored) == (2, 8)
 
 
+@pytest.mark.parametrize("provider", ["", "openai", "vllm"])
 @pytest.mark.parametrize("litellm", [False, True])
 def test_caching_is_declined_where_that_exists(
-    server: ProtocolServer, marked_study: MarkedStudy, litellm: bool
+    server: ProtocolServer,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    litellm: bool,
+    provider: str,
 ) -> None:
+    """By whichever name a server is asked that is not OpenAI's own."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
+    monkeypatch.setenv(f"{provider.upper()}_BASE_URL", f"{server.root}/v1")
+    grader = f"{provider}:m" if provider else server.openai
+
     def by_body(call: Call) -> bool:
         return call.body.get("cache") == {"no-cache": True}
 
@@ -145,7 +155,7 @@ def test_caching_is_declined_where_that_exists(
     headers = {"x-litellm-version": "1.106"} if litellm else {}
     server.script = Cache(by_body if litellm else by_header, headers)
     study = marked_study(pairs=1)
-    assert grade(study, [server.openai], draws=5).scored == 10
+    assert grade(study, [grader], draws=5).scored == 10
     assert study.ratings()["label"].ne("").all()
 
 
