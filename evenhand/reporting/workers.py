@@ -161,6 +161,42 @@ def _answer(
         sender.send((None, said))
 
 
+# ---- standing by --------------------------------------------------------------------------------
+
+
+class StandBy:
+    """A process of low priority that stays: for what is asked again and again, and takes a second.
+
+    It starts with the first question, and answers one after the other. Safe under many threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: _Workers | None = None
+
+    def ask(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """What a function of a module gives back. Raises what it raises, and InputError where the
+        process was ended from outside; the next question starts another.
+        """
+        with self._lock:
+            if self._pool is None:
+                spawn = multiprocessing.get_context("spawn")
+                self._pool = _Workers(1, spawn, _stand_by)
+            pool = self._pool
+        try:
+            return cast("Result", pool.submit(function, *arguments).result())
+        except BrokenProcessPool:
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            raise InputError(_ENDED_EARLY) from None
+
+
+def _stand_by() -> None:
+    os.nice(_LOW_PRIORITY)
+    _stay_with_parent()
+
+
 # ---- both ---------------------------------------------------------------------------------------
 
 
