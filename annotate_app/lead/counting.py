@@ -25,7 +25,8 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
     """What `count(study, *arguments)` gives as things are now. `count` is a function of a module
     that has nothing to do with pages: the other process loads it.
     """
-    return _process().ask(counted_of, study.folder.resolve(), count, arguments)
+    found: Counted = _process().ask(counted_of, study.folder.resolve(), count, arguments)
+    return found
 
 
 def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
