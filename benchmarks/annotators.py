@@ -242,21 +242,21 @@ def document(results: Sequence[Result], imports: Sequence[str], asked: argparse.
 Measured on {today} by `python -m benchmarks.annotators` ({where}, Streamlit
 {version("streamlit")}), on a synthetic study of {TASKS * asked.pairs:,} tasks that holds
 {TASKS * asked.pairs * asked.raters:,} labels: {asked.annotators} annotators at once, for
-{asked.seconds:g} s in each setting, the best of {asked.repeats}. **Annotators, processes of the app,
-PostgreSQL and the lead's figures share these {os.cpu_count()} cores**, so more processes than cores
-bring nothing here.
+{asked.seconds:g} s in each setting, the best of {asked.repeats}. **Annotators, processes of the
+app, PostgreSQL and the lead's figures share these {os.cpu_count()} cores**, so more processes than
+cores bring nothing here.
 
 {HEAD}
 {rows}
 
 Milliseconds lie between a submit and the end of the run that brings the next unit; the answer is on
 disk by then. Annotators speak to the app over its WebSocket, after all have opened the page, and
-are dealt out to the processes in turn, as a proxy does that keeps a session where it began. While the
-lead watches, the pages {" and ".join(WATCHED)} are open in the first process and are drawn anew as
-often as they ask to be; "lead's page" is the median of what that took. "Lost" counts answers that
-the app acknowledged and the store does not have. "Load before" is the machine's own (runnable
-processes, mean of a minute) before a setting began: what is well above 1 was measured while other
-programs ran.
+are dealt out to the processes in turn, as a proxy does that keeps a session where it began. While
+the lead watches, the pages {" and ".join(WATCHED)} are open in the first process and are drawn
+anew as often as they ask to be; "lead's page" is the median of what that took. "Lost" counts
+answers that the app acknowledged and the store does not have. "Load before" is the machine's own
+(runnable processes, mean of a minute) before a setting began: what is well above 1 was measured
+while other programs ran, and is worse for it.
 
 **The aim** is a p95 of {AIM} ms with 100 annotators at a submit each 10 s (10 a second) and the
 lead watching. Before tables were counted in a process of their own it was 1.5 s with *three*
