@@ -82,7 +82,7 @@ class Result:
 
     def row(self, seconds: float) -> str:
         p50, p95, most = np.percentile(self.milliseconds, [50, 95, 100])
-        asked, lead = self.setting, f"{np.median(self.lead):.1f}" if self.lead else "-"
+        asked, lead = self.setting, f"{max(self.lead):.1f}" if self.lead else "-"
         wanted, given = asked.annotators / asked.pause, len(self.milliseconds) / seconds
         return (
             f"| {asked.store} | {asked.processes} | {'yes' if asked.watched else 'no'} | "
@@ -253,7 +253,7 @@ Milliseconds lie between a submit and the end of the run that brings the next un
 disk by then. Annotators speak to the app over its WebSocket, after all have opened the page, and
 are dealt out to the processes in turn, as a proxy does that keeps a session where it began. While
 the lead watches, the pages {" and ".join(WATCHED)} are open in the first process and are drawn
-anew as often as they ask to be; "lead's page" is the median of what that took. "Lost" counts
+anew as often as they ask to be; "lead's page" is the longest that this took. "Lost" counts
 answers that the app acknowledged and the store does not have. "Load before" is the machine's own
 (runnable processes, mean of a minute) before a setting began: what is well above 1 was measured
 while other programs ran, and is worse for it.
