@@ -213,7 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     ]
                     results.append(min(tries, key=lambda each: each.p95))
                     print(results[-1].row(asked.seconds), flush=True)
-    asked.out.write_text(document(results, imports, asked), "utf-8")
+                    # At once: who stops a long run keeps what was measured.
+                    asked.out.write_text(document(results, imports, asked), "utf-8")
 
 
 @contextmanager
@@ -264,9 +265,9 @@ annotators.
 
 **What limits it.** A process runs one page at a time, so it breaks where submits come faster than
 one core can run the page: "given" then falls behind "wanted", and waiting times grow without bound.
-A further process brings a further core, where there is one. Submits take turns at the store, for a
-few milliseconds each: with either store that limit lies beyond what these cores reach. Opening a
-page costs several times what a submit does, so a crowd that comes in within seconds waits longest.
+A further process brings a further core, where there is one. Submits take turns at the store, so
+processes do not add up without end. Opening a page costs several times what a submit does: a crowd
+that comes in within seconds waits longest.
 
 ## Importing ratings
 

@@ -24,6 +24,8 @@ Result = TypeVar("Result")
 _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
 _LOW_PRIORITY = 10
+_WAITED_FOR = 5
+"""The priority of a process on which the lead waits: between the annotators' and the figures'."""
 _IMPORTED = [
     "evenhand.analysis.one_rubric",
     "krippendorff",
@@ -193,7 +195,7 @@ class StandBy:
 
 
 def _stand_by() -> None:
-    os.nice(_LOW_PRIORITY)
+    os.nice(_WAITED_FOR)
     _stay_with_parent()
 
 
