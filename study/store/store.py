@@ -300,6 +300,15 @@ def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]
     return [tuple(row) for row in connection.execute(query)]
 
 
+def rater_kind(connection: sa.Connection, rater_id: str) -> str:
+    """The kind of one rater; "" where they have given neither label nor grade."""
+    for table in (labels, grades):
+        own = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
+        if kind := connection.execute(own).scalar():
+            return str(kind)
+    return ""
+
+
 def rater_kinds(connection: sa.Connection) -> dict[str, str]:
     """Every rater who has given a label or a grade, with the rater's kind."""
     kinds: dict[str, str] = {}
