@@ -1,4 +1,4 @@
-"""`streamlit run annotate_app/app.py -- STUDY_DIR`: the page that annotators work on."""
+"""`streamlit run annotate_app/app.py -- STUDY_DIR`: the annotators' page, behind its door."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from starlette.middleware import Middleware
 from streamlit.starlette import App
 
 # Not installed, but run from a checkout. A folder that is called evenhand by chance has no origin.
 if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evenhand.annotate_app.front import middleware, routes
+from evenhand.annotate_app.door import Door
+from evenhand.annotate_app.front import Discreet, routes
 
-app = App(Path(__file__).with_name("page_script.py"), routes=routes(), middleware=middleware())
+app = App(
+    Path(__file__).with_name("page_script.py"),
+    routes=routes(),
+    middleware=[Middleware(Door), Middleware(Discreet)],
+)

@@ -1,19 +1,23 @@
-"""Who is annotating: let in by the address, by a rater code, or by a login; kept in the address."""
+"""Who is annotating: let in by what the address says, or by a login that the browser keeps."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from evenhand.annotate_app.kept_login import KeptLogin
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.visitor_address import visitor_address
 from evenhand.errors import InputError
-from evenhand.study.access.accounts import accounts, sign_in
+from evenhand.study import Study
+from evenhand.study.access.accounts import accounts, sign_in, sign_out
 from evenhand.study.access.admission import Admission, admit, begin
 from evenhand.study.desk.desk import AnnotationDesk
 
 _ADMITTED = "admitted"
 _TYPED = "typed code"
+_LOGIN = KeptLogin("label")
 
 
 def current_rater(desk: AnnotationDesk) -> Admission | None:
@@ -24,9 +28,15 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     """
     address = st.query_params.to_dict()
     known: Admission | None = st.session_state.get(_ADMITTED)
-    if known and known.way == "open" and known.address == address:
+    login = _LOGIN.known()
+    if known and known.way == "open" and known.address == address and not login:
         return known  # a code does not run out
-    admission = admit(desk.study, address)
+    try:
+        admission = admit(desk.study, address, login)
+    except InputError:
+        if login:
+            _LOGIN.forget()
+        raise
     if admission is None:
         return None
     if known is None or known.rater_id != admission.rater_id:
@@ -36,6 +46,19 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
     if address != admission.address:
         st.query_params.from_dict(admission.address)
     return admission
+
+
+def keep_login(study: Study, admission: Admission | None = None) -> None:
+    """The login of whoever has an account stays in this window, and is asked for after a reload."""
+    if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_experts(study)):
+        _LOGIN.show(study)
+
+
+def log_out(study: Study) -> None:
+    """End the login, here and on the server."""
+    sign_out(study.store, _LOGIN.known())
+    _LOGIN.forget()
+    st.session_state.pop(_ADMITTED, None)
 
 
 def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
@@ -49,8 +72,7 @@ def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -
             _ask_for_code(desk, reader)
         elif entry == "invite" and not complaint:
             st.text(reader.say("entry.invite"))
-        experts = (each for each in accounts(desk.study.store).values() if each.role == "expert")
-        if entry == "account" or any(experts):
+        if entry == "account" or _has_experts(desk.study):
             _ask_for_login(desk, reader, entry == "account")
 
 
@@ -96,10 +118,17 @@ def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
     if entered is None:
         return
     minutes = desk.study.config.session.login_hours * 60
+    address = visitor_address(desk.study)
     try:
-        _go_on({"login": sign_in(desk.study.store, *entered, minutes)})
+        _LOGIN.keep(sign_in(desk.study.store, *entered, minutes, address))
     except InputError as error:
         show_complaint(reader.complaint(error))
+    else:
+        _go_on({})
+
+
+def _has_experts(study: Study) -> bool:
+    return any(each.role == "expert" for each in accounts(study.store).values())
 
 
 def _go_on(address: dict[str, str]) -> None:

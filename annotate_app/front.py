@@ -12,9 +12,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.file_util import get_static_dir
@@ -24,8 +23,6 @@ from evenhand.annotate_app.languages import ENGLISH, known_languages, language
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 
 _HERE = Path(__file__).parent
-_CLOSED = ("/_stcore/agent", "/_stcore/metrics")
-"""Pages of Streamlit's for operators and programs, which tell of the machine."""
 
 
 def routes() -> list[Route]:
@@ -36,10 +33,6 @@ def routes() -> list[Route]:
         Route(f"/{_front_path()}", _script),
         Route("/evenhand/away.html", _away_page),
     ]
-
-
-def middleware() -> list[Middleware]:
-    return [Middleware(Discreet)]
 
 
 class Discreet:
@@ -53,9 +46,7 @@ class Discreet:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(_CLOSED):
-            await PlainTextResponse("not found", 404)(scope, receive, send)
-        elif scope["type"] == "websocket":
+        if scope["type"] == "websocket":
             await self._app(scope, receive, lambda message: send(_discreet(message)))
         else:
             await self._app(scope, receive, send)

@@ -1,28 +1,17 @@
 """The door to the lead's pages: a link that works once, or name and password.
 
-The login that either gives is kept in this browser window's session storage, so that a reload goes
-on: it stands in no address, no log and no cookie, and another window has to log in for itself.
 Agreement figures are not even loaded into the server before someone has come through here.
 """
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-
 import streamlit as st
-from streamlit.components.v2 import component
 
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.lead_login import (
-    forget_login,
-    is_leaving,
-    keep_login,
-    known_login,
-    require,
-)
+from evenhand.annotate_app.lead_login import LOGIN, require
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.visitor_address import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link
@@ -31,13 +20,6 @@ from evenhand.texts import written
 _INSIDE = "in"
 """What stands in the address instead of the link's token, once that was used."""
 _COMPLAINT = "lead_complaint"
-_KEEPER = "lead_keeper"
-
-_keeper = component(
-    "evenhand_login",
-    html="<span hidden></span>",
-    js=Path(__file__).with_name("login.js").read_text("utf-8"),
-)
 
 
 def is_asked_for() -> bool:
@@ -48,7 +30,7 @@ def is_asked_for() -> bool:
 def show_lead_entry(study: Study) -> None:
     """The lead's pages for whom they are meant, the login for everyone else."""
     _use_link(study)
-    _keep_login(study)
+    LOGIN.show(study)
     try:
         require(study, "lead", "expert")
     except InputError as error:
@@ -70,34 +52,17 @@ def _use_link(study: Study) -> None:
     st.query_params[LINK_PARAMETER] = _INSIDE
 
 
-def _keep_login(study: Study) -> None:
-    """Have the browser keep the login of this session, or give back the one it has kept."""
-
-    def take_back() -> None:
-        kept = st.session_state[_KEEPER]["kept"]
-        if isinstance(kept, str) and not (known_login() or is_leaving()):
-            keep_login(kept)
-
-    owner = f"{study.folder.resolve()}\n{study.config.name}"
-    data = {
-        "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
-        "login": known_login(),
-        "forget": is_leaving(),
-    }
-    _keeper(key=_KEEPER, data=data, on_kept_change=take_back)
-
-
 def _ask_for_login(study: Study, complaint: str) -> None:
-    if known_login():  # there was one, and it is not good any more
+    if LOGIN.known():  # there was one, and it is not good any more
         st.session_state[_COMPLAINT] = complaint
-        forget_login()
+        LOGIN.forget()
         st.rerun()
     with st.container(key="entry"):
         st.title(written("lead_door.title"), anchor=False)
         st.text(written("lead_door.text"))
         if entered := ask_for_password(ENGLISH):
             try:
-                _admit(log_in(study.store, *entered))
+                _admit(log_in(study.store, *entered, visitor_address(study)))
             except InputError as error:
                 st.session_state[_COMPLAINT] = str(error)
             else:
@@ -107,5 +72,5 @@ def _ask_for_login(study: Study, complaint: str) -> None:
 
 
 def _admit(login: str) -> None:
-    keep_login(login)
+    LOGIN.keep(login)
     st.session_state.pop(_COMPLAINT, None)

@@ -5,39 +5,22 @@ Below the door (`annotate_app.lead_entry`) and the pages (`annotate_app.lead`), 
 
 from __future__ import annotations
 
-import streamlit as st
-
+from evenhand.annotate_app.kept_login import KeptLogin
+from evenhand.annotate_app.upload_pass import give_pass, take_pass
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import Role
-from evenhand.study.access.lead_login import Visitor, visitor
+from evenhand.study.access.lead_login import Visitor, log_out, visitor
 from evenhand.texts import written
 
-_LOGIN = "lead_login"
-_LEAVING = "lead_leaving"
+LOGIN = KeptLogin("lead")
 
 
-def known_login() -> str:
-    """The login of this session; empty where there is none."""
-    login: str = st.session_state.get(_LOGIN, "")
-    return login
-
-
-def keep_login(login: str) -> None:
-    """Somebody has come in."""
-    st.session_state[_LOGIN] = login
-    st.session_state.pop(_LEAVING, None)
-
-
-def forget_login() -> None:
-    """Log out: the browser forgets the login, and so does this session."""
-    st.session_state.pop(_LOGIN, None)
-    st.session_state[_LEAVING] = True
-
-
-def is_leaving() -> bool:
-    """Whether the browser is to forget the login that it keeps."""
-    return bool(st.session_state.get(_LEAVING, False))
+def leave(study: Study) -> None:
+    """Log out: the login opens nothing any more, here or anywhere."""
+    log_out(study.store, LOGIN.known())
+    LOGIN.forget()
+    take_pass()
 
 
 def require(study: Study, *roles: Role) -> Visitor:
@@ -45,7 +28,13 @@ def require(study: Study, *roles: Role) -> Visitor:
 
     Every page asks, on every run: a login that is over, or an account that has ended, closes it.
     """
-    found = visitor(study.store, known_login())
+    try:
+        found = visitor(study.store, LOGIN.known())
+    except InputError:
+        take_pass()
+        raise
+    if found.role == "lead":
+        give_pass()
     if found.role not in roles:
         raise InputError(written("lead_door.not_yours"))
     return found

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.entry import ask_about_new_code, ask_for_entry, current_rater
+from evenhand.annotate_app.entry import (
+    ask_about_new_code,
+    ask_for_entry,
+    current_rater,
+    keep_login,
+    log_out,
+)
 from evenhand.annotate_app.language_choice import keep_language, present_language
 from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
@@ -50,6 +56,7 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
         admission = current_rater(desk)
     except InputError as error:
         complaint = reader.complaint(error)
+    keep_login(desk.study, admission)
     if admission is not None and admission.is_new:
         keep_language(desk.study, reader, offered_here=True)
         ask_about_new_code(desk, admission, reader)
@@ -60,7 +67,7 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
         ask_for_entry(desk, reader, complaint)
     elif step.name in ("labelling", "practice"):
         show_panel = show_units if step.name == "labelling" else show_practice
-        show_panel(desk, sessions, admission, reader)
+        show_panel(desk, sessions, admission, reader, lambda: log_out(desk.study))
         keep_language(desk.study, reader, offered_here=False)  # the panel has the choice
     else:
         keep_language(desk.study, reader, offered_here=True)

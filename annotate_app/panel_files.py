@@ -14,14 +14,14 @@ from pathlib import Path
 _FOLDER = Path(__file__).with_name("panel")
 _MARKUP = ("panel.html",)
 _STYLE = (
-    *("panel.css", "texts.css", "dialogs.css", "narrow.css"),
+    *("panel.css", "texts.css", "dialogs.css", "copying.css", "narrow.css"),
     *("pause.css", "earlier.css", "flags.css"),
 )
 # One module: the parts share its scope.
 _CODE = (
     *("line.js", "kept.js", "drafts.js", "view.js", "controls.js", "markdown.js", "dialogs.js"),
-    *("reading.js", "drawing.js", "keys.js", "flags.js", "looking.js", "earlier.js", "pause.js"),
-    *("marks.js", "panel.js"),
+    *("reading.js", "copying.js", "drawing.js", "keys.js", "flags.js", "looking.js"),
+    *("earlier.js", "pause.js", "marks.js", "panel.js"),
 )
 
 

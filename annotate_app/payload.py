@@ -8,7 +8,6 @@ From the panel come answers, flags, and the wish to look at an earlier unit.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +19,7 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.annotate_app.rendered import rendered
+from evenhand.annotate_app.rendered import by_place
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
@@ -37,9 +36,11 @@ if TYPE_CHECKING:
 _LONGEST_ID = 128
 _LONGEST_TEXT = 4000
 _LONGEST_LINE = 200
-_MOST_SENT = 500
 _LAST_START = 1_000_000
 _LONGEST_SECONDS = 24 * 3600.0
+_ANY_SECONDS = 1e12  # beyond it a number is no time, and may be none that a float can be
+_MOST_AT_ONCE = 100
+"""Of answers in a message. The panel sends again what it has no receipt for."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def read_sent(sent: Any) -> list[Sent]:
     entries = sent.get("answers") if isinstance(sent, Mapping) else None
     if not isinstance(entries, list):
         return []
-    read = (_flag(each) or _withdrawal(each) or _answer(each) for each in entries[:_MOST_SENT])
+    read = (_flag(each) or _withdrawal(each) or _answer(each) for each in entries[:_MOST_AT_ONCE])
     return [each for each in read if each is not None]
 
 
@@ -178,8 +179,9 @@ def _answer(entry: Any) -> Answer | None:
             "confidence": None | int() as confidence,
             "rationale": str(rationale),
         } if (
-            math.isfinite(seconds)
-            and _short([submit_id, task_id, option_key or skip_reason])
+            -_ANY_SECONDS < seconds < _ANY_SECONDS
+            and _short([submit_id, task_id, option_key or skip_reason, skip_reason or option_key])
+            and not isinstance(confidence, bool)
             and confidence in (None, *CONFIDENCE_LEVELS)
             and (evidence := read_marks(entry.get("evidence", []))) is not None
             and (display := entry.get("display", "")) in ("", *DISPLAYS)  # "": of an older page
@@ -192,7 +194,7 @@ def _answer(entry: Any) -> Answer | None:
                 seconds=min(max(float(seconds), 0.0), _LONGEST_SECONDS),
                 edit=edit,
                 confidence=confidence,
-                rationale=rationale.strip()[:_LONGEST_TEXT],
+                rationale=_note(rationale),
                 language=_language(entry.get("language")),
                 display=display,
                 evidence=evidence,
@@ -208,8 +210,7 @@ def _flag(entry: Any) -> Flag | None:
             "flag": str(reason),
             "text": str(text),
         } if _short([submit_id, task_id, reason]):
-            text = text.strip()[:_LONGEST_TEXT]
-            return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=text)
+            return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
     return None
 
 
@@ -228,7 +229,13 @@ def _language(sent: Any) -> str:
 
 
 def _short(texts: Iterable[str]) -> bool:
-    return all(0 < len(text) <= _LONGEST_ID for text in texts)
+    return all(0 < len(text) <= _LONGEST_ID and text.isprintable() for text in texts)
+
+
+def _note(text: str) -> str:
+    """What somebody wrote, without what no database keeps: halves of characters, and NUL."""
+    kept = text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8")
+    return kept.replace("\0", "")
 
 
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
@@ -324,7 +331,7 @@ def _option(option: Option) -> dict[str, Any]:
 def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     """`tree` is the text as nodes to be drawn; "plain" says that it should have one but cannot."""
     drawn = display == "markdown" and block.kind == "response"
-    tree = rendered(block.text) if drawn else None
+    tree = by_place(block.text) if drawn else None
     return {
         "name": block.variable,
         "label": reader.say(f"block.{block.variable}"),

@@ -57,4 +57,7 @@ def serve(
     arguments = command(folder, port, open_browser, public_host)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(arguments[0], arguments)  # noqa: S606 - no shell is wanted
+    # The server would take anybody's word on this machine for where a visitor comes from; whom the
+    # study trusts says study.toml.
+    environment = os.environ | {"FORWARDED_ALLOW_IPS": ""}
+    os.execve(arguments[0], arguments, environment)  # noqa: S606 - no shell is wanted

@@ -6,18 +6,36 @@ from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
+from streamlit.components.v2 import component
 
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.plain_text import block, heading, items, plain, show, show_complaint
 from evenhand.rubrics import Rubric
 from evenhand.study.access.admission import Admission
-from evenhand.study.session.prolific import completion_code, completion_url
+from evenhand.study.session.prolific import End, completion_code, completion_url
 from evenhand.study.session.sessions import CHANCES, Sessions
 from evenhand.study.session.step import Step
 from evenhand.study.settings.session import BackgroundQuestion
 
 _PREFER_NOT = ""
 """Stands for an answer that is not given: nothing is kept of it."""
+
+_HERE = Path(__file__).parent
+_code_at_end = component(
+    "evenhand_code",
+    html='<div class="end"></div>',
+    css=(_HERE / "panel" / "copying.css").read_text("utf-8"),
+    js="\n".join(
+        (_HERE / name).read_text("utf-8") for name in ("panel/copying.js", "code_at_end.js")
+    ),
+)
+_CODES: dict[str, End] = {
+    "screened_out": "screened_out",
+    "no_consent": "no_consent",
+    "returned": "returned",
+    "timed_out": "returned",
+}
+"""Why a session ended -> the code that says so; a rejected submission has ended at Prolific."""
 
 
 def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
@@ -30,7 +48,7 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
         "comprehension": _comprehension,
         "background": _background,
     }
-    st.html(Path(__file__).with_name("session_pages.css"))
+    st.html(_HERE / "session_pages.css")
     with st.container(key="step"):
         if step.name == "ended":
             _ended(sessions, admission, step, reader)
@@ -182,13 +200,13 @@ def _choice(question: BackgroundQuestion, reader: Language) -> str | None:
 def _ended(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
     ended = f"ended.{step.reason}"
     show(heading(reader.say(f"{ended}.title"), 1), block(reader.say(f"{ended}.text")))
-    url = code = ""
-    match admission.way, step.reason:
-        case "prolific", "screened_out" | "no_consent" as end:
-            url, code = completion_url(sessions.study, end), completion_code(sessions.study, end)
-    if url:
+    end = _CODES.get(step.reason) if admission.way == "prolific" else None
+    if end and (code := completion_code(sessions.study, end)):
+        url = completion_url(sessions.study, end)
         st.link_button(reader.say("session.back_to_prolific"), url, type="primary")
-        show(block(reader.say("session.code", code=code)))
+        words = reader.part("panel")
+        copying = {name: words[name] for name in ("code", "copy", "copied", "marked")}
+        _code_at_end(key="code", data={"code": code, "words": copying})
     else:
         show(block(reader.say("session.close")))
 

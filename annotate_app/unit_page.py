@@ -7,7 +7,7 @@ is too slow, and too easily lost, to follow someone who works by keyboard.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,11 +38,15 @@ _mount = component("evenhand_panel", js=fetching_code())
 
 
 def show_units(
-    desk: AnnotationDesk, sessions: Sessions, admission: Admission, reader: Language
+    desk: AnnotationDesk,
+    sessions: Sessions,
+    admission: Admission,
+    reader: Language,
+    log_out: Callable[[], None],
 ) -> None:
     """The rater's open unit; when none is left, the end. A pause is none, nor is a day's end."""
     rater = admission.rater_id
-    left = _show_panel(desk, rater, reader, lambda: setting_of(desk, admission, reader))
+    left = _show_panel(desk, rater, reader, lambda: setting_of(desk, admission, reader), log_out)
     if not left and not desk.ended(rater):
         sessions.complete(rater)
 
@@ -72,16 +76,18 @@ def setting_of(desk: AnnotationDesk, admission: Admission, reader: Language = EN
 
 
 def _words_for(way: Way, reader: Language) -> dict[str, Sentence]:
-    """What the panel says otherwise to whoever came this way."""
+    """What the panel says otherwise to whoever came this way: only an account is logged out of, and
+    only a code can be changed.
+    """
     match way:
         case "account":
-            return reader.part("panel_account")
+            return {"change_rater": ""}
         case "prolific":
-            return {"change_rater": ""} | reader.part("panel_prolific")
+            return {"change_rater": "", "log_out": ""} | reader.part("panel_prolific")
         case "invite":
-            return {"change_rater": ""}  # there is no code to change
+            return {"change_rater": "", "log_out": ""}
         case "open":
-            return {}
+            return {"log_out": ""}
 
 
 def _end(reader: Language, kind: str) -> dict[str, Sentence]:
@@ -91,15 +97,23 @@ def _end(reader: Language, kind: str) -> dict[str, Sentence]:
 
 
 def show_practice(
-    _desk: AnnotationDesk, sessions: Sessions, admission: Admission, reader: Language
+    _desk: AnnotationDesk,
+    sessions: Sessions,
+    admission: Admission,
+    reader: Language,
+    log_out: Callable[[], None],
 ) -> None:
     """The practice unit whose turn it is, on the same panel."""
     setting = Setting(practice=True, words=_words_for(admission.way, reader))
-    _show_panel(sessions.practice, admission.rater_id, reader, lambda: setting)
+    _show_panel(sessions.practice, admission.rater_id, reader, lambda: setting, log_out)
 
 
 def _show_panel(
-    desk: Desk, rater: str, reader: Language, setting_now: Callable[[], Setting]
+    desk: Desk,
+    rater: str,
+    reader: Language,
+    setting_now: Callable[[], Setting],
+    log_out: Callable[[], None],
 ) -> bool:
     """The rater's open unit in the panel, with receipts for the answers that the panel has sent;
     False where none is left.
@@ -115,7 +129,8 @@ def _show_panel(
         _look(desk, rater, _heard("look"))
 
     def choose_language() -> None:
-        choose(_heard("language"), desk.study)
+        sent = _heard("language")
+        choose(sent.get("code") if isinstance(sent, Mapping) else None, desk.study)
 
     receipts = st.session_state.get(_RECEIPTS, {})
     view = st.session_state.get(_VIEW, View())
@@ -126,6 +141,7 @@ def _show_panel(
         on_submit_change=store_sent,
         on_look_change=look,
         on_language_change=choose_language,
+        on_log_out_change=log_out,
     )
     # In the first run after a restart the callback was not known yet; what was sent is here.
     if any(each.submit_id not in receipts for each in read_sent(panel["submit"])):
@@ -135,8 +151,11 @@ def _show_panel(
 
 
 def _heard(event: str) -> Any:
-    """What the panel has sent; what it says that it has counts for the run that this begins."""
-    sent = st.session_state[_PANEL][event]
+    """What came with an event of the panel, if it is one: a browser may send anything. What the
+    panel says that it has counts for the run that this begins.
+    """
+    state = st.session_state.get(_PANEL)
+    sent = state.get(event) if isinstance(state, Mapping) else None
     st.session_state[_KNOWN] = read_known(sent)
     return sent
 

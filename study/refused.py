@@ -18,9 +18,11 @@ Reason = Literal[
     "link_revoked",
     "no_links",
     "prolific_only",
-    "begun_already",
+    "closed_before",
+    "no_places",
     "wrong_password",
-    "too_many_passwords",
+    "wait_seconds",
+    "wait_minutes",
     "login_ended",
     "not_an_expert",
 ]

@@ -37,7 +37,7 @@ _PLACES = {
     "people_worth": 1,
     **dict.fromkeys(("rater_seconds_median", "rater_seconds_part", "routing_hours_saved"), 1),
     **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
-    "disagreement_sorted": 0,
+    **dict.fromkeys(("disagreement_sorted", "grades_low_mass", "grades_without_probabilities"), 0),
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
 """Places behind the point; 2 elsewhere."""

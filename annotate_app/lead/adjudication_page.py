@@ -8,10 +8,11 @@ from typing import get_args
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.counting import counted
 from evenhand.annotate_app.lead.decider import Sent, show_decider
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.unit_texts import people_text, quoted_block
-from evenhand.annotate_app.lead_login import admitted, known_login, require
+from evenhand.annotate_app.lead_login import LOGIN, admitted, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics.rendering import TextBlock
@@ -69,10 +70,10 @@ def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; says how many wait."""
     revised: Key | None = st.session_state.get(_REVISED)
     if revised is not None:
-        return reopen(study, _holder(), revised)
+        return counted(study, reopen, _holder(), revised)
     passed_over = st.session_state.setdefault(_PASSED_OVER, set())
     at: Key | None = st.session_state.get(_OPEN)
-    case, waiting = open_next(study, _holder(), rule, rubric, passed_over, at)
+    case, waiting = counted(study, open_next, _holder(), rule, rubric, passed_over, at)
     if case is None:
         if waiting:
             st.text(written("lead.all_taken", count=waiting))
@@ -180,7 +181,7 @@ def _show_past(study: Study, who: Visitor) -> None:
 
 def _holder() -> str:
     """Tells this login from another of the same name, also after a reload."""
-    return hashlib.sha256(known_login().encode()).hexdigest()[:32]
+    return hashlib.sha256(LOGIN.known().encode()).hexdigest()[:32]
 
 
 def _token(key: Key) -> str:

@@ -11,6 +11,7 @@ import streamlit as st
 from evenhand.annotate_app.lead.accounts_page import show_accounts
 from evenhand.annotate_app.lead.adjudication_page import leave_adjudication, show_adjudication
 from evenhand.annotate_app.lead.agreement_page import show_agreement
+from evenhand.annotate_app.lead.counting import stand_by
 from evenhand.annotate_app.lead.disagreements_page import show_disagreements
 from evenhand.annotate_app.lead.export_page import show_export
 from evenhand.annotate_app.lead.flags_page import show_flags
@@ -20,7 +21,7 @@ from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
 from evenhand.annotate_app.lead.sessions_page import show_sessions
 from evenhand.annotate_app.lead.settings_page import show_settings
-from evenhand.annotate_app.lead_login import forget_login, require
+from evenhand.annotate_app.lead_login import leave, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -53,6 +54,7 @@ PAGES = (
 def show_pages(study: Study) -> None:
     """The page that is open, among those for the visitor's role."""
     who = require(study, "lead", "expert")
+    stand_by()
     open_to = {page.title: page for page in PAGES if who.role in page.roles}
     st.html(Path(__file__).with_name("lead.css"))
     with st.container(key="lead"):
@@ -74,7 +76,7 @@ def show_pages(study: Study) -> None:
 
 def _log_out(study: Study) -> None:
     leave_adjudication(study)
-    forget_login()
+    leave(study)
 
 
 def _synthetic(study: Study) -> str:

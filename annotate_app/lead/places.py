@@ -80,6 +80,8 @@ def _show_times(study: Study, sessions: Sessions) -> None:
         "units": "Units",
         "minutes": "Active minutes",
         "end": "Last seen (UTC)",
+        "owed": "Owed",
+        "why": "Why",
     }
     with st.expander("Who took part"):
-        show_table(times, "Who took part", titles, {"minutes": ".1f"})
+        show_table(times, "Who took part", titles, {"minutes": ".1f", "owed": ".2f"})

@@ -17,9 +17,9 @@ from evenhand.study.access.admission import (
     Invite,
     invites_table,
     make_invites,
-    new_code,
     revoke_invites,
 )
+from evenhand.study.access.participants import new_code
 from evenhand.study.desk.oversight import oversight, pause, resume
 from evenhand.study.session.prolific import study_url
 from evenhand.texts import written

@@ -9,6 +9,7 @@ class DrawnPanel {
     this.drawLanguages();
     this.find(".rater").textContent = rater;
     this.find(".who a").hidden = !words.change_rater;
+    this.find(".way-out").hidden = !words.log_out;
     this.find(".practice").hidden = !practice;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
@@ -145,7 +146,7 @@ class DrawnPanel {
     const leave = finish
       ? [
           element("a", { class: "finish", href: finish }, this.words.finish),
-          element("p", { class: "code" }, filled(this.words.code, { code })),
+          ...codeView(code, this.words),
         ]
       : [];
     const text = filled(this.words[`${kind}_text`], { when: this.resumes() });

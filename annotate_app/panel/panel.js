@@ -44,6 +44,7 @@ class Panel extends MarkingPanel {
       ".flag": () => this.askReason("flag"),
       ".list": () => this.openEarlier(),
       ".leave": () => this.look("next"),
+      ".way-out": () => this.logOut(),
       ".together": () => this.tie(),
       ".meanings": () => this.showMeanings(),
       ".source": () => this.showSource(),
@@ -76,8 +77,16 @@ class Panel extends MarkingPanel {
   }
 
   chooseLanguage(event) {
-    this.trigger("language", event.target.value);
+    this.trigger("language", { code: event.target.value });
     this.toTexts();
+  }
+
+  // Whoever has an account ends the login, on the server too; the others' link leads to the entry.
+  logOut() {
+    for (const name of Object.keys(sessionStorage)) {
+      if (name.startsWith("evenhand-login")) sessionStorage.removeItem(name);
+    }
+    this.trigger("log_out", {});
   }
 
   // Both responses scroll together, or each by itself.

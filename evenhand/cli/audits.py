@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import print_forecast, print_run, print_stop
-from evenhand.cli.ratings import add_pace
+from evenhand.cli.ratings import add_asking, add_pace
 from evenhand.cli.terminal import console, print_table, progress_bar
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.texts import written
@@ -34,12 +34,7 @@ def _injection_options(injection: Parser) -> None:
     injection.add_argument(
         "--units", type=int, default=100, metavar="N", help="how many units of each rubric (100)"
     )
-    injection.add_argument(
-        "--method",
-        choices=["label", "logprobs", "verbalised"],
-        default="",
-        help="what to ask for, as it was for its grades (as `evenhand grade` does)",
-    )
+    add_asking(injection)
     injection.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
@@ -47,21 +42,27 @@ def _injection_options(injection: Parser) -> None:
 
 
 def _injection(arguments: argparse.Namespace) -> int:
+    from evenhand.graders import Choice
     from evenhand.graders.audit.asking import audit_injection, forecast_audit
     from evenhand.graders.audit.plan import AuditChoice
     from evenhand.graders.run import Pace
     from evenhand.reporting.injection import audits_of
     from evenhand.study import open_study
 
-    choice = AuditChoice(
-        arguments.grader, arguments.rubric, arguments.method, units=arguments.units
+    asked = Choice(
+        rubrics=arguments.rubric,
+        method=arguments.method,
+        max_tokens=arguments.max_tokens,
+        effort=arguments.effort,
+        service_tier=arguments.service_tier,
     )
+    choice = AuditChoice(arguments.grader, arguments.units, asked)
     with open_study(arguments.dir) as study:
         if arguments.dry_run:
             print_forecast(forecast_audit(study, choice))
             return DONE
         with progress_bar("auditing") as progress:
-            pace = Pace(concurrency=arguments.concurrency)
+            pace = Pace(concurrency=arguments.concurrency, timeout=arguments.timeout)
             summary = audit_injection(study, choice, progress, pace=pace, budget=arguments.budget)
         (part,) = summary.graders
         print_run(summary)

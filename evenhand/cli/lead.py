@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,14 @@ def lead_link(folder: Path, url: str) -> str:
 
 
 def print_lead_link(folder: Path, url: str) -> None:
-    """Say how to come to the lead's pages of the app that is about to start."""
-    console().print(written("terminal.lead_link", link=lead_link(folder, url)))
+    """Say how to come to the lead's pages of the app that is about to start.
+
+    The link itself to somebody at a terminal only: what a service prints is kept in a log.
+    """
+    if sys.stdout.isatty():
+        console().print(written("terminal.lead_link", link=lead_link(folder, url)))
+    else:
+        console().print(written("terminal.lead_link_elsewhere", folder=folder))
 
 
 def _lead(arguments: argparse.Namespace) -> None:

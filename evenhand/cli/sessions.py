@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenhand.cli.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_line, print_table
@@ -77,7 +78,7 @@ def _session_options(session: Parser) -> None:
         help="give places back as Prolific's export says",
     )
     for option, says in {
-        "times": "start, end, active seconds and units of every rater",
+        "times": "start, end, active seconds, units and pay of every rater",
         "background": "what raters said about themselves",
         "attention": "answers to attention checks",
         "participants": "which rater is which participant; keep it apart from labels",
@@ -87,7 +88,8 @@ def _session_options(session: Parser) -> None:
 
 def _invite(arguments: argparse.Namespace) -> None:
     from evenhand.study import open_study
-    from evenhand.study.access.admission import make_invites, new_code, revoke_invites
+    from evenhand.study.access.admission import make_invites, revoke_invites
+    from evenhand.study.access.participants import new_code
     from evenhand.study.session.prolific import study_url
 
     if arguments.count is not None and not 0 < arguments.count <= 10_000:
@@ -106,6 +108,10 @@ def _invite(arguments: argparse.Namespace) -> None:
             return
         if arguments.prolific:
             _check_prolific(study)
+            if study.config.prolific and not study.config.prolific.places:
+                console(stderr=True).print(
+                    written("terminal.note", note=written("session.no_places"))
+                )
             (link,) = make_invites(study, [""], arguments.hours)
             print_line(study_url(base, link.token))
             return
@@ -208,10 +214,15 @@ def _print_times(times: pd.DataFrame) -> None:
             str(row["units"]),
             f"{row['active_seconds'] / 60:.1f}",
             row["end"],
+            _amount(row),
         ]
         for row in times.to_dict("records")
     ]
-    print_table(["rater", "state", "units", "active minutes", "last seen"], rows)
+    print_table(["rater", "state", "units", "active minutes", "last seen", "owed"], rows)
+
+
+def _amount(row: dict[Hashable, Any]) -> str:
+    return "-" if math.isnan(row["owed"]) else f"{row['owed']:.2f} {row['currency']}"
 
 
 VERBS = (

@@ -6,14 +6,14 @@ What people said of themselves stays with the study, and so does what a person t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.reporting.analysing import looked_at
-from evenhand.reporting.quality import STOPPED_BY
 from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
 from evenhand.reporting.thresholds import study_scales
+from evenhand.study.desk.oversight import STOPPED_BY
 from evenhand.study.tables.attacks import as_text
 
 if TYPE_CHECKING:
@@ -35,6 +35,38 @@ def exported_ratings(study: Study) -> pd.DataFrame:
     from evenhand.study.store.shown import with_shown
 
     return with_shown(study.store, study.ratings())
+
+
+def exported_remarks(study: Study) -> pd.DataFrame:
+    from evenhand.study.store.remarks import remarks_table
+
+    return remarks_table(study.store)
+
+
+def exported_answers(study: Study) -> pd.DataFrame:
+    from evenhand.study.store.answer_details import answers_table
+
+    return answers_table(study.store)
+
+
+def exported_times(study: Study) -> pd.DataFrame:
+    from evenhand.study.session.sessions import Sessions
+    from evenhand.study.session.times import session_times
+
+    return session_times(study, Sessions(study))
+
+
+def exported_decisions(study: Study) -> pd.DataFrame:
+    from evenhand.study.desk.oversight import decisions_table
+
+    return decisions_table(study.store)
+
+
+def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
+    """One of these tables as a file, for whoever has it made in another process."""
+    from evenhand.study.tables.formats import csv_bytes
+
+    return csv_bytes(make(study))
 
 
 def exported_units(study: Study) -> pd.DataFrame:

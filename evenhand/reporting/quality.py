@@ -10,9 +10,6 @@ if TYPE_CHECKING:
 
     from evenhand.study import Study
 
-STOPPED_BY = "quality rule"
-"""Who took a decision that no person took."""
-
 
 def study_quality(study: Study) -> pd.DataFrame:
     """`analysis.raters.quality` of a study, with a column `excluded`: the reason, or ""."""
@@ -46,7 +43,7 @@ def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
 
     Whom the lead has readmitted stays: a person's word stands above the rule's.
     """
-    from evenhand.study.desk.oversight import exclude, oversight
+    from evenhand.study.desk.oversight import STOPPED_BY, exclude, oversight
 
     stopping = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted

@@ -56,6 +56,8 @@ class GraderUsage(Section):
     units: int = Field(ge=0)
     labelled: int = Field(ge=0)
     unscored: int = Field(ge=0)
+    low_mass: int = Field(default=0, ge=0)
+    without_probabilities: int = Field(default=0, ge=0)
     tokens_input: Amount | None = None
     tokens_output: Amount | None = None
     cost_usd: Amount | None = None

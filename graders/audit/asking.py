@@ -30,7 +30,7 @@ def audit_injection(
 
     `budget` is the most that this run may spend, in US dollars. Raises InputError as `grade` does.
     """
-    scrubber, pace = Scrubber.from_environment(), pace or Pace()
+    scrubber, pace = Scrubber.from_environment(study.config.providers), pace or Pace()
     if pace.concurrency < 1:
         raise InputError(f"concurrency is {pace.concurrency}; it must be at least 1")
     with only_runner(study.folder):
@@ -51,5 +51,5 @@ def audit_injection(
 
 def forecast_audit(study: Study, choice: AuditChoice) -> list[GraderForecast]:
     """What an audit would ask and cost at most, without network or key."""
-    audit = AuditPlan(study, choice, Scrubber.from_environment())
+    audit = AuditPlan(study, choice, Scrubber.from_environment(study.config.providers))
     return [forecast_of(study, audit.at_most())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
@@ -27,14 +27,13 @@ _UNKNOWN = "\0"  # no option's key
 
 @dataclass(frozen=True)
 class AuditChoice:
-    """Which grader is audited, on which rubrics (None: all that are no mere wording of another),
-    asked by which method, on how many units of each rubric.
+    """Which grader is audited, on how many units of each rubric, and how it is `asked`: on which
+    rubrics (None: all that are no mere wording of another), by which method and settings.
     """
 
     grader: str
-    rubrics: Sequence[str] | None = None
-    method: str = ""
     units: int = 100
+    asked: Choice = field(default_factory=Choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class AuditPlan:
         if choice.units < 1:
             raise InputError(f"units is {choice.units}; it must be at least 1")
         usual = [name for name, rubric in study.rubrics.items() if not rubric.variant_of]
-        grading = Choice(rubrics=choice.rubrics or usual, method=choice.method)
+        grading = replace(choice.asked, rubrics=choice.asked.rubrics or usual)
         self._study = study
         (self._plan,) = plan_grading(study, [choice.grader], grading, scrubber)
         self._units = {

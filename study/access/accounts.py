@@ -7,21 +7,21 @@ events: a new password, another role or the end of an account is added, never wr
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.study.access.guessing import attempt, note_attempt, refuse_guessing
 from evenhand.study.refused import Refused
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import account_events, is_latest, login_attempts, meta
+from evenhand.study.store.schema import account_events, is_latest, lead_events, meta
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 
@@ -34,12 +34,10 @@ Role = Literal["expert", "lead"]
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 200
 """Hashing costs the server time and memory; nobody may ask it to hash a book."""
-ATTEMPTS = 5
-WAIT_MINUTES = 10
-"""So many wrong passwords for one name within so many minutes, and no further one is looked at."""
 
 _SECRET = "secret"  # noqa: S105 - the key of a row
 _LOGIN = "login"
+_ENDED = "logged_out"
 _one_at_a_time = threading.Lock()
 """A check takes 64 MB for a tenth of a second: a crowd at the door must not take it all at once."""
 
@@ -139,25 +137,25 @@ def accounts(store: Store) -> dict[str, Account]:
         }
 
 
-def check_account(store: Store, name: str, password: str) -> Role | None:
+def check_account(store: Store, name: str, password: str, address: str = "") -> Role | None:
     """The role of the account that has this name and password; None if there is none.
 
     A name that is unknown takes as long as one that is known. Raises InputError, whether or not
-    the name is known, after too many wrong passwords.
+    the name is known, where this address has to wait after wrong passwords: see `guessing`.
     """
-    found = _checked(store, name, password)
+    found = _checked(store, name, password, address)
     return found.role if found else None
 
 
-def sign_in(store: Store, name: str, password: str, minutes: float) -> str:
+def sign_in(store: Store, name: str, password: str, minutes: float, address: str = "") -> str:
     """A token that stands for this login. See `read_login`.
 
     Raises InputError where name or password is wrong.
     """
-    found = _checked(store, name, password)
+    found = _checked(store, name, password, address)
     if found is None:
         raise Refused("wrong_password")
-    return make_token(store, _LOGIN, {"name": name, "version": found.version}, minutes)
+    return make_login(store, _LOGIN, {"name": name, "version": found.version}, minutes)
 
 
 def read_login(store: Store, token: str) -> Account:
@@ -165,20 +163,59 @@ def read_login(store: Store, token: str) -> Account:
 
     Raises InputError where it is none or over, or the account has ended or changed since.
     """
-    claims = read_token(store, _LOGIN, token)
+    claims = read_open_login(store, _LOGIN, token)
     account = accounts(store).get(claims["name"])
     if account is None or account.version != claims["version"]:
         raise Refused("login_ended")
     return account
 
 
-def _checked(store: Store, name: str, password: str) -> Account | None:
+# Logins, which end on the server: who has a copy of the token has nothing
+
+
+def make_login(store: Store, purpose: str, claims: dict[str, Any], minutes: float) -> str:
+    """A token with a number of its own, by which `end_login` ends it."""
+    return make_token(store, purpose, claims | {"login": secrets.token_hex(8)}, minutes)
+
+
+def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
+    """What a login says. Raises InputError as `read_token` does, and where it was ended."""
+    claims = read_token(store, purpose, token)
+    with store.read() as connection:
+        login = claims.get("login")  # version 0.1.0 gave them no number
+        if login is None or connection.execute(_ends_of(login)).first():
+            raise Refused("login_ended")
+    return claims
+
+
+def end_login(store: Store, purpose: str, token: str) -> None:
+    """Log out: the token opens nothing any more, in whichever browser. One that is none is left."""
+    try:
+        login = read_open_login(store, purpose, token)["login"]
+    except InputError:
+        return
+    with store.write() as connection:
+        event = {"kind": _ENDED, "rater_id": "", "reason": login, "done_by": ""}
+        connection.execute(sa.insert(lead_events).values(event | {"created_at": utc_now()}))
+
+
+def sign_out(store: Store, token: str) -> None:
+    """End a login of `sign_in`."""
+    end_login(store, _LOGIN, token)
+
+
+def _ends_of(login: str) -> sa.Select[Any]:
+    ends = lead_events.c.kind == _ENDED, lead_events.c.reason == login
+    return sa.select(lead_events.c.event_id).where(*ends)
+
+
+def _checked(store: Store, name: str, password: str, address: str) -> Account | None:
     from argon2.exceptions import VerificationError
 
-    # People type passwords into the wrong field: what was typed as a name is not kept.
-    name_key = hmac.new(study_secret(store), name.encode(), hashlib.sha256).hexdigest()[:32]
+    who = attempt(study_secret(store), name, address)
+    refuse_guessing(store, who)  # before the queue: who has to wait holds up nobody
     with _one_at_a_time:
-        _refuse_guessing(store, name_key)
+        refuse_guessing(store, who)
         with store.read() as connection:
             row = connection.execute(_present().where(account_events.c.name == name)).first()
         known = row is not None and row.kind == "set"
@@ -190,26 +227,8 @@ def _checked(store: Store, name: str, password: str) -> Account | None:
         except VerificationError:
             admitted = False
         with store.write() as connection:
-            event = {"name_key": name_key, "admitted": int(admitted), "created_at": utc_now()}
-            connection.execute(sa.insert(login_attempts).values(event))
+            note_attempt(connection, who, admitted)
     return Account(row.name, row.role, row.event_id) if row and admitted else None
-
-
-def _refuse_guessing(store: Store, name_key: str) -> None:
-    since = datetime.now(UTC) - timedelta(minutes=WAIT_MINUTES)
-    query = (
-        sa.select(login_attempts.c.admitted)
-        .where(
-            login_attempts.c.name_key == name_key,
-            login_attempts.c.created_at > since.isoformat(timespec="milliseconds"),
-        )
-        .order_by(login_attempts.c.event_id.desc())
-        .limit(ATTEMPTS)
-    )
-    with store.read() as connection:
-        latest = list(connection.execute(query).scalars())
-    if len(latest) == ATTEMPTS and not any(latest):
-        raise Refused("too_many_passwords", minutes=WAIT_MINUTES)
 
 
 def _present() -> sa.Select[Any]:

@@ -2,7 +2,6 @@
 
     ?rater=CODE        an open study: whoever enters a code
     ?invite=TOKEN      an invite, bound to one rater code
-    ?login=TOKEN       an account, after the password
     ?invite=TOKEN&PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..    a participant from Prolific
     ?pass=TOKEN        the same participant from then on: their ids leave the address
 
@@ -12,7 +11,6 @@ invite was revoked or the account has ended.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.access.accounts import accounts, make_token, read_login, read_token
 from evenhand.study.access.codes import as_written, folded, known_spelling
+from evenhand.study.access.participants import enter
 from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import (
@@ -33,7 +32,7 @@ from evenhand.study.store.schema import (
     participant_entries,
     session_events,
 )
-from evenhand.study.store.session_log import add_event, events_of, given_back
+from evenhand.study.store.session_log import add_event, events_of
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
@@ -46,7 +45,6 @@ LONGEST_HOURS = 24.0 * 90
 
 _INVITE = "invite"
 _PASS = "pass"  # noqa: S105 - a purpose
-_PARTICIPANT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ANYONE = ""
 """The rater of an invite that is for whoever comes from Prolific."""
 
@@ -72,14 +70,14 @@ class Invite:
     token: str
 
 
-def admit(study: Study, address: Mapping[str, str]) -> Admission | None:
-    """Who the address lets in; None where it names nobody.
+def admit(study: Study, address: Mapping[str, str], login: str = "") -> Admission | None:
+    """Who the address lets in, or else the login that this browser keeps; None where neither does.
 
     Raises InputError, in a sentence for whoever stands before the page, where it is forged, over,
     revoked, somebody else's, or not the way into this study.
     """
-    if token := address.get("login"):
-        return _by_login(study, token)
+    if login:
+        return _by_login(study, login)
     if token := address.get("pass"):
         rater = read_token(study.store, _PASS, token)["rater"]
         return Admission(rater, "prolific", {"pass": token})
@@ -94,7 +92,7 @@ def _by_login(study: Study, token: str) -> Admission:
     account = read_login(study.store, token)
     if account.role != "expert":
         raise Refused("not_an_expert")
-    return Admission(account.name, "account", {"login": token})
+    return Admission(account.name, "account")
 
 
 def _by_code(study: Study, code: str) -> Admission:
@@ -103,7 +101,10 @@ def _by_code(study: Study, code: str) -> Admission:
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         taken = _ever(connection, *owners)
-        begun = _ever(connection, claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        # Whoever comes back is looked up; only for a code that nobody has are all read.
+        known = any(_is_in(connection, column, code) for column in columns)
+        begun = {code} if known else _ever(connection, *columns)
     if folded(code) in map(folded, taken):
         raise Refused("code_has_a_link")
     rater = known_spelling(code, begun)
@@ -113,6 +114,10 @@ def _by_code(study: Study, code: str) -> Admission:
 def _ever(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
     found = (connection.execute(sa.select(column).distinct()).scalars() for column in columns)
     return {code for codes in found for code in codes}
+
+
+def _is_in(connection: sa.Connection, column: sa.Column[str], code: str) -> bool:
+    return connection.execute(sa.select(column).where(column == code).limit(1)).first() is not None
 
 
 def begin(study: Study, rater_id: str) -> None:
@@ -137,52 +142,16 @@ def _by_invite(study: Study, token: str, address: Mapping[str, str]) -> Admissio
             raise Refused("link_revoked")
     if said["rater"] != _ANYONE:
         return Admission(said["rater"], "invite", {"invite": token})
-    return _from_prolific(study, address)
+    return _by_pass(study, enter(study, address))
 
 
-def _from_prolific(study: Study, address: Mapping[str, str]) -> Admission:
-    """Let in a participant: always as the same rater, and only by the submission that began."""
-    entry = {
-        "participant_id": address.get("PROLIFIC_PID", ""),
-        "study_id": address.get("STUDY_ID", ""),
-        "session_id": address.get("SESSION_ID", ""),
-    }
-    if not all(_PARTICIPANT.fullmatch(value) for value in entry.values()):
-        raise Refused("prolific_only")
-    latest = (
-        sa.select(participant_entries)
-        .where(participant_entries.c.participant_id == entry["participant_id"])
-        .order_by(participant_entries.c.event_id.desc())
-        .limit(1)
-    )
-    with study.store.write() as connection:
-        known = connection.execute(latest).first()
-        rater = known.rater_id if known else new_code()
-        if known is None or known.session_id != entry["session_id"]:
-            if known is not None:
-                _take_up_again(connection, rater)
-            row = entry | {"rater_id": rater, "created_at": utc_now()}
-            connection.execute(sa.insert(participant_entries).values(row))
-            add_event(connection, rater, "entered", way="prolific")
+def _by_pass(study: Study, rater: str) -> Admission:
     minutes = study.config.session.login_hours * 60
-    return Admission(
-        rater, "prolific", {"pass": make_token(study.store, _PASS, {"rater": rater}, minutes)}
-    )
-
-
-def _take_up_again(connection: sa.Connection, rater_id: str) -> None:
-    """A second submission of one participant: only where the first was given back."""
-    if given_back(events_of(connection, rater_id)) in ("", "rejected"):
-        raise Refused("begun_already")
-    add_event(connection, rater_id, "readmitted")
+    address = {"pass": make_token(study.store, _PASS, {"rater": rater}, minutes)}
+    return Admission(rater, "prolific", address)
 
 
 # Invites
-
-
-def new_code() -> str:
-    """A rater code that says nothing about the person."""
-    return f"r-{secrets.token_hex(5)}"
 
 
 def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:

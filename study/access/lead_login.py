@@ -13,7 +13,17 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study.access.accounts import Role, make_token, read_login, read_token, sign_in
+from evenhand.study.access.accounts import (
+    Role,
+    end_login,
+    make_login,
+    make_token,
+    read_login,
+    read_open_login,
+    read_token,
+    sign_in,
+    sign_out,
+)
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import lead_events
 from evenhand.study.store.store import Store
@@ -46,18 +56,24 @@ def open_link(store: Store, token: str) -> str:
     claims = read_token(store, _LINK, token)
     if not _use_once(store, claims["nonce"]):
         raise InputError("this link was used already; ask for a new one")
-    return make_token(store, _BY_LINK, {}, LOGIN_MINUTES)
+    return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
 
 
-def log_in(store: Store, name: str, password: str) -> str:
+def log_in(store: Store, name: str, password: str, address: str = "") -> str:
     """The login of an account. Raises InputError where name or password is wrong."""
-    return sign_in(store, name, password, LOGIN_MINUTES)
+    return sign_in(store, name, password, LOGIN_MINUTES, address)
+
+
+def log_out(store: Store, login: str) -> None:
+    """End a login on the server. One that is none or over is left."""
+    end_login(store, _BY_LINK, login)
+    sign_out(store, login)
 
 
 def visitor(store: Store, login: str) -> Visitor:
     """Whose login it is. Raises InputError where it is none, is over, or its account has ended."""
     with contextlib.suppress(InputError):
-        read_token(store, _BY_LINK, login)
+        read_open_login(store, _BY_LINK, login)
         return Visitor("lead", "lead")
     try:
         account = read_login(store, login)

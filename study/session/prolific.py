@@ -26,7 +26,7 @@ _STATUS = ("Status", "Submission status", "status")
 _PARTICIPANT = ("Participant id", "Participant ID", "participant_id")
 _SUBMISSION = ("Submission id", "Submission ID", "submission_id")
 
-End = Literal["complete", "screened_out", "no_consent", "stopped", "nothing_left"]
+End = Literal["complete", "screened_out", "no_consent", "returned", "stopped", "nothing_left"]
 
 
 def study_url(base: str, token: str) -> str:

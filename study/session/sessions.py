@@ -189,8 +189,12 @@ class Sessions:
 
     def _move(self, rater_id: str, step: StepName, kind: EventKind, **detail: Any) -> None:
         with self.study.store.write() as connection:
-            if self._next_step(connection, rater_id).name == step:
-                add_event(connection, rater_id, kind, **detail)
+            if self._next_step(connection, rater_id).name != step:
+                return
+            add_event(connection, rater_id, kind, **detail)
+            can_fail = kind in ("comprehension", "feedback_read")
+            if can_fail and self._next_step(connection, rater_id).reason == "screened_out":
+                add_event(connection, rater_id, "screened_out")
 
     # Places given back
 

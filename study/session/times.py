@@ -1,4 +1,4 @@
-"""What sessions took: when each rater began and ended, and how long they worked.
+"""What sessions took: when each rater began and ended, how long they worked, what they are owed.
 
 A rater's work is the way from one thing they did to the next - steps, practice, checks, labels. A
 pause that is longer than `[session] idle_minutes` counts as so many minutes.
@@ -7,13 +7,16 @@ pause that is longer than `[session] idle_minutes` counts as so many minutes.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from statistics import median_high
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from evenhand.study.desk.oversight import oversight
+from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
+from evenhand.study.session.pay import owed
 from evenhand.study.store.schema import (
     attention_labels,
     claims,
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
     from evenhand.study.session.sessions import Sessions
     from evenhand.study.workspace import Study
 
-TIMES_COLUMNS = ("rater_id", "state", "start", "end", "active_seconds", "units", "answers")
+TIMES_COLUMNS = (
+    "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
+    "owed", "currency", "why",
+)  # fmt: skip
 _BY_OTHERS = ("released", "readmitted")
 """Events that the rater had no hand in."""
 
@@ -45,13 +51,14 @@ def known_raters(study: Study) -> set[str]:
 
 
 def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
-    """One row per rater: `rater_id, state, start, end, active_seconds, units, answers`.
+    """One row per rater, `TIMES_COLUMNS`.
 
     `start` and `end` are the first and last thing that they did (UTC); the time that the first
     label took counts, where nothing went before it. `units` are those with a label or a skip,
     `answers` all labels and skips; practice and checks are in the time, not in the counts. `state`
-    is the step they are at, "complete", or why their session ended: "stopped" where they were
-    excluded before they were done, "nothing_left" where no unit was left for them.
+    is the step they are at, "complete", or why their session ended: "stopped" (by a rule of the
+    study) or "excluded" (by the lead) before they were done, "nothing_left" where no unit was left
+    for them. `owed` is empty where [pay] sets no amount, or a person has to decide; see `why`.
     """
     import pandas as pd
 
@@ -74,7 +81,7 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
                     units[row.rater_id].add(row.unit_id)
                     answers[row.rater_id] += 1
     idle = study.config.session.idle_minutes * 60
-    rows = []
+    rows: list[dict[str, Any]] = []
     for rater in sorted(moments):
         first, seconds = min(moments[rater])
         own = [first - timedelta(seconds=seconds), *sorted(at for at, _ in moments[rater])]
@@ -83,7 +90,7 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
         if step.reason:
             state = step.reason
         elif rater in excluded and not "" < done_at <= excluded[rater].created_at:
-            state = "stopped"
+            state = _who_stopped(excluded[rater])
         elif done_at:
             state = "complete" if answers[rater] else "nothing_left"
         else:
@@ -99,7 +106,24 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
                 "answers": answers[rater],
             }
         )
-    return pd.DataFrame(rows, columns=list(TIMES_COLUMNS))
+    whole = _whole_part(study, rows)
+    pay = study.config.pay
+    for each in rows:
+        due = owed(each["state"], each["units"], whole, pay)
+        each |= {"owed": due.amount, "currency": pay.currency if pay else "", "why": due.why}
+    return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
+
+
+def _who_stopped(exclusion: Exclusion) -> str:
+    return "stopped" if exclusion.done_by == STOPPED_BY else "excluded"
+
+
+def _whole_part(study: Study, rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many units a part has: as set, else what those who are done answered at the median; 0
+    where nobody is done.
+    """
+    done = [row["units"] for row in rows if row["state"] == "complete"]
+    return study.config.annotation.units_per_rater or (median_high(done) if done else 0)
 
 
 def _active(moments: list[datetime], idle_seconds: float) -> float:

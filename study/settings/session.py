@@ -26,6 +26,11 @@ class SessionSettings(Section):
     login_hours: float = Field(
         default=12.0, gt=0, description="how long a login, or an entry from Prolific, lasts"
     )
+    trusted_proxies: tuple[str, ...] = Field(
+        default=(),
+        description="addresses of proxies before the app, such as `127.0.0.1`, whose word on where "
+        "a visitor comes from is taken (`X-Forwarded-For`); nobody else's is",
+    )
     idle_minutes: float = Field(
         default=5.0,
         gt=0,
@@ -176,10 +181,47 @@ class ProlificSettings(Section):
     screened_out: _Code = Field(description="code of whoever did not pass the training")
     no_consent: _Code = Field(description="code of whoever did not consent")
     stopped: _Code | Literal[""] = Field(
-        default="", description="code of whoever the lead excluded; without one there is no link"
+        default="",
+        description="code of whoever the lead excluded or a rule of the study stopped; without one "
+        "there is no link",
+    )
+    returned: _Code | Literal[""] = Field(
+        default="",
+        description="code of whoever's place was given back; without one there is no link",
     )
     nothing_left: _Code | Literal[""] = Field(
         default="",
         description="code of whoever found no unit left, and answered none",
         json_schema_extra={"usual": "as `complete`"},
+    )
+    places: int = Field(
+        default=0,
+        ge=0,
+        description="how many participants are let in, whatever ids the addresses claim; 0: no "
+        "limit. As many as at Prolific",
+    )
+    free_again: tuple[
+        Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
+    ] = Field(
+        default=("returned", "timed_out", "rejected", "screened_out", "no_consent"),
+        description="the ends after which a place goes to somebody else",
+    )
+
+
+class PaySettings(Section):
+    """What people are paid. Nothing is paid by evenhand: the table of times says what is owed."""
+
+    complete: float = Field(ge=0, description="owed to whoever is done")
+    currency: str = Field(pattern=r"^[A-Z]{3}$", description="of these amounts, such as `GBP`")
+    screened_out: float = Field(
+        default=0.0, ge=0, description="owed to whoever did not pass the training"
+    )
+    nothing_left: float = Field(
+        default=0.0, ge=0, description="owed to whoever found no unit left, and answered none"
+    )
+    stopped: Literal["share", "full"] = Field(
+        default="share",
+        description="owed to whoever a rule of the study stopped: `share`, the part of `complete` "
+        "that their units are of `units_per_rater` (or of what the median finisher answered); "
+        "`full`, all of it",
     )

@@ -228,6 +228,7 @@ login_attempts = Table(
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
     Column("name_key", String, nullable=False),  # a keyed digest of what was typed
+    Column("address_key", String, nullable=False, server_default=""),  # the same of the sender's
     Column("admitted", Integer, nullable=False),
     Column("created_at", String, nullable=False),
     Index("login_attempts_by_name", "name_key", "created_at"),
@@ -295,13 +296,13 @@ lead_events = Table(
     "lead_events",
     metadata,
     Column("event_id", Integer, primary_key=True, autoincrement=True),
-    Column("kind", String, nullable=False),  # pause, resume, exclude, readmit, used
+    Column("kind", String, nullable=False),  # pause, resume, exclude, readmit, used, logged_out
     Column("rater_id", String, nullable=False),
     Column("reason", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
 )
-"""What the lead decided while people label, and which one-time links were used."""
+"""What the lead decided while people label, which one-time links were used, which logins ended."""
 
 look_events = Table(
     "look_events",

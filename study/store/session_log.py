@@ -22,6 +22,7 @@ EventKind = Literal[
     "feedback_read",  # {"unit", "rubric", "attempt"}
     "comprehension",  # {"answers", "right", "text"}
     "background_done",
+    "screened_out",  # the training or the questions about it were failed for good
     "completed",  # nothing was left to label
     "released",  # the place was given back: {"reason"}
     "readmitted",

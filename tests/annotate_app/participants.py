@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from playwright.sync_api import Page
@@ -65,14 +66,21 @@ def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:
     return "?invite=" + token + "".join(f"&{name}={value}" for name, value in ids.items())
 
 
-def participant(folder: Path, name: str) -> str:
-    return link(folder, PROLIFIC_PID=name, STUDY_ID="study1", SESSION_ID=f"submission{name}")
+def prolific_id(name: str) -> str:
+    """An id as Prolific's are."""
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def participant(folder: Path, name: str, submission: str = "") -> str:
+    ids = {"PROLIFIC_PID": name, "STUDY_ID": "study1", "SESSION_ID": f"{name} {submission}"}
+    return link(folder, **{key: prolific_id(value) for key, value in ids.items()})
 
 
 def rater_of(folder: Path, name: str) -> str:
     with open_study(folder) as study:
         entries = participants_table(study)
-    return str(entries.loc[entries["participant_id"] == name, "rater_id"].iloc[0])
+    own = entries["participant_id"] == prolific_id(name)
+    return str(entries.loc[own, "rater_id"].iloc[0])
 
 
 def heading(page: Page, text: str) -> None:

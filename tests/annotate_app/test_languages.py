@@ -116,8 +116,8 @@ def test_what_english_says_elsewhere_is_translated(code: str) -> None:
     rooms = language(code).rooms
     assert rooms["refused"].keys() == set(get_args(Reason))
     for reason in get_args(Reason):
-        error = Refused(reason, minutes=10)
-        assert str(error) == texts()[f"refused.{reason}"].format(minutes=10)
+        error = Refused(reason, minutes=10, seconds=9)
+        assert str(error) == texts()[f"refused.{reason}"].format(minutes=10, seconds=9)
         assert language(code).complaint(error) not in ("", str(error))
     assert rooms["background"].keys() == {question.key for question in USUAL_BACKGROUND}
     for question in USUAL_BACKGROUND:

@@ -39,7 +39,7 @@ PAGES = {
     "Accounts": "Save the account",
     "Settings": "These are the settings in study.toml.",
     "New study": "See what it means",
-    "Export": "Times for pay",
+    "Export": "Times and pay",
 }
 """What is read on each of the pages, and on no other, once it is all there."""
 
@@ -271,9 +271,9 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     )
 
     turn_to(page, "Export")
-    wanted = ("Ratings", "Decisions of the lead", "Times for pay")
+    wanted = ("Ratings", "Decisions of the lead", "Times and pay")
     tables = {name: download(page, name) for name in wanted}
-    assert pd.read_csv(io.BytesIO(tables["Times for pay"]))["answers"].tolist() == [6, 5]
+    assert pd.read_csv(io.BytesIO(tables["Times and pay"]))["answers"].tolist() == [6, 5]
     ratings = pd.read_csv(io.BytesIO(tables["Ratings"]))
     assert sorted(ratings["rater_id"].value_counts().to_dict().items()) == [("anna", 6), ("ben", 5)]
     decisions = pd.read_csv(io.BytesIO(tables["Decisions of the lead"]))

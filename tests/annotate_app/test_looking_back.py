@@ -140,6 +140,7 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
         flagged(person, "stored")
         assert "a name" in page.text_content(".flags")
         page.reload()
+        page.wait_for_selector(READY)
         flagged(person, "stored")
         person.answer("L")
         assert page.locator(".flags li").count() == 0

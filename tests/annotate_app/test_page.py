@@ -78,7 +78,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
         kinds.update(tag for tag, _ in parts)
         assert {name for _, names in parts for name in names} <= ATTRIBUTES
         if display == "markdown":
-            page.keyboard.press("/")  # its source
+            page.keyboard.press("*")  # its source
             if page.locator(".text.rendered").count():
                 person.in_panel("!panel.querySelector('.text.rendered')")
         _, left, _, right = person.texts()

@@ -55,6 +55,9 @@ def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page.get_by_label("Ihr Code").focus()
     page.keyboard.type("zoe")
     page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Ist das Ihr Code?").wait_for()
+    axe(page, "new code")
+    page.get_by_role("button", name="Mit diesem Code beginnen").press("Enter")
     page.get_by_role("heading", name="Bevor es losgeht").wait_for()
     assert page.locator("[lang=en]", has_text="Read both responses.").count() == 1
     axe(page, "welcome")

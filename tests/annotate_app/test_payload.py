@@ -65,6 +65,12 @@ def test_answers_and_flags_are_read():
         {"answers": [BACK | {"withdraw": 7}]},
         {"answers": [BACK | {"withdraw": "x" * 129}]},
         {"answers": [BACK | {"task_id": None}]},
+        {"answers": [GOOD | {"seconds": 10**400}]},
+        {"answers": [GOOD | {"seconds": float("inf")}]},
+        {"answers": [GOOD | {"confidence": True}]},
+        {"answers": [GOOD | {"task_id": "\ud800"}]},
+        {"answers": [GOOD | {"submit_id": "a\0"}]},
+        {"answers": [GOOD | {"skip_reason": "x" * 129}]},
     ],
 )
 def test_what_is_no_answer_is_left_out(sent):
@@ -138,15 +144,21 @@ def test_a_long_rationale_is_cut():
     assert len(answer.rationale) == 4000
 
 
+def test_a_note_keeps_what_a_database_can():
+    (answer,) = read_sent({"answers": [GOOD | {"rationale": "a\0b\ud800c 🙂"}]})
+    assert answer.rationale == "abc 🙂"
+
+
+def test_no_more_answers_are_read_than_a_page_has_at_once():
+    sent = [GOOD | {"submit_id": str(number)} for number in range(60_000)]
+    assert len(read_sent({"answers": sent})) == 100
+
+
 def test_wishes_to_look_back_are_read():
     wish = {"nonce": "n", "wish": "task", "task_id": ""}
     assert read_look(wish) == Look("n", "task", "")
     for wrong in (None, {}, wish | {"wish": "all"}, wish | {"nonce": ""}, wish | {"task_id": 3}):
         assert read_look(wrong) is None
-
-
-def test_no_more_is_read_at_once_than_a_browser_would_keep():
-    assert len(read_sent({"answers": [FLAG] * 10_000})) == 500
 
 
 def test_a_search_is_read_within_bounds():

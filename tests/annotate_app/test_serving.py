@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import http.client
 import os
 import re
 import shutil
@@ -12,14 +14,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+import sqlalchemy as sa
+import websockets
+from playwright.sync_api import Browser, Page, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.cli.lead import lead_link
+from evenhand.study import open_study
+from evenhand.study.access.accounts import study_secret
+from evenhand.study.access.guessing import attempt
+from evenhand.study.store.schema import login_attempts
 from harness.annotator import READY, Annotator
 from harness.ports import free_port
 from harness.served import Served
@@ -88,7 +99,7 @@ def configuration(home: Path, app: int, secure: int, plain: int) -> str:
     for there, here, times in (
         ("listen 80;", f"listen 127.0.0.1:{plain};", 1),
         ("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;", 1),
-        ("127.0.0.1:8501", f"127.0.0.1:{app}", 2),
+        ("127.0.0.1:8501", f"127.0.0.1:{app}", 3),
         (f"/etc/letsencrypt/live/{NAME}/fullchain.pem", str(home / "cert.pem"), 1),
         (f"/etc/letsencrypt/live/{NAME}/privkey.pem", str(home / "key.pem"), 1),
         ("/var/log/nginx/evenhand.log", str(home / "evenhand.log"), 1),
@@ -135,6 +146,7 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
     proxied.served.kill()
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
+    proxied.served.enter("early")
     answer = page.goto(f"{proxied.url}?rater=early")
     assert answer is not None and answer.status == 502
     expect(page.get_by_role("heading", name=ENGLISH.say("page.away_title"))).to_be_visible()
@@ -162,6 +174,76 @@ def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     assert link.partition("=")[2][:20] not in proxied.log
 
 
+HARMLESS = ("script-src-elem inline", "script-src eval")
+"""A line for search engines; a library that asks whether it may compile, and goes on without."""
+
+
+def refused(page: Page) -> list[str]:
+    return [each for each in page.evaluate("refused") if not each.startswith(HARMLESS)]
+
+
+def test_the_policy_of_the_headers_lets_everything_run(proxied: Proxied, browser: Browser) -> None:
+    context = browser.new_context(ignore_https_errors=True)
+    context.add_init_script(
+        "window.refused = []; addEventListener('securitypolicyviolation', "
+        "(e) => refused.push(`${e.effectiveDirective} ${e.blockedURI} ${e.sourceFile}`));"
+    )
+    page = context.new_page()
+    proxied.served.enter("bea")
+    page.goto(f"{proxied.url}?rater=bea")
+    page.wait_for_selector(READY)
+    Annotator("bea", proxied.served, page).answer("L")
+    assert refused(page) == []
+    _, headers = asked(proxied, "GET", "/")
+    for name, value in {
+        "content-security-policy": "object-src 'none'",
+        "strict-transport-security": "max-age=31536000",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        "referrer-policy": "no-referrer",
+        "permissions-policy": "camera=()",
+        "cross-origin-opener-policy": "same-origin",
+    }.items():
+        assert value in headers[name]
+    page.goto(lead_link(proxied.served.folder, proxied.url))
+    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    for title in ("Progress", "Agreement", "Export"):
+        page.get_by_role("radio", name=title, exact=True).click()
+        expect(page.get_by_role("heading").nth(1)).to_be_visible()
+    page.get_by_role("radio", name="Progress", exact=True).click()
+    page.wait_for_selector("canvas, svg.marks")  # a chart has been compiled
+    assert refused(page) == []
+    # What the policy is for: nothing of another host, and nothing that was slipped into the page.
+    page.evaluate("fetch('https://elsewhere.example.org').catch(() => {})")
+    page.wait_for_function("refused.some((each) => each.startsWith('connect-src'))")
+    context.close()
+
+
+def asked(
+    proxied: Proxied, method: str, path: str, length: int = 0
+) -> tuple[int, http.client.HTTPMessage]:
+    """The status and the headers that answer a request with a body of this length."""
+    context = ssl._create_unverified_context()  # noqa: S323 - a certificate of our own
+    port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
+    line = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+    line.putrequest(method, path, skip_host=True)
+    line.putheader("Host", NAME)
+    line.putheader("Content-Length", str(length))
+    line.endheaders()
+    answer = line.getresponse()  # none of the body has been sent: it is not needed for a refusal
+    line.close()
+    return answer.status, answer.headers
+
+
+def test_what_is_closed_is_closed_by_nginx_too(proxied: Proxied) -> None:
+    for path in ("metrics", "metrics?families=x", "agent/interact", "script-health-check"):
+        assert asked(proxied, "GET", f"/_stcore/{path}")[0] == 404
+    upload = "/_stcore/upload_file/session/file"
+    assert asked(proxied, "PUT", upload, 5_000_000)[0] == 403
+    assert asked(proxied, "PUT", upload, 60_000_000)[0] == 413
+    assert asked(proxied, "PUT", "/", 5_000_000)[0] == 413
+
+
 def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None:
     def upgrade(origin: str) -> int:
         headers = {
@@ -180,6 +262,55 @@ def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None
 
     assert upgrade(f"https://{NAME}") == 101
     assert upgrade("https://elsewhere.example.org") == 403
+
+
+async def wrong_password(served: Served, **headers: str) -> None:
+    """Send the login form of the first page, as its browser does, with these headers."""
+    async with websockets.connect(
+        f"ws://127.0.0.1:{served.port}/_stcore/stream",
+        subprotocols=[websockets.Subprotocol("streamlit")],
+        additional_headers=headers,
+    ) as socket:
+        message = BackMsg()
+        message.rerun_script.context_info.timezone = "UTC"
+        await socket.send(message.SerializeToString())
+        fields: list[str] = []
+        button = ""
+        finished = 0
+        while finished < 2:
+            heard = ForwardMsg.FromString(await asyncio.wait_for(socket.recv(), 60))
+            element = heard.delta.new_element
+            if element.HasField("text_input"):
+                fields.append(element.text_input.id)
+            elif element.HasField("button"):
+                button = element.button.id
+            elif heard.WhichOneof("type") == "script_finished":
+                finished += 1
+                for name, text in zip(fields[:2], ("ada", "wrong password"), strict=True):
+                    message.rerun_script.widget_states.widgets.add(id=name, string_value=text)
+                message.rerun_script.widget_states.widgets.add(id=button, trigger_value=True)
+                if finished == 1:
+                    await socket.send(message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("trusted", "taken"), [([], "127.0.0.1"), (["127.0.0.1"], "203.0.113.5")], ids=["nobody", "one"]
+)
+def test_an_address_is_taken_from_a_trusted_proxy_alone(
+    make_session: Callable[..., Path],
+    serve_study: Callable[[Path], Served],
+    trusted: list[str],
+    taken: str,
+) -> None:
+    folder = make_session(2, f'[session]\nentry = "account"\ntrusted_proxies = {trusted}\n')
+    claimed = {"X-Forwarded-For": "6.6.6.6, 203.0.113.5"}
+    with ThreadPoolExecutor(1) as apart:  # from the loop of the browser, if one runs here
+        apart.submit(asyncio.run, wrong_password(serve_study(folder), **claimed)).result()
+    with open_study(folder) as study:
+        secret = study_secret(study.store)
+        with study.store.read() as connection:
+            (kept,) = connection.execute(sa.select(login_attempts)).all()
+    assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))
 
 
 def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:

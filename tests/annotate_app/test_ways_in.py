@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from evenhand.errors import InputError
 from evenhand.study import open_study
-from evenhand.study.access.accounts import make_token, set_account
+from evenhand.study.access.accounts import make_token, read_login, set_account
 from tests.annotate_app.participants import (
     answer_shorter,
     heading,
@@ -33,12 +34,13 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
         good[:-3] + "xyz": "This link is not valid",
         foreign: "This link is not valid",
         "?pass=forged": "This link is not valid",
-        "?login=forged": "This link is not valid",
         link(crowd.folder, "anna", hours=1e-9): "This link has expired",
         "?rater=anna": "A code alone does not open this study",
         f"?rater={begun}": "A code alone does not open this study",
         link(crowd.folder): "This link works from Prolific only",
-        participant(crowd.folder, "begun").replace("submission", "guessed"): "You have begun this",
+        participant(crowd.folder, "begun").replace(
+            "PID=", "PID=x"
+        ): "This link works from Prolific",
         "": "",
     }.items():
         page.goto(crowd.url + address)
@@ -82,9 +84,25 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     answer_shorter(page)
     page.locator(".count", has_text="1 of 2").wait_for()
     assert len(server.labels("ada")) == 1
-    page.get_by_role("link", name="Log out").click()
+    assert page.url == server.url  # the login stands in no address
+    ((kept, login),) = page.evaluate("Object.entries(sessionStorage)")
+    assert login not in str(page.context.cookies())
+    other = new_context().new_page()
+    other.goto(f"{server.url}?login={login}")
+    other.get_by_label("Name").wait_for()
+    page.get_by_role("button", name="Log out").click()
     page.get_by_label("Name").wait_for()
+    with open_study(folder) as study, pytest.raises(InputError, match="login has ended"):
+        read_login(study.store, login)
     page.go_back()
+    page.go_forward()
+    page.get_by_label("Name").wait_for()
+    # The token, taken from the browser before, opens nothing either.
+    page.evaluate("([name, login]) => sessionStorage.setItem(name, login)", [kept, login])
+    page.reload()
+    page.get_by_role("alert").filter(has_text="This login has ended").wait_for()
+    assert page.locator(".panel").count() == 0
+    log_in(PASSWORD)
     page.wait_for_selector(".panel .option")
     with open_study(folder) as study:
         set_account(study.store, "ada", f"{PASSWORD} changed", "expert")

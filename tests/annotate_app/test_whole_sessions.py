@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from evenhand.study import open_study
 from evenhand.study.desk.attention import attention_results
@@ -20,6 +20,7 @@ from tests.annotate_app.participants import (
     go_on,
     heading,
     participant,
+    prolific_id,
     rater_of,
     to_comprehension,
 )
@@ -35,7 +36,7 @@ def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mod
     page.goto(crowd.url + participant(crowd.folder, name))
     heading(page, "Before you begin")
     assert "pass=" in page.url
-    assert name not in page.url  # the participant's id has left the address
+    assert prolific_id(name) not in page.url  # the participant's id has left the address
     page.get_by_text("Some texts are <b>harsh</b>.").wait_for()
     axe(page, "welcome")
     go_on(page)
@@ -89,8 +90,18 @@ def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mod
     back = page.get_by_role("link", name="Return to Prolific")
     assert back.get_attribute("href") == f"{COMPLETE}DONE1"
     assert page.locator(".code").inner_text().endswith("enter this code at Prolific: DONE1")
+    assert _copied(page) == "DONE1"
     axe(page, "end")
     _check_store(crowd.folder, rater_of(crowd.folder, name))
+
+
+def _copied(page: Page) -> str:
+    """What the button copies in a browser that lets no page write to the clipboard."""
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject('not allowed'); }")
+    page.get_by_role("button", name="Copy the code").click()
+    page.get_by_text("Copied.").wait_for()
+    page.context.grant_permissions(["clipboard-read"])
+    return str(page.evaluate("navigator.clipboard.readText()"))
 
 
 def _check_store(folder: Path, rater: str) -> None:
@@ -160,15 +171,23 @@ def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
     assert crowd.labels(rater_of(crowd.folder, "fails")).empty
 
 
-def test_no_consent_is_an_end(new_context, crowd):
-    page = new_context().new_page()
-    page.goto(crowd.url + participant(crowd.folder, "declines"))
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_no_consent_is_an_end(new_context, crowd, axe, mode):
+    page = new_context(color_scheme=mode).new_page()
+    page.goto(crowd.url + participant(crowd.folder, f"declines{mode}"))
     go_on(page)
     page.get_by_role("button", name="I do not agree").click()
     back = page.get_by_role("link", name="Return to Prolific")
     back.wait_for()
     assert back.get_attribute("href") == f"{COMPLETE}NO3"
     page.get_by_text("enter this code at Prolific: NO3").wait_for()
+    assert _copied(page) == "NO3"
+    # A browser that copies nothing at all: the code is selected instead.
+    page.evaluate("() => { document.execCommand = () => false; }")
+    page.get_by_role("button", name="Copy the code").click()
+    page.get_by_text("The code is selected").wait_for()
+    assert "NO3" in page.evaluate("getSelection().toString()")
+    axe(page, "code")
 
 
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(

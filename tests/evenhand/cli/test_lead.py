@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.reporting.quality import STOPPED_BY
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import oversight
+from evenhand.study.desk.oversight import STOPPED_BY, oversight
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import validate_ratings
@@ -175,3 +178,18 @@ def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert "needs a reason" in capsys.readouterr().err
     assert main(["annotate", str(folder), "--url", "study.example.org"]) == 2
     assert "is not a valid address; write one such as https://" in capsys.readouterr().err
+
+
+def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_study) -> None:
+    study = make_study()
+    says = "from pathlib import Path\nfrom evenhand.cli.lead import print_lead_link\n"
+    says += f"print_lead_link(Path({str(study.folder)!r}), 'http://localhost:8501')\n"
+    command = [sys.executable, "-P", "-c", says]
+    logged = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "lead=" not in logged
+    assert f"run evenhand lead {study.folder}" in logged
+    ours, theirs = pty.openpty()
+    subprocess.run(command, stdout=theirs, check=True)
+    os.close(theirs)
+    assert "http://localhost:8501/?lead=" in os.read(ours, 10_000).decode()
+    os.close(ours)

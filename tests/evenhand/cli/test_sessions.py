@@ -104,20 +104,29 @@ def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
     assert main(["account", folder, "add", "bo", PASSWORD]) == 2  # no such argument
 
 
+IDS = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
+
+
 def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, capsys) -> None:
     folder = set_up(study, PROLIFIC)
     with open_study(folder) as opened:
         assert main(["invite", folder, "--prolific"]) == 0
-        url = capsys.readouterr().out.strip()
+        said = capsys.readouterr()
+        assert "Set places in [prolific]" in said.err
+        url = said.out.strip()
         for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
-            url = url.replace(f"{{{{%{name}%}}}}", f"{name.lower()}-1")
+            url = url.replace(f"{{{{%{name}%}}}}", IDS[name])
         rater = admit(opened, address(url)).rater_id
         desk = AnnotationDesk(opened)
         task = desk.next_task(rater)
         desk.submit(rater, task.task_id, "a", task.rubric.categories[0], 30.0)
         desk.next_task(rater)
     export = tmp_path / "prolific.csv"
-    export.write_text("Submission id,Participant id,Status\nsession_id-1,prolific_pid-1,RETURNED\n")
+    export.write_text(
+        "Submission id,Participant id,Status\n{SESSION_ID},{PROLIFIC_PID},RETURNED\n".format_map(
+            IDS
+        )
+    )
     files = {
         name: tmp_path / f"{name}.csv"
         for name in ("times", "participants", "background", "attention")
@@ -127,10 +136,10 @@ def test_a_crowd_session_from_the_link_to_the_tables(study, tmp_path: Path, caps
     assert f"{rater}: returned; places given back: 1." in capsys.readouterr().out
     times = read_table(files["times"])
     assert times.loc[0, ["rater_id", "state", "units"]].tolist() == [rater, "returned", "1"]
-    assert read_table(files["participants"]).loc[0, "participant_id"] == "prolific_pid-1"
+    assert read_table(files["participants"]).loc[0, "participant_id"] == IDS["PROLIFIC_PID"]
     for name in ("times", "background", "attention"):
-        assert "prolific_pid-1" not in files[name].read_text()
-    assert main(["session", folder, "--readmit", "prolific_pid-1"]) == 0
+        assert IDS["PROLIFIC_PID"] not in files[name].read_text()
+    assert main(["session", folder, "--readmit", IDS["PROLIFIC_PID"]]) == 0
     assert main(["session", folder]) == 0
     said = capsys.readouterr().out
     assert rater in said

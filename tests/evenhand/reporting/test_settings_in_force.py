@@ -295,6 +295,10 @@ ELSEWHERE = {
         "study/desk/test_pace.py",
         "test_a_day_begins_at_midnight_where_the_study_says",
     ),
+    "session.trusted_proxies": (
+        "annotate_app/test_serving.py",
+        "test_an_address_is_taken_from_a_trusted_proxy_alone",
+    ),
     "session.idle_minutes": ("study/session/test_crowd.py", "test_times_leave_idle_time_out"),
     "consent.text": (
         "study/session/test_sessions.py",
@@ -328,10 +332,36 @@ ELSEWHERE = {
     ),
     **{
         f"prolific.{key}": ("study/session/test_crowd.py", "test_links_to_and_from_prolific")
-        for key in ("complete", "screened_out", "no_consent", "stopped", "nothing_left")
+        for key in (
+            "complete",
+            "screened_out",
+            "no_consent",
+            "stopped",
+            "nothing_left",
+            "returned",
+        )
     },
     "annotation.language": ("annotate_app/test_languages.py", "test_the_study_says_what"),
     "annotation.languages": ("annotate_app/test_languages.py", "test_the_study_says_what"),
+    "prolific.places": (
+        "study/access/test_participants.py",
+        "test_invented_participants_get_no_more_than_the_places",
+    ),
+    "prolific.free_again": (
+        "study/access/test_participants.py",
+        "test_a_place_is_free_again_only_as_the_study_says",
+    ),
+    **{
+        f"pay.{key}": (
+            "study/session/test_crowd.py",
+            "test_times_say_how_each_part_ended_and_what_is_owed_for_it",
+        )
+        for key in ("complete", "currency", "screened_out", "nothing_left")
+    },
+    "pay.stopped": (
+        "study/session/test_crowd.py",
+        "test_who_is_stopped_is_paid_as_the_study_says",
+    ),
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),
     "quality.stop": ("evenhand/reporting/test_settings_of_people.py", "test_only_the_flags_named"),
 }

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.graders import grade
+from evenhand.graders import Choice, grade
 from evenhand.graders.audit.asking import audit_injection, forecast_audit
 from evenhand.graders.audit.plan import AuditChoice, audited_units
 from evenhand.graders.run import Pace
@@ -125,9 +125,11 @@ def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(
     assert forecast.cost[0] > 0
     assert server.calls == []
     server.script = steadfast
-    summary = audit_injection(study, AuditChoice(grader, units=2), pace=FAST, budget=0.5)
+    # A reply costs $0.0048, and before the first one the longest is reserved.
+    summary = audit_injection(study, AuditChoice(grader, units=4), pace=FAST, budget=0.44)
     assert summary.over_budget
-    assert len(server.calls) < 2 * 24
+    assert 0.0048 * len(server.calls) <= 0.44
+    assert 0 < len(server.calls) < 4 * 24
 
 
 def test_pairs_are_attacked_from_either_side(
@@ -179,7 +181,7 @@ def test_what_is_no_grader_or_size_is_refused(marked_study: MarkedStudy) -> None
     with pytest.raises(InputError, match="units is 0"):
         audit_injection(study, AuditChoice("baseline:lexical", units=0))
     with pytest.raises(InputError, match="no rubric 'x'"):
-        audit_injection(study, AuditChoice("baseline:lexical", rubrics=["x"]))
+        audit_injection(study, AuditChoice("baseline:lexical", asked=Choice(rubrics=["x"])))
     with pytest.raises(InputError, match="concurrency is 0"):
         audit_injection(study, AuditChoice("baseline:lexical"), pace=Pace(concurrency=0))
 

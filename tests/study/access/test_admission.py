@@ -16,9 +16,9 @@ from evenhand.study.access.admission import (
     begin,
     invites_table,
     make_invites,
-    new_code,
     revoke_invites,
 )
+from evenhand.study.access.participants import new_code
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.session.prolific import participants_table
@@ -27,7 +27,7 @@ from evenhand.study.store.session_log import events_of
 from evenhand.study.tables.ratings import validate_ratings
 
 PASSWORD = "correct horse battery"
-PROLIFIC = {"PROLIFIC_PID": "5f1e", "STUDY_ID": "5f1f", "SESSION_ID": "5f20"}
+PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
 
 
 @pytest.fixture(autouse=True)
@@ -177,16 +177,17 @@ def test_an_expert_comes_in_by_login_while_it_lasts(make_session) -> None:
     set_account(study.store, "bo", PASSWORD, "expert")
     set_account(study.store, "cy", PASSWORD, "lead")
     login = sign_in(study.store, "bo", PASSWORD, 5)
-    assert admit(study, {"login": login}) == Admission("bo", "account", {"login": login})
+    assert admit(study, {}, login) == Admission("bo", "account", {})
+    assert admit(study, {"login": login}) is None  # no address lets an account in
     with pytest.raises(InputError, match="does not label"):
-        admit(study, {"login": sign_in(study.store, "cy", PASSWORD, 5)})
+        admit(study, {}, sign_in(study.store, "cy", PASSWORD, 5))
     with pytest.raises(InputError, match="takes no links"):
         admit(study, invite(study, "anna"))
     with pytest.raises(InputError, match="a code alone"):
         admit(study, {"rater": "bo"})
     disable_account(study.store, "bo")
     with pytest.raises(InputError, match="log in again"):
-        admit(study, {"login": login})
+        admit(study, {}, login)
 
 
 @pytest.mark.parametrize(
@@ -216,22 +217,30 @@ def test_a_participant_is_always_the_same_rater_under_another_name(make_session)
     assert not any(value in str(first) for value in PROLIFIC.values())
     assert admit(study, first.address).rater_id == first.rater_id
     assert admit(study, link | PROLIFIC).rater_id == first.rater_id
-    other = PROLIFIC | {"PROLIFIC_PID": "5f2e", "SESSION_ID": "5f30"}
+    other = PROLIFIC | {"PROLIFIC_PID": "5f2e" * 6, "SESSION_ID": "5f30" * 6}
     assert admit(study, link | other).rater_id != first.rater_id
     assert len(participants_table(study)) == 2
 
 
-def test_a_participants_id_alone_takes_over_nothing(make_session) -> None:
+def test_a_participants_ids_alone_open_nothing(make_session) -> None:
     study = make_session('[session]\nentry = "invite"')
     link = invite(study, "")
     admit(study, link | PROLIFIC)
-    with pytest.raises(InputError, match="you have begun this study already"):
-        admit(study, link | PROLIFIC | {"SESSION_ID": "guessed"})
-    for missing in PROLIFIC:
-        with pytest.raises(InputError, match="works from Prolific only"):
-            admit(study, link | {**PROLIFIC, missing: ""})
-    with pytest.raises(InputError, match="works from Prolific only"):
-        admit(study, link | {**PROLIFIC, "PROLIFIC_PID": "<script>"})
+    wrong = (
+        "",
+        "<script>",
+        "5f1e",
+        "5F1E" * 6,
+        "5f1e" * 7,
+        "5f1g" * 6,
+        f"{'5f1e' * 6}\n",
+        "٣" * 24,
+    )
+    for name in PROLIFIC:
+        for value in wrong:
+            with pytest.raises(InputError, match="works from Prolific only"):
+                admit(study, link | {**PROLIFIC, name: value})
+    assert len(participants_table(study)) == 1
     with pytest.raises(InputError, match="not valid"):
         admit(study, {"invite": "forged"} | PROLIFIC)
     # An invite for one rater stays that rater's, whatever the address says besides.
@@ -245,11 +254,23 @@ def test_who_returned_a_submission_may_come_again_who_was_rejected_not(make_sess
     sessions.release(rater, "returned")
     admit(study, link | PROLIFIC)
     assert sessions.next_step(rater).reason == "returned"  # the old submission stays returned
-    assert admit(study, link | PROLIFIC | {"SESSION_ID": "second"}).rater_id == rater
+    assert admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6}).rater_id == rater
     assert sessions.next_step(rater).name == "labelling"
     sessions.release(rater, "rejected")
-    with pytest.raises(InputError, match="begun this study already"):
-        admit(study, link | PROLIFIC | {"SESSION_ID": "third"})
+    with pytest.raises(InputError, match="your submission to this study was closed"):
+        admit(study, link | PROLIFIC | {"SESSION_ID": "5f22" * 6})
+
+
+def test_a_second_submission_goes_on_where_the_first_stopped(make_session) -> None:
+    study = make_session('[session]\nentry = "invite"')
+    link, desk = invite(study, ""), AnnotationDesk(study)
+    rater = admit(study, link | PROLIFIC).rater_id
+    task = desk.next_task(rater)
+    desk.submit(rater, task.task_id, "first", "1", 1.0)
+    again = admit(study, link | PROLIFIC | {"SESSION_ID": "5f21" * 6})
+    assert again.rater_id == rater
+    assert desk.progress(rater)[0] == 1
+    assert participants_table(study)["rater_id"].tolist() == [rater, rater]
 
 
 def test_codes_are_made_at_random() -> None:

@@ -7,7 +7,14 @@ import pytest
 from evenhand.errors import InputError
 from evenhand.study.access import lead_login as lead_access
 from evenhand.study.access.accounts import disable_account, make_token, set_account
-from evenhand.study.access.lead_login import Visitor, log_in, new_link_token, open_link, visitor
+from evenhand.study.access.lead_login import (
+    Visitor,
+    log_in,
+    log_out,
+    new_link_token,
+    open_link,
+    visitor,
+)
 from evenhand.study.desk.oversight import decisions_table
 
 PASSWORD = "a long enough one"
@@ -74,3 +81,14 @@ def test_an_account_comes_in_with_its_role_until_it_ends(store):
     disable_account(store, "chair")
     with pytest.raises(InputError, match="log in again"):
         visitor(store, login)
+
+
+def test_who_logged_out_is_out_wherever_the_login_is_kept(store):
+    set_account(store, "chair", PASSWORD, "lead")
+    other = log_in(store, "chair", PASSWORD)
+    for login in (open_link(store, new_link_token(store)), log_in(store, "chair", PASSWORD)):
+        assert visitor(store, login).role == "lead"
+        log_out(store, login)
+        with pytest.raises(InputError, match="log in again"):
+            visitor(store, login)
+        assert visitor(store, other).name == "chair"

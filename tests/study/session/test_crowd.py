@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
-from evenhand.study import Study
+from evenhand.study import Study, open_study
 from evenhand.study.access.admission import admit, make_invites
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.desk import AnnotationDesk
-from evenhand.study.desk.oversight import exclude
+from evenhand.study.desk.oversight import STOPPED_BY, exclude
 from evenhand.study.session.prolific import (
     completion_url,
     rater_of,
@@ -21,6 +22,7 @@ from evenhand.study.session.prolific import (
 )
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import session_times
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.schema import labels, session_events
 from evenhand.study.store.session_log import add_event
 
@@ -30,11 +32,15 @@ CODES = '[prolific]\ncomplete = "DONE1"\nscreened_out = "OUT2"\nno_consent = "NO
 def enter(study: Study, participant: str, session: str = "") -> str:
     (link,) = make_invites(study, [""], hours=1)
     ids = {
-        "PROLIFIC_PID": participant,
-        "STUDY_ID": "s",
-        "SESSION_ID": session or f"s-{participant}",
+        "PROLIFIC_PID": prolific_id(participant),
+        "STUDY_ID": prolific_id("s"),
+        "SESSION_ID": prolific_id(session or f"s-{participant}"),
     }
     return admit(study, {"invite": link.token} | ids).rater_id
+
+
+def prolific_id(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:24]
 
 
 def label(desk: AnnotationDesk, rater: str, most: int = 1000) -> list[str]:
@@ -121,18 +127,17 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path: Pat
     raters = {name: enter(study, name) for name in ("p1", "p2", "p3", "p4", "p5")}
     Sessions(study).release(raters["p5"], "returned")
     enter(study, "p5", "second")
-    path = export(
-        tmp_path / "export.csv",
-        [
-            "s-p1,p1,RETURNED",
-            "s-p2,p2,TIMED-OUT",
-            "s-p3,p3,Rejected",
-            "s-p4,p4,AWAITING REVIEW",
-            "s-p5,p5,RETURNED",  # the first of two submissions
-            "second,p5,ACTIVE",
-            "s-p9,p9,RETURNED",  # never came here
-        ],
+    said = (
+        ("s-p1", "p1", "RETURNED"),
+        ("s-p2", "p2", "TIMED-OUT"),
+        ("s-p3", "p3", "Rejected"),
+        ("s-p4", "p4", "AWAITING REVIEW"),
+        ("s-p5", "p5", "RETURNED"),  # the first of two submissions
+        ("second", "p5", "ACTIVE"),
+        ("s-p9", "p9", "RETURNED"),  # never came here
     )
+    rows = [f"{prolific_id(own)},{prolific_id(who)},{status}" for own, who, status in said]
+    path = export(tmp_path / "export.csv", rows)
     assert released_submissions(study, path) == {
         raters["p1"]: "returned",
         raters["p2"]: "timed_out",
@@ -156,7 +161,7 @@ def test_a_file_that_is_no_such_export(make_session, tmp_path, header, row, sent
 def test_a_rater_is_found_by_either_name(make_session) -> None:
     study = make_session()
     rater = enter(study, "p1")
-    assert rater_of(study, "p1") == rater_of(study, rater) == rater
+    assert rater_of(study, prolific_id("p1")) == rater_of(study, rater) == rater
     with pytest.raises(InputError, match="nobody called 'p2' has taken part"):
         rater_of(study, "p2")
 
@@ -173,28 +178,103 @@ def test_links_to_and_from_prolific(make_session) -> None:
     assert completion_url(study, "no_consent") == f"{address}NO3"
     assert completion_url(study, "stopped") == ""
     assert completion_url(study, "nothing_left") == f"{address}DONE1"
-    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\n')
+    assert completion_url(study, "returned") == ""
+    own = make_session(CODES + 'stopped = "STOP4"\nnothing_left = "NONE5"\nreturned = "BACK6"\n')
+    assert completion_url(own, "returned") == f"{address}BACK6"
     assert completion_url(own, "stopped") == f"{address}STOP4"
     assert completion_url(own, "nothing_left") == f"{address}NONE5"
     assert completion_url(make_session(), "complete") == ""
 
 
-def test_times_tell_who_was_stopped_from_who_was_done(make_session) -> None:
-    study = make_session()
+PAY = """
+[consent]
+text = "May we?"
+[[comprehension]]
+question = "Which?"
+options = ["this", "that"]
+answer = "this"
+"""
+AMOUNTS = """
+[pay]
+complete = 6.0
+currency = "GBP"
+screened_out = 0.5
+nothing_left = 0.25
+stopped = "share"
+"""
+
+
+def everyone(study: Study) -> dict[str, dict[str, object]]:
+    """Somebody at every end, with their row of the table of times."""
     desk, sessions = AnnotationDesk(study), Sessions(study)
-    for rater in ("done", "stopped", "late"):
-        label(desk, rater, 3)
-    exclude(study.store, "stopped", "too fast")
-    sessions.complete("done")
-    sessions.complete("late")
-    exclude(study.store, "late", "found out afterwards")
-    with study.store.write() as connection:
-        add_event(connection, "idle", "entered", way="prolific")
-    sessions.complete("idle")
-    found = session_times(study, sessions).set_index("rater_id")["state"]
-    assert found.to_dict() == {
-        "done": "complete", "stopped": "stopped", "late": "complete", "idle": "nothing_left",
+    ends = ("done", "late", "stopped", "excluded", "returned", "timed_out", "rejected", "open")
+    for rater in (*ends, "idle", "failed"):
+        sessions.decide_consent(rater, agreed=True)
+    sessions.decide_consent("declined", agreed=False)
+    for rater in (*ends, "idle"):
+        sessions.answer_comprehension(rater, ["this"])
+    for _ in range(2):
+        sessions.answer_comprehension("failed", ["that"])
+    for rater in ends:
+        label(desk, rater, 2 if rater == "stopped" else 3)
+    for rater in ("done", "late", "idle"):
+        sessions.complete(rater)
+    exclude(study.store, "stopped", "too fast", STOPPED_BY)
+    exclude(study.store, "excluded", "too fast", "chair")
+    exclude(study.store, "late", "found out afterwards", "chair")
+    for reason in ("returned", "timed_out", "rejected"):
+        sessions.release(reason, reason)
+    return session_times(study, sessions).set_index("rater_id").to_dict("index")
+
+
+def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> None:
+    found = everyone(make_session(PAY + AMOUNTS, raters_per_unit=20))
+    paid = {name: (row["state"], row["owed"]) for name, row in found.items()}
+    assert {name: row["why"].partition(":")[0] for name, row in found.items()} == {
+        "done": "Complete", "late": "Complete", "idle": "No unit was left",
+        "failed": "Screened out", "declined": "No consent", "returned": "Returned the place",
+        "timed_out": "Out of time", "rejected": "Rejected", "open": "Not at an end",
+        "stopped": "Stopped by a rule of the study",
+        "excluded": "Excluded by the lead before the end",
     }  # fmt: skip
+    assert all(row["currency"] == "GBP" for row in found.values())
+    assert [paid.pop(name)[0] for name in ("excluded", "timed_out")] == ["excluded", "timed_out"]
+    assert all(found[name]["owed"] != found[name]["owed"] for name in ("excluded", "timed_out"))
+    assert paid == {
+        "done": ("complete", 6.0),
+        "late": ("complete", 6.0),
+        "stopped": ("stopped", 4.0),  # 2 units of the 3 that the median finisher answered
+        "idle": ("nothing_left", 0.25),
+        "failed": ("screened_out", 0.5),
+        "declined": ("no_consent", 0.0),
+        "returned": ("returned", 0.0),
+        "rejected": ("rejected", 0.0),
+        "open": ("labelling", 0.0),
+    }
+
+
+def test_who_is_stopped_is_paid_as_the_study_says(make_session) -> None:
+    full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
+    assert (full["owed"], full["why"]) == (
+        6.0,
+        "Stopped by a rule of the study: full pay, as study.toml says.",
+    )
+    study = make_session(PAY + AMOUNTS)
+    change_config(study.folder, {"annotation": {"units_per_rater": 10}})
+    with open_study(study.folder) as changed:
+        assert everyone(changed)["stopped"]["owed"] == 1.2  # 2 of 10
+    bare = everyone(make_session(PAY))["stopped"]  # the table says why, without an amount
+    assert bare["owed"] != bare["owed"]
+    assert bare["why"] == "Stopped by a rule of the study: pay for 2 of 3 units."
+
+
+def test_what_a_share_is_waits_until_someone_has_finished(make_session) -> None:
+    study = make_session(AMOUNTS)
+    label(AnnotationDesk(study), "first", 2)
+    exclude(study.store, "first", "too fast", STOPPED_BY)
+    (row,) = session_times(study, Sessions(study)).to_dict("records")
+    assert row["owed"] != row["owed"]
+    assert "decide what share that is" in row["why"]
 
 
 def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
@@ -217,6 +297,9 @@ def test_times_leave_idle_time_out(make_session, monkeypatch) -> None:
         "active_seconds": 60 + 60 + 120 + 60,  # 28 minutes of pause count as 2
         "units": 0,
         "answers": 0,
+        "owed": pytest.approx(float("nan"), nan_ok=True),
+        "currency": "",
+        "why": "Returned the place: nothing is owed.",
     }
 
 

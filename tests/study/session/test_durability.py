@@ -34,7 +34,7 @@ from evenhand.study.store.schema import metadata
 from tests.study.session.test_sessions import EVERYTHING, PRACTICE, RIGHT, practise, to_practice
 
 ROOT = Path(__file__).resolve().parents[3]
-PROLIFIC = {"PROLIFIC_PID": "5f1e", "STUDY_ID": "5f1f", "SESSION_ID": "5f20"}
+PROLIFIC = {"PROLIFIC_PID": "5f1e" * 6, "STUDY_ID": "5f1f" * 6, "SESSION_ID": "5f20" * 6}
 REASON = "because ' of; <b>it</b>"
 MUTABLE = {"claims"}
 """Who holds which place at present; what was answered there stands in `labels`."""

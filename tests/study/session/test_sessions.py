@@ -276,7 +276,7 @@ def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     study = make_session(toml, files, store=new_postgresql())
     sessions, desk = Sessions(study), AnnotationDesk(study)
     (invite,) = make_invites(study, [""], hours=1)
-    ids = {"PROLIFIC_PID": "p", "STUDY_ID": "s", "SESSION_ID": "t"}
+    ids = {"PROLIFIC_PID": "a" * 24, "STUDY_ID": "b" * 24, "SESSION_ID": "c" * 24}
     rater = admit(study, {"invite": invite.token} | ids).rater_id
     to_practice(sessions, rater)
     practise(sessions, rater, "5", "1")
@@ -300,14 +300,15 @@ def test_what_the_documentation_shows_is_a_session(make_session) -> None:
     blocks = re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     settings = [block for block in blocks if not block.startswith("[[unit]]")]
     (units,) = [block for block in blocks if block.startswith("[[unit]]")]
-    first, second, prolific = settings
-    toml = first + second + prolific.partition("\n\n")[2]
+    first, second, prolific, pay = settings
+    toml = first + second + prolific.partition("\n\n")[2] + pay
     study = make_session(toml, {"training.toml": units, "attention.toml": units})
     assert Sessions(study).steps == [
         "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
     ]  # fmt: skip
     assert AttentionChecks(study).questions.keys() == {("check:plain-refusal", "refusal")}
     assert study.config.prolific is not None
+    assert study.config.pay is not None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""Wrong passwords slow their sender down, and nobody else.
+
+Who guesses at an account from an address waits twice as long after each wrong password. Lighter
+rules bound an account's guesses from many addresses and an address's guesses at many accounts; an
+address from which the account's owner has come in before is free of the first, and a first try from
+any address is always looked at. Attempts are kept for the time in which they count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from evenhand.study.refused import Refused
+from evenhand.study.store.schema import login_attempts
+from evenhand.study.store.store import Store
+
+WINDOW = timedelta(hours=1)
+"""Wrong passwords count for so long."""
+KNOWN_FOR = timedelta(days=30)
+"""So long after a login its address is one that the account's owner comes from."""
+
+
+@dataclass(frozen=True)
+class _Slowing:
+    """So many wrong passwords are free; then each doubles the wait, from a second up."""
+
+    free: int
+    longest: float
+
+    def wait(self, wrong: int) -> float:
+        over = wrong - self.free
+        return 0.0 if over < 0 else min(2.0 ** min(over, 20), self.longest)
+
+
+PAIR = _Slowing(free=4, longest=600.0)
+ACCOUNT = _Slowing(free=50, longest=60.0)
+ADDRESS = _Slowing(free=25, longest=60.0)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Somebody at an account from an address. People type passwords into the wrong field, so what
+    was typed is kept as a keyed digest alone."""
+
+    name_key: str
+    address_key: str
+
+
+def attempt(secret: bytes, name: str, address: str) -> Attempt:
+    """`address` is that of the client; an IPv6 one stands for its network of 64 bits."""
+    keys = (
+        hmac.new(secret, text.encode(), hashlib.sha256).hexdigest()[:32]
+        for text in (name, _network(address))
+    )
+    return Attempt(*keys)
+
+
+def refuse_guessing(store: Store, who: Attempt) -> None:
+    """Raises Refused, which says how long, where the sender has to wait before the next try."""
+    now = _now()
+    rows = login_attempts.c
+    query = sa.select(login_attempts).where(
+        sa.or_(rows.name_key == who.name_key, rows.address_key == who.address_key),
+        rows.created_at > _written(now - KNOWN_FOR),
+    )
+    with store.read() as connection:
+        tries = connection.execute(query.order_by(rows.event_id)).all()
+    admitted = [each.created_at for each in tries if each.admitted and _key(each) == _key(who)]
+    since = _written(now - WINDOW)
+    wrong = [each for each in tries if not each.admitted and each.created_at > since]
+    of_account = [each for each in wrong if each.name_key == who.name_key]
+    of_address = [each for each in wrong if each.address_key == who.address_key]
+    of_pair = [each for each in of_account if _key(each) == _key(who)]
+    waits = [_left(ADDRESS, of_address, now)]
+    waits.append(_left(PAIR, [e for e in of_pair if e.created_at > max(admitted, default="")], now))
+    if of_address and not admitted:
+        waits.append(_left(ACCOUNT, of_account, now))
+    if (left := max(waits)) > 0:
+        raise _refusal(left)
+
+
+def note_attempt(connection: sa.Connection, who: Attempt, admitted: bool) -> None:
+    """Keep one attempt within a `write()`, and forget those that count no more."""
+    now = _now()
+    over = sa.or_(
+        login_attempts.c.created_at < _written(now - KNOWN_FOR),
+        sa.and_(
+            login_attempts.c.admitted == 0, login_attempts.c.created_at < _written(now - WINDOW)
+        ),
+    )
+    connection.execute(sa.delete(login_attempts).where(over))
+    event = {"name_key": who.name_key, "address_key": who.address_key, "admitted": int(admitted)}
+    connection.execute(sa.insert(login_attempts).values(event | {"created_at": _written(now)}))
+
+
+def _left(rule: _Slowing, wrong: Sequence[Any], now: datetime) -> float:
+    """The seconds that are left to wait after the last of these wrong passwords."""
+    if not wrong:
+        return 0.0
+    passed = now - datetime.fromisoformat(wrong[-1].created_at)
+    return rule.wait(len(wrong)) - passed.total_seconds()
+
+
+def _key(each: Any) -> tuple[str, str]:
+    return each.name_key, each.address_key
+
+
+def _network(address: str) -> str:
+    """The address as one sender has it.
+
+    >>> _network("2001:db8::1"), _network("10.0.0.7"), _network("")
+    ('2001:db8::/64', '10.0.0.7', '')
+    """
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if known.version == 4:
+        return str(known)
+    return str(ipaddress.ip_network((known, 64), strict=False))
+
+
+def _refusal(seconds: float) -> Refused:
+    whole = max(int(seconds + 0.999), 1)
+    if whole < 120:
+        return Refused("wait_seconds", seconds=whole)
+    return Refused("wait_minutes", minutes=(whole + 59) // 60)
+
+
+def _written(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,104 @@
+"""Participants from Prolific: who each of them is here, and how many there is room for.
+
+The link at Prolific is one for all, so anyone who has it can invent a participant. What that opens
+is bounded by `[prolific] places`, and each participant is one rater, however often they come.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from evenhand.study.desk.oversight import Oversight
+from evenhand.study.refused import Refused
+from evenhand.study.store.grades import utc_now
+from evenhand.study.store.schema import participant_entries, session_events
+from evenhand.study.store.session_log import Event, add_event, events_of, given_back
+from evenhand.study.workspace import Study
+
+_ID = re.compile(r"[0-9a-f]{24}")
+"""Prolific's ids are object ids of its database: 12 bytes, as hexadecimal digits."""
+_ENDS = ("released", "readmitted", "consent", "screened_out")
+_NAMES = {"participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID"}
+
+
+def new_code() -> str:
+    """A rater code that says nothing about the person."""
+    return f"r-{secrets.token_hex(5)}"
+
+
+def enter(study: Study, address: Mapping[str, str]) -> str:
+    """The rater that a participant is: always the same one, whatever their submission.
+
+    Raises Refused where an id is none of Prolific's, no place is left, or they were rejected.
+    """
+    entry = {column: address.get(name, "") for column, name in _NAMES.items()}
+    if not all(map(_ID.fullmatch, entry.values())):
+        raise Refused("prolific_only")
+    latest = (
+        sa.select(participant_entries)
+        .where(participant_entries.c.participant_id == entry["participant_id"])
+        .order_by(participant_entries.c.event_id.desc())
+        .limit(1)
+    )
+    with study.store.write() as connection:  # one newcomer at a time: two never share a place
+        known = connection.execute(latest).first()
+        rater: str = known.rater_id if known else new_code()
+        if known is not None and known.session_id == entry["session_id"]:
+            return rater
+        if known is None:
+            _need_place(study, connection)
+        else:
+            _take_up_again(study, connection, rater)
+        row = entry | {"rater_id": rater, "created_at": utc_now()}
+        connection.execute(sa.insert(participant_entries).values(row))
+        add_event(connection, rater, "entered", way="prolific")
+    return rater
+
+
+def _take_up_again(study: Study, connection: sa.Connection, rater: str) -> None:
+    """Another submission goes on where the one before stopped; a place given back is taken anew."""
+    reason = given_back(events_of(connection, rater))
+    if reason == "rejected":
+        raise Refused("closed_before")
+    if reason:
+        _need_place(study, connection)
+        add_event(connection, rater, "readmitted")
+
+
+def _need_place(study: Study, connection: sa.Connection) -> None:
+    settings = study.config.prolific
+    if settings is None or not settings.places:
+        return
+    query = sa.select(participant_entries.c.rater_id).distinct()
+    raters = set(connection.execute(query).scalars())
+    if len(raters) < settings.places:
+        return
+    ends = _ends(connection, raters)
+    freed = sum(ends[rater] in settings.free_again for rater in raters)
+    if len(raters) - freed >= settings.places:
+        raise Refused("no_places")
+
+
+def _ends(connection: sa.Connection, raters: set[str]) -> dict[str, str]:
+    """Why each of these raters ended before they were done, as far as it can free a place."""
+    logs: dict[str, list[Event]] = defaultdict(list)
+    query = sa.select(session_events).where(session_events.c.kind.in_(_ENDS))
+    for row in connection.execute(query.order_by(session_events.c.event_id)):
+        logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
+    excluded = Oversight().renewed(connection).exclusions
+    return {
+        rater: _end(logs[rater]) or ("stopped" if rater in excluded else "") for rater in raters
+    }
+
+
+def _end(log: list[Event]) -> str:
+    if reason := given_back(log):
+        return reason
+    if any(event.kind == "consent" and not event.detail["agreed"] for event in log):
+        return "no_consent"
+    return "screened_out" if any(event.kind == "screened_out" for event in log) else ""

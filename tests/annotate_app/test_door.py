@@ -1,0 +1,137 @@
+"""What the running app refuses before it costs anyone anything: uploads, figures, foreign pages."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from evenhand.annotate_app.door import _is_meant
+from harness.served import Served
+from harness.sessions import Session
+
+pytestmark = pytest.mark.browser  # it starts the app, as those do
+
+
+@pytest.fixture(scope="module")
+def server(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+    return serve_study(make_study(5))
+
+
+def asked(server: Served, method: str, path: str, body: bytes = b"") -> int:
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    line.request(method, path, body, {"Cookie": "_streamlit_xsrf=2|0|0|0", "X-Xsrftoken": "x"})
+    status = line.getresponse().status
+    line.close()
+    return status
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/_stcore/health", 200),
+        ("GET", "/_stcore/metrics", 404),
+        ("GET", "/_stcore/metrics?families=x", 404),
+        ("POST", "/_stcore/agent/interact", 404),
+        ("GET", "/_stcore/script-health-check", 404),
+        ("DELETE", "/_stcore/upload_file/session/file", 403),
+        ("POST", "/_stcore/upload_file/session/file", 403),
+    ],
+)
+def test_what_is_not_for_visitors_is_closed(server, method: str, path: str, status: int) -> None:
+    assert asked(server, method, path) == status
+
+
+def test_a_file_of_somebody_without_a_login_is_refused_unread(server: Served) -> None:
+    size = 400 * 1024 * 1024
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line:
+        head = (
+            "PUT /_stcore/upload_file/some-session/some-file HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Length: {size}\r\nContent-Type: multipart/form-data; boundary=x\r\n\r\n"
+        )
+        line.sendall(head.encode())
+        assert b" 403 " in line.recv(4096)
+        sent = 0
+        try:
+            while sent < size:
+                sent += line.send(bytes(1024 * 1024))
+        except OSError:
+            pass  # the app has hung up
+    assert sent < 50 * 1024 * 1024
+
+
+async def opened(server: Served, origin: str) -> bool:
+    """Whether a page of this origin gets a connection; by any status but 403 it fails."""
+    try:
+        async with connect(
+            f"ws://127.0.0.1:{server.port}/_stcore/stream", origin=origin, open_timeout=10
+        ):
+            return True
+    except InvalidStatus as refusal:
+        if refusal.response.status_code != 403:
+            raise
+        return False
+
+
+def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server: Served) -> None:
+    own = f"http://127.0.0.1:{server.port}"
+    foreign = ("https://elsewhere.example.org", "null", "http://[", "https://127.0.0.1.example.org")
+
+    async def knock() -> tuple[list[bool], float]:
+        begun = time.perf_counter()
+        found = [await opened(server, origin) for origin in foreign * 3]
+        return found, time.perf_counter() - begun
+
+    found, seconds = anyio.run(knock)
+    assert not any(found)
+    assert seconds < 3  # looking up the address of this machine outside takes that for each
+    assert anyio.run(opened, server, own)
+    assert anyio.run(opened, server, "http://localhost:1")
+
+
+@pytest.mark.parametrize("order", ["clear_cache", "set_run_on_save", "debug_shutdown_runtime"])
+def test_an_order_that_is_not_for_visitors_is_passed_over(order: str) -> None:
+    assert _is_meant(BackMsg(rerun_script=ClientState()).SerializeToString())
+    assert not _is_meant(BackMsg(**{order: True}).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        {"id": "admitted", "string_value": "lead"},
+        {"id": "$$ID-1-panel", "json_value": "{"},
+        {"id": "$$ID-1-panel", "json_trigger_value": "[" * 100_000},
+    ],
+)
+def test_what_is_no_part_of_a_page_ends_the_connection(states: dict[str, str]) -> None:
+    message = BackMsg()
+    message.rerun_script.widget_states.widgets.add(**states)
+    with pytest.raises(ValueError, match="widgets"):
+        _is_meant(message.SerializeToString())
+
+
+def test_a_message_that_is_too_long_ends_its_own_connection(server: Served) -> None:
+    async def flood() -> int:
+        server.enter("other", "long")
+        other, long = Session(server.port, "other"), Session(server.port, "long")
+        await other.open()
+        await long.open()
+        answers = [{"submit_id": str(n)} for n in range(60_000)]
+        await long._send({"event": "submit", "value": {"answers": answers}})
+        with pytest.raises(ConnectionClosed) as closed:
+            await long._until_finished()
+        assert await other.answer()
+        assert other.milliseconds[0] < 1000
+        await other.close()
+        return closed.value.rcvd.code
+
+    assert anyio.run(flood) == 1009

@@ -1,0 +1,147 @@
+"""Wrong passwords: who has to wait, for how long, and who never has to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from argon2 import PasswordHasher
+
+from evenhand.errors import InputError
+from evenhand.study.access import accounts as access
+from evenhand.study.access import guessing
+from evenhand.study.access.accounts import check_account, read_login, set_account, sign_in
+from evenhand.study.store.schema import login_attempts
+from evenhand.study.store.store import Store
+
+PASSWORD, WRONG = "correct horse battery", "wrong password"
+HOME, OFFICE, FOREIGN = "203.0.113.5", "198.51.100.7", "192.0.2.66"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(guessing, "_now", lambda: clock.now)
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(access, "_hasher", lambda: hasher)
+    access._no_ones_hash.cache_clear()
+    return clock
+
+
+@pytest.fixture
+def store(make_study, clock) -> Store:
+    store = make_study().store
+    set_account(store, "lea", PASSWORD, "lead")
+    return store
+
+
+def tries(store: Store, name: str, address: str, password: str = WRONG) -> str:
+    """What came of one attempt."""
+    try:
+        return check_account(store, name, password, address) or "wrong"
+    except InputError as error:
+        return str(error)
+
+
+def guess(store: Store, clock: Clock, name: str, address: str, seconds: float) -> int:
+    """Guess without a pause for so long; how many guesses were looked at."""
+    looked_at, end = 0, clock.now + timedelta(seconds=seconds)
+    while clock.now < end:
+        looked_at += tries(store, name, address) == "wrong"
+        clock.wait(0.5)
+    return looked_at
+
+
+@pytest.mark.parametrize("name", ["lea", "nobody"])
+def test_each_wrong_password_doubles_the_wait(store, clock, name) -> None:
+    for _ in range(guessing.PAIR.free):
+        assert tries(store, name, FOREIGN) == "wrong"
+    for wait in (1, 2, 4, 8, 16):
+        assert f"try again in {wait} s" in tries(store, name, FOREIGN)
+        clock.wait(wait - 0.01)
+        assert "try again in 1 s" in tries(store, name, FOREIGN)  # asking too early adds nothing
+        clock.wait(0.01)
+        assert tries(store, name, FOREIGN) == "wrong"
+    for wait in (32, 64, 128, 256, 512):
+        clock.wait(wait)
+        tries(store, name, FOREIGN)
+    assert "try again in 10 minutes" in tries(store, name, FOREIGN)  # and never longer
+    clock.wait(600)
+    assert tries(store, name, FOREIGN) == "wrong"
+    assert "try again in 10 minutes" in tries(store, name, FOREIGN)
+
+
+def test_the_lead_comes_in_from_elsewhere_while_someone_guesses(store, clock) -> None:
+    before = sign_in(store, "lea", PASSWORD, 60, HOME)
+    clock.wait(60)
+    assert guess(store, clock, "lea", FOREIGN, 600) < 15
+    assert "too many" in tries(store, "lea", FOREIGN, PASSWORD)
+    assert tries(store, "lea", HOME, PASSWORD) == "lead"
+    assert tries(store, "lea", OFFICE, PASSWORD) == "lead"  # an address that she never came from
+    assert read_login(store, before).name == "lea"
+
+
+def test_many_addresses_at_one_account_are_slowed_and_its_owner_is_not(store, clock) -> None:
+    tries(store, "lea", HOME, PASSWORD)
+    for number in range(60):
+        assert tries(store, "lea", f"10.0.{number}.1") == "wrong"
+    assert "too many" in tries(store, "lea", "10.0.7.1")
+    assert tries(store, "lea", OFFICE, PASSWORD) == "lead"  # a first try is looked at
+    assert tries(store, "lea", HOME) == "wrong"  # a slip, from where she always comes
+    assert tries(store, "lea", HOME, PASSWORD) == "lead"
+
+
+def test_one_address_at_many_accounts_is_slowed(store, clock) -> None:
+    looked_at = sum(tries(store, f"name{number}", FOREIGN) == "wrong" for number in range(200))
+    assert looked_at == guessing.ADDRESS.free
+    clock.wait(61)
+    assert tries(store, "lea", FOREIGN, PASSWORD) == "lead"
+
+
+def test_addresses_of_one_ipv6_network_are_one(store, clock) -> None:
+    found = {tries(store, "lea", f"2001:db8::{number:x}") for number in range(30)}
+    assert any("too many" in each for each in found)
+    assert tries(store, "lea", "2001:db8:0:1::1", PASSWORD) == "lead"
+
+
+def test_a_right_password_ends_the_count_of_wrong_ones(store, clock) -> None:
+    for _ in range(3):
+        for _ in range(guessing.PAIR.free - 1):
+            assert tries(store, "lea", HOME) == "wrong"
+        clock.wait(1)
+        assert tries(store, "lea", HOME, PASSWORD) == "lead"
+
+
+def test_what_counts_no_more_is_forgotten(store, clock) -> None:
+    for number in range(40):
+        tries(store, f"name{number}", f"10.0.{number}.1")
+    tries(store, "lea", HOME, PASSWORD)
+
+    def kept() -> list[int]:
+        with store.read() as connection:
+            return list(connection.execute(sa.select(login_attempts.c.admitted)).scalars())
+
+    assert len(kept()) == 41
+    clock.wait(3601)
+    tries(store, "lea", OFFICE, PASSWORD)
+    assert kept() == [1, 1]  # of logins, where their owner comes from
+    clock.wait(31 * 24 * 3600)
+    tries(store, "lea", OFFICE, PASSWORD)
+    assert kept() == [1]
+
+
+def test_addresses_and_names_are_kept_as_digests(store, clock) -> None:
+    tries(store, PASSWORD, HOME)
+    with store.read() as connection:
+        kept = str(connection.execute(sa.select(login_attempts)).all())
+    assert PASSWORD not in kept
+    assert HOME not in kept
