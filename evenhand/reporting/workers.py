@@ -169,8 +169,8 @@ def _answer(
 class StandBy:
     """A process of low priority that stays: for what is asked again and again, and takes a second.
 
-    It starts with the first question, or with `prepare`, and answers one after the other. Safe under
-    many threads.
+    It starts with the first question, or with `prepare`, and answers one after the other. Safe
+    under many threads.
     """
 
     def __init__(self) -> None:
