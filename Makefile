@@ -36,9 +36,10 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Without the libraries of the clouds: boto3 wants an older python-dateutil, and tests bring their own.
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra postgresql pyproject.toml requirements-build.in -o requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --all-extras -c requirements.lock pyproject.toml requirements-build.in -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev --extra postgresql -c requirements.lock pyproject.toml requirements-build.in -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) build *.egg-info

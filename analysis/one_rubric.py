@@ -22,6 +22,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions.rows import add_distribution_rows
+from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
@@ -152,6 +153,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.rows = rows = _rubric_rows(labels, request, seconds_per_label(own))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
+    attacked, cluster = request.facts.attacked, request.settings.cluster
+    add_injection_rows(rows, attacked, request.units, cluster, request.resampled)
     found.notes += _add_with_other_clusters(rows, readings, labels, request)
     if len(own) < len(ratings):
         _add_with_excluded(rows, ratings, scale, request)

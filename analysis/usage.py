@@ -19,6 +19,8 @@ USAGE = {
     "attempts": "grades_attempted",
     "labelled": "grades_scored",
     "unscored": "grades_unscored",
+    "low_mass": "grades_low_mass",
+    "without_probabilities": "grades_without_probabilities",
     "tokens_input": "tokens_input",
     "tokens_output": "tokens_output",
     "cost_usd": "cost_usd",

@@ -19,7 +19,7 @@ from evenhand.annotate_app.languages import (
     known_languages,
     names_offered,
 )
-from evenhand.annotate_app.rendered import rendered
+from evenhand.annotate_app.rendered import by_place
 from evenhand.study.desk.answers import CONFIDENCE_LEVELS, DISPLAYS, Answer, Flag
 from evenhand.study.desk.earlier import LONGEST_SEARCH
 from evenhand.study.desk.own_flags import Withdrawal
@@ -331,7 +331,7 @@ def _option(option: Option) -> dict[str, Any]:
 def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
     """`tree` is the text as nodes to be drawn; "plain" says that it should have one but cannot."""
     drawn = display == "markdown" and block.kind == "response"
-    tree = rendered(block.text) if drawn else None
+    tree = by_place(block.text) if drawn else None
     return {
         "name": block.variable,
         "label": reader.say(f"block.{block.variable}"),

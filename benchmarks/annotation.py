@@ -57,9 +57,10 @@ class Result:
         )
 
 
-def make_study(folder: Path, pairs: int) -> Path:
+def make_study(folder: Path, pairs: int, store: str = StudyPlan.store) -> Path:
     """A study of 25 tasks a pair, each wanted from 100 raters."""
     plan = StudyPlan(
+        store=store,
         pairs=ROOT / "data" / "demo_pairs.csv",
         rubrics=usual_rubrics(propositions=False),
         sample=pairs,

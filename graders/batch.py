@@ -11,25 +11,39 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
 from evenhand.graders.batch_chunks import Chunker, under_way
 from evenhand.graders.batch_service import BatchResult
-from evenhand.graders.failures import ATTEMPTS, GraderFailure, Stopped, Transient, retrying
+from evenhand.graders.failures import (
+    ATTEMPTS,
+    FILTERED,
+    GraderFailure,
+    Stopped,
+    Transient,
+    is_filtered,
+    retrying,
+)
 from evenhand.graders.jobs import GradeJob
 from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun
-from evenhand.graders.money import OverBudget, Tariff, usage_facts
+from evenhand.graders.money import OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import MOST_KEPT, Outcome, Reply
 from evenhand.graders.provenance import origin
+from evenhand.graders.reservations import Reservations
 from evenhand.graders.run import GraderSummary, RunContext
+from evenhand.rubrics import PromptText
 from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
 from evenhand.texts import written
 
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
+
 _FAILED = TRANSIENT_REASONS[0]
+_NO_PROMPT = PromptText(system="", user="", keys=())
 _LOOK_EVERY = 20.0
 """Seconds between looks at a batch."""
 
@@ -65,6 +79,7 @@ class BatchRun:
         self._tariff = tariff
         self._live_tariff = live_tariff
         self._cancel = cancel
+        self._reservations = Reservations(context.budget, tariff)
         self._again: list[Question] = []
 
     async def run(self) -> None:
@@ -104,7 +119,9 @@ class BatchRun:
         batch, and what it teaches about the model's parameters holds for the batch.
         """
         probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(todo[0]))
-        await LiveRun(probe, self._context, self._summary, self._live_tariff).run(close=False)
+        live = LiveRun(probe, self._context, self._summary, self._live_tariff)
+        await live.run(close=False)
+        self._reservations.longest = live.reservations.longest
         if self._summary.stopped:
             raise Stopped(self._summary.stopped)
         return todo[1:]
@@ -132,7 +149,7 @@ class BatchRun:
         self, todo: list[Question], chunks: list[Chunk]
     ) -> OverBudget | None:
         """Send all that fits into the budget, collect it, and go on while more fits."""
-        chunker = Chunker(self._job, self._service.limits, self._tariff, todo)
+        chunker = Chunker(self._job, self._service.limits, self._reservations, todo)
         while True:
             while (built := await chunker.build(self._budget)) is not None:
                 chunks.append(await self._submit(*built))
@@ -171,7 +188,7 @@ class BatchRun:
 
     async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
         """Submit once: after a failure that may hide a success, look before sending again."""
-        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
+        async for attempt in self._retrying():
             with attempt:
                 if attempt.retry_state.attempt_number > 1:
                     found = await self._service.find(chunk, self._journal.known_batches())
@@ -243,16 +260,18 @@ class BatchRun:
         }
         if result.body is None:
             facts |= {"error": result.error, "status": result.status}
-            reason = f"request_rejected: {result.status}"
-            return self._job.failed(question or self._gone(request), reason, facts)
+            rejected = f"request_rejected: {result.status}"
+            reason = FILTERED if is_filtered(result.error) else rejected
+            return self._job.failed(question or self._gone(request), reason, facts)[0]
         if question is None:
             outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:MOST_KEPT])
             question = self._gone(request)
         else:
             outcome = self._job.parse(question, result.body)
-        facts |= usage_facts(outcome.evidence.get("usage"), self._tariff)
-        reply = Reply({}, result.request_id, outcome)
-        grade = self._job.kept(question, reply, facts)
+        facts |= usage_facts(outcome.evidence, self._tariff)
+        reply = Reply(request.settings, result.request_id, outcome)
+        usual = output_limit(self._job.grader.request(_NO_PROMPT))
+        grade = self._job.grade(question, self._reservations.learn(reply, usual), facts)
         return replace(grade, rubric_hash=request.rubric_hash)
 
     def _question(self, request: BatchRequest) -> Question | None:
@@ -268,13 +287,19 @@ class BatchRun:
 
     async def _give_up(self, todo: list[Question]) -> None:
         facts = {"error": f"no reply in {ATTEMPTS} batches"}
-        failed = [self._job.failed(question, _FAILED, dict(facts)) for question in todo]
+        failed = [self._job.failed(question, _FAILED, dict(facts))[0] for question in todo]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 
+    def _retrying(self) -> AsyncRetrying:
+        def told(failure: GraderFailure, attempt: int, seconds: float) -> None:
+            self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
+
+        return retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep, told=told)
+
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """A call that changes nothing, tried again like any request."""
-        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep):
+        async for attempt in self._retrying():
             with attempt:
                 return await call()
         raise AssertionError("retrying ends with a result or an error")

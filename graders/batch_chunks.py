@@ -12,7 +12,8 @@ import anyio
 
 from evenhand.graders.batch_service import BatchLimits
 from evenhand.graders.jobs import GradeJob
-from evenhand.graders.money import Budget, Tariff
+from evenhand.graders.money import Budget
+from evenhand.graders.reservations import Reservations
 from evenhand.study.questions import Question
 from evenhand.study.store.batches import BatchRequest, Chunk
 
@@ -26,12 +27,12 @@ class Chunker:
         self,
         job: GradeJob,
         limits: BatchLimits,
-        tariff: Tariff | None,
+        reservations: Reservations,
         questions: Sequence[Question],
     ) -> None:
         self._job = job
         self._limits = limits
-        self._tariff = tariff
+        self._reservations = reservations
         self._questions = questions
         self._next = 0
         self.next_costs = Decimal(0)
@@ -56,11 +57,11 @@ class Chunker:
             prompt = (await anyio.to_thread.run_sync(self._job.prompts, [question]))[0]
             body = self._job.grader.request(prompt)
             length = len(json.dumps(body, ensure_ascii=False).encode()) + _FRAME
-            price = self._tariff.at_most(body) if self._tariff else Decimal(0)
             if requests and size + length > self._limits.size:
                 break
-            if not budget.fits(worst + price):
-                self.next_costs = price
+            price = self._reservations.fit(body, worst, self.left)
+            if price is None:
+                self.next_costs = self._reservations.least(body)
                 break
             sent = self._job.sent(question, prompt, body)
             seen[sent["grade_key"]] += 1

@@ -34,11 +34,21 @@ def warnings_about(
     said = about_retirement(spec, today)
     if settings.method == "logprobs":
         said += _about_probabilities(spec.model, _entry(spec), today)
-    if spec.provider == "anthropic" and settings.method == "label":
+    if spec.speaks == "messages" and settings.method == "label":
         said.append(written("grade.hard_label", model=spec.model))
     if settings.method == "draws" and settings.draws < _FEW_DRAWS:
         said.append(_about_draws(settings.draws))
     return said
+
+
+def probabilities_need_no_effort(spec: GraderSpec) -> bool:
+    """Whether a model gives token probabilities only without reasoning; a gateway's `openai/NAME`
+    is known by NAME.
+    """
+    name = spec.model.rpartition("/")[2]
+    return any(
+        entry.get("effort") == "none" and re.search(entry["match"], name) for entry in _table()
+    )
 
 
 def about_retirement(spec: GraderSpec, today: date | None = None) -> list[str]:
@@ -69,7 +79,7 @@ def _about_draws(draws: int) -> str:
 
 
 def _entry(spec: GraderSpec) -> dict[str, Any]:
-    if spec.base_url:
+    if not spec.at.is_own:
         return {}
     found = (
         entry

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.graders.grader_settings import GraderSettings, rater_id
 from evenhand.graders.open_questions import OpenQuestions, open_questions
+from evenhand.graders.providers.table import Own
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import Rubric
@@ -31,6 +32,9 @@ class Choice:
     orders: Sequence[str] = ("ab",)
     draws: int = 1
     method: str = ""
+    max_tokens: int = 0
+    effort: str = ""
+    service_tier: str = ""
     retry_unscored: bool = False
     text: Rubric | None = None
 
@@ -48,8 +52,18 @@ def plan_grading(
     study: Study, grader_specs: Sequence[str], choice: Choice, scrubber: Scrubber
 ) -> list[GraderPlan]:
     """Raises InputError where a grader, a rubric or a choice is none."""
-    specs = _parsed(grader_specs, scrubber)
-    ways = [GraderSettings.for_grader(spec, choice.method, choice.draws) for spec in specs]
+    specs = _parsed(grader_specs, scrubber, study.config.providers)
+    ways = [
+        GraderSettings.for_grader(
+            spec,
+            choice.method,
+            choice.draws,
+            max_tokens=choice.max_tokens,
+            effort=choice.effort,
+            service_tier=choice.service_tier,
+        )
+        for spec in specs
+    ]
     text, accepted = choice.text, study.accepted_hashes()
     if text is None:
         chosen = _chosen(study, choice.rubrics)
@@ -57,6 +71,7 @@ def plan_grading(
     else:
         chosen, units = [text], {text.name: _held_out(study, text)}
         accepted = {text.name: (text.hash,)}
+    _check_verbatim(chosen, choice.method)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):
         who = rater_id(spec, settings)
@@ -72,6 +87,16 @@ def plan_grading(
         )
         plans.append(GraderPlan(spec, settings, questions))
     return plans
+
+
+def _check_verbatim(rubrics: Sequence[Rubric], method: str) -> None:
+    """A prompt that is sent word for word cannot ask for a distribution besides."""
+    for rubric in rubrics:
+        if rubric.prompt and method == "verbalised":
+            raise InputError(
+                f"rubric {rubric.name!r} has a [prompt] of its own, which asks for one option; use "
+                "--draws, or leave out --method verbalised"
+            )
 
 
 def _held_out(study: Study, text: Rubric) -> list[str]:
@@ -99,13 +124,13 @@ def _held_out(study: Study, text: Rubric) -> list[str]:
     )
 
 
-def _parsed(texts: Sequence[str], scrubber: Scrubber) -> list[GraderSpec]:
+def _parsed(texts: Sequence[str], scrubber: Scrubber, own: Own) -> list[GraderSpec]:
     if not texts:
         raise InputError("name at least one grader")
     for text in texts:
         if scrubber.text(text) != text:
             raise InputError("a grader's name must not hold an API key; take the key out")
-    return [parse_spec(text) for text in dict.fromkeys(texts)]
+    return list({(spec := parse_spec(text, own)).text: spec for text in texts}.values())
 
 
 def _chosen(study: Study, names: Sequence[str] | None) -> list[Rubric]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -16,43 +17,81 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders.batch_service import BatchService
 from evenhand.graders.capabilities import about_retirement
-from evenhand.graders.failures import failure_of, json_object
+from evenhand.graders.clouds import claude_client
+from evenhand.graders.failures import (
+    FILTERED,
+    Stopped,
+    answered_within,
+    failure_of,
+    json_object,
+)
 from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.keys import told_by_study
+from evenhand.graders.money import charged_by
 from evenhand.graders.outcome import BeforeSending, Identity, Outcome, Reply
-from evenhand.graders.scrub import Scrubber, key_from_environment
+from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.graders.transport import pooled
 from evenhand.graders.verbalised import asking_for_percent, percent_schema, read_percent
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
     from anthropic.types import ModelInfo
 
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
 MAX_TOKENS = 16_000
 
+_USUAL = GraderSettings("label")
+_FILTERED = ("content_filtered", "guardrail_intervened")  # where Claude is served by others
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
 
 
-def build_request(model: str, prompt: PromptText, method: str = "label") -> dict[str, Any]:
+def build_request(
+    model: str, prompt: PromptText, settings: GraderSettings = _USUAL
+) -> dict[str, Any]:
     """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
-    if method == "text":
-        turns = [{"role": "user", "content": prompt.user}]
-        return {"model": model, "max_tokens": MAX_TOKENS, "messages": turns}
-    if method == "verbalised":
+    common: dict[str, Any] = {
+        "model": model,
+        "max_tokens": settings.max_tokens or MAX_TOKENS,
+        "messages": [{"role": "user", "content": _content(prompt)}],
+    }
+    if settings.thinking:
+        common |= _thinking(settings.thinking)
+    if settings.service_tier:
+        common["service_tier"] = settings.service_tier
+    effort = {"effort": settings.effort} if settings.effort else {}
+    if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
+        common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
+        return common | ({"output_config": effort} if effort else {})
+    if settings.method == "verbalised":
         prompt = asking_for_percent(prompt)
         schema = percent_schema(prompt.keys)
     else:
         schema = _label_schema(prompt.keys)
-    return {
-        "model": model,
-        "max_tokens": MAX_TOKENS,
-        "system": [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}],
-        "messages": [{"role": "user", "content": prompt.user}],
-        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    return common | {
+        "system": [_cached(prompt.system)],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}, **effort},
     }
+
+
+def _thinking(said: str) -> dict[str, Any]:
+    """Tokens to think with come on top of those for the answer."""
+    if said.isdecimal():
+        thinking = {"type": "enabled", "budget_tokens": int(said)}
+        return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}
+    return {"thinking": {"type": "disabled" if said == "off" else "adaptive"}}
+
+
+def _cached(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
+    """The unit's part in one piece, or cut where a part may be cached."""
+    if not prompt.cuts:
+        return prompt.user
+    ends = (0, *prompt.cuts)
+    pieces = [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
+    return [*pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
 
 
 def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
@@ -88,6 +127,8 @@ def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label")
     evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
     if message.stop_reason == "refusal":
         return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
+    if message.stop_reason in _FILTERED:
+        return Outcome(unscored_reason=FILTERED, raw=text, evidence=evidence)
     if message.stop_reason in _TRUNCATED:
         return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
     if method == "verbalised":
@@ -133,22 +174,15 @@ class ClaudeGrader:
     def __init__(
         self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
-        key = key_from_environment(KEY_VARIABLE)
-        if key is None:
-            raise InputError(f"grader {spec.text!r} needs an API key; set {KEY_VARIABLE}")
         import anthropic
 
         self.spec = spec
         self.settings = settings
         self._scrubber = scrubber
-        self._client: AsyncAnthropic = anthropic.AsyncAnthropic(
-            api_key=key,
-            max_retries=0,
-            timeout=anthropic.Timeout(timeout, connect=10.0),
-            http_client=pooled(anthropic.DefaultAioHttpClient),
-        )
+        self._timeout = timeout
+        self._client = claude_client(spec, scrubber, timeout)
         self.identity = Identity(
-            provider="anthropic",
+            provider=spec.provider,
             base_url=str(self._client.base_url.copy_with(username=None, password=None)),
             endpoint="messages",
             api_version=str(self._client.default_headers.get("anthropic-version", "")),
@@ -156,7 +190,7 @@ class ClaudeGrader:
         )
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
-        return build_request(self.spec.model, prompt, self.settings.method)
+        return build_request(self.spec.model, prompt, self.settings)
 
     def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
         if rubric is None:
@@ -170,24 +204,37 @@ class ClaudeGrader:
         request = self.request(prompt)
         await before(request)
         try:
-            raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
+            with answered_within(self._timeout):
+                raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
+        except Exception as error:
+            if not self.spec.at.provider.client:
+                raise
+            # The clouds' own libraries look for credentials at the first request.
+            why = self._scrubber.message(str(error))
+            said = {"provider": self.spec.provider, "why": why}
+            raise Stopped(written("provider.no_credentials", **said)) from None
         reply = json_object(raw.text, self._scrubber)
-        return Reply(request, raw.headers.get("request-id", ""), self.parse(reply, rubric))
+        request_id = raw.headers.get("request-id", "")
+        outcome = self.parse(reply, rubric)
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
         from evenhand.graders.claude_batch import ClaudeBatches
 
+        if self.spec.at.provider.client:  # no cloud's client offers them
+            raise InputError(written("provider.no_batches", provider=self.spec.provider))
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
         """What the provider says about the model's life; where it says nothing, our own table."""
+        told = told_by_study(self.spec)
         try:
             info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
-            return _about_life(self.spec.model, info)
+            return told + _about_life(self.spec.model, info)
         except Exception:  # a warning that cannot be had must not stop a run
-            return about_retirement(self.spec)
+            return told + about_retirement(self.spec)
 
     async def close(self) -> None:
         await self._client.close()

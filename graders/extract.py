@@ -15,6 +15,8 @@ from pydantic import BaseModel
 
 LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
+MOST_UNSEEN = 0.2
+"""A reading by which any option's probability could be off by more than this is none."""
 
 # Marks that some servers leave in token texts for a space or a line break.
 _SPACE_MARKS = str.maketrans({"\u0120": " ", "\u2581": " ", "\u010a": "\n"})
@@ -61,6 +63,8 @@ class OptionReading:
     in_option_mass: float
     position: int
     top: list[tuple[str, float]]
+    unseen: float
+    """How far any of these probabilities can be off, for what the server did not list."""
 
     @property
     def label(self) -> str:
@@ -117,11 +121,15 @@ def _read(positions: Sequence[Position], at: int, keys: Sequence[str]) -> Option
     total = sum(masses.values())
     if total <= 0:
         return None
+    # All that is not listed could be one option's: p_k lies between m_k / (M + u) and
+    # (m_k + u) / (M + u), which is u / (M + u) wide.
+    unlisted = max(1.0 - sum(token.probability for token in tokens), 0.0)
     return OptionReading(
         probabilities={key: mass / total for key, mass in masses.items()},
         in_option_mass=min(total, 1.0),
         position=at,
         top=[(token.token, token.logprob) for token in tokens],
+        unseen=unlisted / (total + unlisted),
     )
 
 

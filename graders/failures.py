@@ -3,6 +3,7 @@
 GraderFailure
 |-- Transient   worth another attempt: 408, 409, 429, 5xx, no connection, no readable reply
 |-- Rejected    this request never will be: any other 4xx
+|   `-- Filtered    because of what the unit's text says
 `-- Stopped     no request of this grader will be: key, model, credit, a long wait
 """
 
@@ -11,22 +12,39 @@ from __future__ import annotations
 import email.utils
 import json
 import math
+import os
+import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
 
 ATTEMPTS = 8
+HANGS = 2
+"""So many times a server may leave a request without an answer, each for as long as may be."""
+SPARE = 5.0
+"""Seconds that the SDKs wait beyond our own limit, which is the one that counts."""
+FILTERED = "content_filter"
 LONGEST_WAIT = 60.0
 LONGEST_RETRY_AFTER = 900.0
 """Seconds. A server that asks for a longer pause is asked again on another day, by another run."""
 
 _TRANSIENT = (408, 409, 429)
+_ELSEWHERE = (301, 302, 303, 307, 308)
+_MAY_BE_FILTERED = (400, 403, 422, 451)
+_FILTER = re.compile(
+    r"content[ _-]?(?:filter|policy|management|moderation)|responsible ?ai|prohibited[ _]content"
+    r"|(?:blocked|flagged|rejected) (?:by|as|for|due to)[^.]{0,60}(?:safety|moderation|guardrail)"
+    r"|moderation_blocked|data_inspection_failed|guardrail_intervened",
+    re.IGNORECASE,
+)
 _NO_CREDIT = ("insufficient_quota", "billing_error", "billing_hard_limit_reached")
 
 
@@ -42,14 +60,24 @@ class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of 
 
 class Transient(GraderFailure):
     def __init__(
-        self, message: str, *, status: int | None = None, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        hung: bool = False,
     ) -> None:
         super().__init__(message, status=status)
         self.retry_after = retry_after
+        self.hung = hung
         self.may_be_billed = status is None or status == 200  # it may have been answered
 
 
 class Rejected(GraderFailure):
+    pass
+
+
+class Filtered(Rejected):
     pass
 
 
@@ -65,6 +93,8 @@ def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Grader
         # The SDKs call a refused or cut connection a timeout; what caused it says which it was.
         return Transient(scrubber.message(str(error.__cause__ or "")) or message)
     headers: Mapping[str, str] = error.response.headers  # type: ignore[attr-defined]
+    if status in _MAY_BE_FILTERED and is_filtered(f"{_codes(error)} {message}"):
+        return Filtered(message, status=status)
     if reason := _why_stop(status, error, spec):
         return Stopped(f"{reason} (the server says: {message})", status=status)
     if status not in _TRANSIENT and status < 500:
@@ -94,16 +124,45 @@ def json_object(body: str, scrubber: Scrubber) -> dict[str, Any]:
     return value
 
 
-def retrying(*, wait_scale: float, sleep: Callable[[float], Awaitable[None]]) -> AsyncRetrying:
+def is_filtered(said: str) -> bool:
+    """Whether a refusal's words or codes, of whichever provider, are those of a content filter.
+
+    >>> is_filtered("Output blocked by content filtering policy"), is_filtered("prompt is too long")
+    (True, False)
+    """
+    return bool(_FILTER.search(said))
+
+
+@contextmanager
+def answered_within(seconds: float) -> Iterator[None]:
+    """A whole answer must come in this time. Raises Transient where it does not."""
+    import anyio
+
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError:
+        raise Transient(f"no answer within {seconds:g} s", hung=True) from None
+
+
+Told = Callable[[GraderFailure, int, float], None]
+"""Told of a failure, which attempt it was, and in how many seconds the next one follows."""
+
+
+def retrying(
+    *,
+    wait_scale: float,
+    sleep: Callable[[float], Awaitable[None]],
+    told: Told | None = None,
+) -> AsyncRetrying:
     """The retry policy: up to 8 attempts at what is transient, waiting as the server says.
 
     Where it does not say: 1, 2, 4 ... 60 seconds, each with up to a second at random on top.
-    `wait_scale` multiplies every wait.
+    `wait_scale` multiplies every wait. A server that hangs is tried twice.
     """
     from tenacity import (
         AsyncRetrying,
         retry_if_exception_type,
-        stop_after_attempt,
         wait_exponential_jitter,
     )
 
@@ -114,8 +173,22 @@ def retrying(*, wait_scale: float, sleep: Callable[[float], Awaitable[None]]) ->
         asked = failure.retry_after if isinstance(failure, Transient) else None
         return wait_scale * (backoff(state) if asked is None else asked)
 
+    hangs = 0
+
+    def stop(state: RetryCallState) -> bool:
+        nonlocal hangs
+        failure = state.outcome.exception() if state.outcome else None
+        hangs += isinstance(failure, Transient) and failure.hung
+        return hangs >= HANGS or state.attempt_number >= ATTEMPTS
+
+    def before_sleep(state: RetryCallState) -> None:
+        failure = state.outcome.exception() if state.outcome else None
+        if told and isinstance(failure, GraderFailure) and state.next_action:
+            told(failure, state.attempt_number, state.next_action.sleep)
+
     return AsyncRetrying(
-        stop=stop_after_attempt(ATTEMPTS),
+        stop=stop,
+        before_sleep=before_sleep,
         retry=retry_if_exception_type(Transient),
         wait=wait,
         sleep=sleep,
@@ -131,18 +204,34 @@ def _said(error: Exception) -> str:
     return said if isinstance(said, str) and said else str(error)
 
 
+def _codes(error: Exception) -> str:
+    """What an error calls itself, Azure's inner one included."""
+    body = getattr(error, "body", None)
+    body = body if isinstance(body, Mapping) else {}
+    inner = body.get("error", body)
+    inner = inner if isinstance(inner, Mapping) else {}
+    innermost = inner.get("innererror")
+    parts = (inner, innermost if isinstance(innermost, Mapping) else {})
+    return " ".join(str(part.get(name) or "")[:60] for part in parts for name in ("code", "type"))
+
+
 def _why_stop(status: int, error: Exception, spec: GraderSpec) -> str | None:
-    variable = f"{spec.provider.upper()}_API_KEY"
+    place = spec.at
+    key = f"the key in {place.key_env}" if place.key_env else f"the credentials for {place.host}"
     codes = (getattr(error, "code", None), getattr(error, "type", None))
     if status == 402 or any(code in _NO_CREDIT for code in codes):
-        return f"the account behind {variable} has no credit left; add credit and run again"
+        return f"the account behind {key} has no credit left; add credit and run again"
+    if status == 401 and place.key_env and not os.environ.get(place.key_env):
+        return written("provider.no_key", host=place.host, variable=place.key_env)
     if status == 401:
-        return f"the key in {variable} was refused; set a valid key and run again"
+        return f"{key} was refused; set a valid one and run again"
     if status == 403:
-        return f"the key in {variable} may not use {spec.model}; use another key or model"
+        return f"{key} may not use {spec.model}; use another key or model"
+    if status in _ELSEWHERE:
+        return written("provider.redirects", host=place.host)
     if status == 404:
-        place = f" at {spec.base_url}" if spec.base_url else ""
-        return f"there is no model {spec.model!r}{place}; check the model's name" + (
+        where = f" at {spec.base_url}" if spec.base_url else ""
+        return f"there is no model {spec.model!r}{where}; check the model's name" + (
             ", and that BASE_URL ends before /chat/completions" if spec.base_url else ""
         )
     return None

@@ -4,25 +4,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 
 from evenhand.errors import InputError
 from evenhand.graders.spec import GraderSpec
 
 METHODS = ("label", "logprobs", "verbalised")
 
-_USUAL = {"anthropic": "label", "openai": "logprobs", "baseline": ""}
+LEAST_THINKING, MOST_THINKING = 1_024, 100_000
+"""Tokens. Fewer the API refuses, and more do not leave room for an answer."""
+
+_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
+_USUAL = {"chat": "logprobs", "baseline": ""}
+_ELSE = "label"
 
 
 @dataclass(frozen=True, slots=True)
 class GraderSettings:
-    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way."""
+    """`method` is one of METHODS or "draws"; empty for a baseline, which has its own way.
+
+    `max_tokens` limits an answer, thinking included (0: as is usual for the provider). `effort` and
+    `service_tier` are words of the provider's own, sent as they are; empty, nothing is sent.
+    `thinking` is Claude's: "off", "adaptive" or a number of tokens.
+    """
 
     method: str = ""
     draws: int = 1
+    max_tokens: int = 0
+    effort: str = ""
+    service_tier: str = ""
+    thinking: str = ""
 
     @classmethod
-    def for_grader(cls, spec: GraderSpec, method: str = "", draws: int = 1) -> GraderSettings:
+    def for_grader(
+        cls,
+        spec: GraderSpec,
+        method: str = "",
+        draws: int = 1,
+        *,
+        max_tokens: int = 0,
+        effort: str = "",
+        service_tier: str = "",
+    ) -> GraderSettings:
         """What the user's options mean for one grader.
 
         Repeats of a hard label are draws; repeats of another method are means of that method.
@@ -34,18 +58,55 @@ class GraderSettings:
         """
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
-        if spec.provider == "baseline":
+        if spec.speaks == "baseline":
             return cls()  # it would say the same every time
         if method not in ("", *METHODS):
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
-        if method == "logprobs" and spec.provider == "anthropic":
+        if method == "logprobs" and spec.speaks != "chat":
+            api = "the Anthropic API" if spec.speaks == "messages" else f"{spec.provider}"
             raise InputError(
-                f"grader {spec.text!r}: the Anthropic API gives no token probabilities; use "
+                f"grader {spec.text!r}: {api} gives no token probabilities; use "
                 "--draws K or --method verbalised"
             )
+        if max_tokens < 0:
+            raise InputError(f"max-tokens is {max_tokens}; it must be at least 1")
+        _check_words(spec, effort=effort, service_tier=service_tier)
+        asked = cls(max_tokens=max_tokens, effort=effort, service_tier=service_tier)
         if draws > 1 and method in ("", "label"):
-            return cls("draws", draws)
-        return cls(method or _USUAL[spec.provider], draws)
+            return replace(asked, method="draws", draws=draws)
+        return replace(asked, method=method or _USUAL.get(spec.speaks, _ELSE), draws=draws)
+
+    @classmethod
+    def for_subject(
+        cls, spec: GraderSpec, *, effort: str = "", thinking: str = ""
+    ) -> GraderSettings:
+        """How a subject is asked for its response. Raises InputError where it cannot be so."""
+        _check_words(spec, effort=effort)
+        if thinking and spec.speaks != "messages":
+            raise InputError(
+                f"subject {spec.text!r}: --thinking is for Claude; use --effort with other models"
+            )
+        if thinking not in ("", "off", "adaptive"):
+            tokens = int(thinking) if re.fullmatch(r"[0-9]{1,6}", thinking) else 0
+            if not LEAST_THINKING <= tokens <= MOST_THINKING:
+                raise InputError(
+                    f"thinking is {thinking[:40]!r}; it must be off, adaptive or a number of "
+                    f"tokens from {LEAST_THINKING} to {MOST_THINKING}"
+                )
+            thinking = str(tokens)
+        return cls("text", effort=effort, thinking=thinking)
+
+
+def _check_words(spec: GraderSpec, **words: str) -> None:
+    """Words that are sent as they are. Raises InputError where one is none, or is not taken."""
+    for option, word in words.items():
+        name = option.replace("_", " ")
+        if word and not _WORD.fullmatch(word):
+            raise InputError(f"{name} is {word[:40]!r}; it must be one word, such as low or flex")
+        if word and spec.speaks not in ("chat", "messages"):
+            raise InputError(
+                f"{spec.provider} takes no {name}; leave out --{option.replace('_', '-')}"
+            )
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
@@ -59,7 +120,12 @@ def rater_id(spec: GraderSpec, settings: GraderSettings) -> str:
     >>> rater_id(parse_spec("anthropic:m"), GraderSettings("verbalised"))
     'anthropic:m#7707ad'
     """
-    if settings.method == _USUAL[spec.provider]:
+    unusual = {
+        name: value
+        for name, value in asdict(settings).items()
+        if name not in ("method", "draws") and value
+    }
+    if settings.method == _USUAL.get(spec.speaks, _ELSE) and not unusual:
         return spec.text
-    text = json.dumps({"method": settings.method}, sort_keys=True)
+    text = json.dumps({"method": settings.method, **unusual}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}"

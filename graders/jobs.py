@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evenhand.graders.draws import as_draw
 from evenhand.graders.open_questions import OpenQuestions
 from evenhand.graders.outcome import BeforeSending, Grader, Outcome, Reply
-from evenhand.graders.provenance import failed_grade, grade_of, replied, sent
+from evenhand.graders.provenance import failed_grade, grade_key, grade_of, replied, sent
+from evenhand.graders.replay import REPEATED, Replies
 from evenhand.rubrics import PromptText
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
 
 if TYPE_CHECKING:
+    from evenhand.graders.openai_chat import OpenAIGrader
     from evenhand.study import Study
 
 
@@ -31,7 +35,9 @@ class Job(Protocol):
     """Questions for one model behind a network. `grader` is who answers them."""
 
     rater_id: str
-    grader: Grader
+
+    @property
+    def grader(self) -> Grader: ...
 
     def __len__(self) -> int: ...
 
@@ -41,13 +47,17 @@ class Job(Protocol):
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply: ...
 
+    def rest(self, question: Any, reply: Reply) -> Any:
+        """What of the question a reply has left open, if anything."""
+        ...
+
     def sent(
         self, question: Any, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]: ...
 
-    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Any: ...
+    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Sequence[Any]: ...
 
-    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> Any: ...
+    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> Sequence[Any]: ...
 
     def store(self, records: Sequence[Any]) -> None: ...
 
@@ -60,6 +70,8 @@ class GradeJob:
         self.grader = grader
         self.questions = questions
         self.study = study
+        several = grader.settings.draws > 1
+        self._replies = Replies(study.store.replies(self.rater_id)) if several else None
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -74,6 +86,9 @@ class GradeJob:
     async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(question.rubric, prompt, before)
 
+    def rest(self, question: Question, reply: Reply) -> None:
+        return None
+
     def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
         return self.grader.parse(body, question.rubric)
 
@@ -83,18 +98,81 @@ class GradeJob:
         """What a grade's provenance says of its request."""
         return sent(self.grader.identity, prompt, request, question.draw)
 
-    def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
+    def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> list[GradeAttempt]:
+        return [self.grade(question, reply, facts)]
+
+    def grade(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
+        """The grade that a reply makes; a reply that the question has had already makes none."""
         settings = self.grader.settings
         outcome = reply.outcome
-        if settings.method == "draws":
-            outcome = as_draw(outcome, question.rubric)
-        seconds = facts.pop("seconds", None)
-        facts = facts | replied(reply)
+        seconds = facts.get("seconds")
+        facts = {name: value for name, value in facts.items() if name != "seconds"}
+        facts |= replied(reply)
         facts |= {"method": settings.method, "draws": settings.draws}
+        asked = (question.rubric.name, question.unit_id, question.order)
+        if self._replies and self._replies.is_repeat(asked, facts):
+            outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
+        elif settings.method == "draws":
+            outcome = as_draw(outcome, question.rubric)
         return grade_of(self.rater_id, question, outcome, provenance=facts, seconds=seconds)
 
-    def failed(self, question: Question, reason: str, facts: dict[str, Any]) -> GradeAttempt:
-        return failed_grade(self.rater_id, question, reason, provenance=facts)
+    def failed(self, question: Question, reason: str, facts: dict[str, Any]) -> list[GradeAttempt]:
+        return [failed_grade(self.rater_id, question, reason, provenance=facts)]
 
     def store(self, records: Sequence[GradeAttempt]) -> None:
         self.study.store.add_grades(records)
+
+
+class DrawsJob:
+    """A grader's draws, those about one unit asked for together: what is sent is paid once. A
+    question is here a list of draws.
+    """
+
+    def __init__(self, job: GradeJob, grader: OpenAIGrader) -> None:
+        self.rater_id = job.rater_id
+        self.grader = grader
+        self._job = job
+
+    def __len__(self) -> int:
+        """How many requests it may take."""
+        return len(self._job)
+
+    def __iter__(self) -> Iterator[list[Question]]:
+        for _, draws in groupby(self._job, key=lambda asked: (asked.key, asked.order)):
+            yield list(draws)
+
+    def prompts(self, questions: Sequence[list[Question]]) -> list[PromptText]:
+        return self._job.prompts([draws[0] for draws in questions])
+
+    async def ask(
+        self, question: list[Question], prompt: PromptText, before: BeforeSending
+    ) -> Reply:
+        return await self.grader.ask(question[0].rubric, prompt, before, len(question))
+
+    def rest(self, question: list[Question], reply: Reply) -> list[Question]:
+        return question[1 + len(reply.more) :]
+
+    def sent(
+        self, question: list[Question], prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return self._job.sent(question[0], prompt, request)
+
+    def kept(
+        self, question: list[Question], reply: Reply, facts: dict[str, Any]
+    ) -> list[GradeAttempt]:
+        outcomes = (reply.outcome, *reply.more)
+        grades = []
+        for draw, outcome in zip(question, outcomes, strict=False):
+            key = grade_key(self.grader.identity, reply.request, draw.draw)
+            one = replace(reply, outcome=outcome, more=())
+            grades.append(self._job.grade(draw, one, facts | {"grade_key": key}))
+            facts = facts | {"tokens": {}, "cost_usd": 0.0}  # the first has them all
+        return grades
+
+    def failed(
+        self, question: list[Question], reason: str, facts: dict[str, Any]
+    ) -> list[GradeAttempt]:
+        return [each for draw in question for each in self._job.failed(draw, reason, facts)]
+
+    def store(self, records: Sequence[GradeAttempt]) -> None:
+        self._job.store(records)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import islice
@@ -14,14 +14,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 import anyio.lowlevel
 
-from evenhand.graders.failures import GraderFailure, Rejected, Stopped, Transient, retrying
+from evenhand.graders.failures import (
+    FILTERED,
+    Filtered,
+    GraderFailure,
+    Rejected,
+    Stopped,
+    Transient,
+    retrying,
+)
 from evenhand.graders.jobs import Job
-from evenhand.graders.money import Tariff, usage_facts
+from evenhand.graders.money import Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import Reply
 from evenhand.graders.provenance import origin
-from evenhand.graders.run import GraderSummary, RunContext
+from evenhand.graders.reservations import Reservations
+from evenhand.graders.run import GraderSummary, ProgressCounter, RunContext
 from evenhand.graders.throttle import Throttle
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.rubrics import PromptText
@@ -54,6 +64,8 @@ class LiveRun:
         self._budget = context.budget
         self._summary = summary
         self._tariff = tariff
+        self.reservations = Reservations(context.budget, tariff)
+        self._origin = origin(job.grader.identity, job.grader.spec.model)
         self._failed_in_a_row = 0
         self._replies = 0
         self._held: list[Any] = []
@@ -84,6 +96,10 @@ class LiveRun:
 
     async def _end(self, close: bool) -> None:
         self._write_failed = False  # what could not be written is tried once more
+        if self._held and not self._replies and not self._summary.stopped:
+            # Nothing was answered, so nothing says that the units are at fault.
+            why = self._held[-1].provenance["error"]
+            self._halt(written("grade.all_refused", count=len(self._held), why=why))
         try:
             await self._commit(self._release())
         finally:
@@ -105,7 +121,7 @@ class LiveRun:
             ahead = _AHEAD
 
     async def _answer(self, question: Any, prompt: PromptText) -> None:
-        facts: dict[str, Any] = origin(self._grader.identity, self._grader.spec.model)
+        facts = dict(self._origin)
         try:
             reply = await self._asked(question, prompt, facts)
         except Stopped as failure:
@@ -116,9 +132,13 @@ class LiveRun:
         else:
             facts |= self._job.sent(question, prompt, reply.request)
             await self._keep_reply(question, reply, facts)
+            if rest := self._job.rest(question, reply):
+                await self._answer(rest, prompt)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
-        async for attempt in retrying(wait_scale=self._pace.wait_scale, sleep=self._pause):
+        async for attempt in retrying(
+            wait_scale=self._pace.wait_scale, sleep=self._pause, told=self._tell
+        ):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
                 async with self._throttle.slot():
@@ -128,17 +148,17 @@ class LiveRun:
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
         """One reply. The worst price of what is sent for it is set aside before it is sent."""
         held = spent = Decimal(0)
-        began = 0.0
+        began, limit = 0.0, 0
 
-        async def before(request: Mapping[str, Any]) -> None:
+        async def before(request: dict[str, Any]) -> None:
             """What a server refused cost nothing, and what is tried instead may cost more."""
-            nonlocal held, spent, began
+            nonlocal held, spent, began, limit
             self._budget.settle(held, Decimal(0))
             held = spent = Decimal(0)
-            worst = self._tariff.at_most(request) if self._tariff else Decimal(0)
+            limit = output_limit(request)
             if not self._summary.stopped:
-                await self._budget.reserve(worst)
-                held = spent = worst  # unless it is known to be less
+                # What is set aside is spent, unless it is known to be less.
+                held = spent = await self.reservations.set_aside(request)
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
             self._summary.requests += 1
@@ -148,15 +168,19 @@ class LiveRun:
         try:
             reply = await self._job.ask(question, prompt, before)
             facts["seconds"] = round(time.monotonic() - began, 3)
-            price = usage_facts(reply.outcome.evidence.get("usage"), self._tariff)
+            price = usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
             facts |= price
             spent = Decimal(str(price.get("cost_usd", held)))
+            reply = self.reservations.learn(reply, limit)
         except GraderFailure as failure:
             spent = held if failure.may_be_billed else Decimal(0)
             raise
         finally:
             self._budget.settle(held, spent)
         return reply
+
+    def _tell(self, failure: GraderFailure, attempt: int, seconds: float) -> None:
+        self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
 
     async def _pause(self, seconds: float) -> None:
         with anyio.move_on_after(seconds):
@@ -165,21 +189,27 @@ class LiveRun:
     async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
         self._failed_in_a_row = 0
         self._replies += 1
-        record = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
-        await self._commit([*self._release(), record])
+        records = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
+        await self._commit([*self._release(), *records])
 
     async def _keep_failure(
         self, question: Any, failure: GraderFailure, facts: dict[str, Any]
     ) -> None:
         facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
+        if isinstance(failure, Filtered):
+            self._failed_in_a_row = 0
+            self._replies += 1
+            records = self._job.failed(question, FILTERED, facts)
+            await self._commit([*self._release(), *records])
+            return
         rejected = isinstance(failure, Rejected)
         reason = f"request_rejected: {failure.status}" if rejected else _FAILED
-        record = self._job.failed(question, reason, facts)
+        records = self._job.failed(question, reason, facts)
         self._failed_in_a_row += 1
         if rejected:
-            self._held.append(record)
+            self._held += records
         else:
-            await self._commit([record])
+            await self._commit(list(records))
         if self._failed_in_a_row >= FAILURES_IN_A_ROW:
             in_a_row = self._failed_in_a_row
             self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
@@ -229,15 +259,18 @@ class _Part(Protocol):
     async def run(self) -> None: ...
 
 
-def run_all(parts: Sequence[_Part]) -> None:
+def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
     """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
     for name in _LOGS_WITH_HEADERS:
         logging.getLogger(name).setLevel(logging.INFO)
 
     async def side_by_side() -> None:
-        async with anyio.create_task_group() as group:
-            for part in parts:
-                group.start_soon(part.run)
+        async with anyio.create_task_group() as watch:
+            watch.start_soon(progress.watch)
+            async with anyio.create_task_group() as group:
+                for part in parts:
+                    group.start_soon(part.run)
+            watch.cancel_scope.cancel()
 
     gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
     try:

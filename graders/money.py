@@ -1,14 +1,16 @@
 """What a request costs at most, what it did cost, and a budget that is never exceeded.
 
-Prices are those of the genai-prices package, as shipped with it: nothing is looked up over the
-network. A model that it does not know has no tariff.
+Prices are those that the study names, else those of the genai-prices package, as shipped with it:
+nothing is looked up over the network. A model that neither knows has no tariff.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
@@ -18,11 +20,17 @@ import anyio
 
 from evenhand.graders.failures import Stopped
 from evenhand.graders.spec import GraderSpec
+from evenhand.graders.usage import Terms, Tokens
+from evenhand.study.settings.prices import ModelPrices
 
+_COUNTS = tuple(field.name for field in fields(Tokens))
 _HIDDEN_INPUT = 2_000  # tokens that a provider adds of its own: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # a request without a limit of its own may bring so many tokens
-_MOST_TOKENS = 10**9  # more is no count of anything
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
+_IN_THE_US = Decimal("1.1")  # Claude, where a workspace keeps it there
+_DEAREST_HEADER = 1e6
+_COST_HEADER = "x-litellm-response-cost"
+LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
 
 class OverBudget(Stopped):
@@ -30,122 +38,146 @@ class OverBudget(Stopped):
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """What was billed. `input` counts those read from and written to a cache too."""
-
-    input: int = 0
-    cached: int = 0
-    written: int = 0
-    output: int = 0
-
-    @classmethod
-    def of(cls, usage: Mapping[str, Any]) -> Tokens:
-        """Read from either provider's usage.
-
-        >>> Tokens.of({"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 7})
-        Tokens(input=95, cached=90, written=0, output=7)
-        >>> Tokens.of({"prompt_tokens": 95, "completion_tokens": 7,
-        ...            "prompt_tokens_details": {"cached_tokens": 90}})
-        Tokens(input=95, cached=90, written=0, output=7)
-        """
-        if "prompt_tokens" in usage:
-            details = usage.get("prompt_tokens_details")
-            details = details if isinstance(details, Mapping) else {}
-            return cls(
-                input=_count(usage, "prompt_tokens"),
-                cached=_count(details, "cached_tokens"),
-                output=_count(usage, "completion_tokens"),
-            )
-        cached = _count(usage, "cache_read_input_tokens")
-        written = _count(usage, "cache_creation_input_tokens")
-        return cls(
-            input=_count(usage, "input_tokens") + cached + written,
-            cached=cached,
-            written=written,
-            output=_count(usage, "output_tokens"),
-        )
-
-
-def _count(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS:
-        return value
-    return 0
-
-
-@dataclass(frozen=True, slots=True)
 class Tariff:
-    """The prices of one model, asked live or in a batch."""
+    """The prices of one model, asked live or in a batch, in a service tier. `named` are the study's
+    own, which hold however it is asked.
+    """
 
     spec: GraderSpec
     batch: bool = False
+    tier: str = ""
+    named: ModelPrices | None = None
 
     @classmethod
-    def find(cls, spec: GraderSpec, *, batch: bool = False) -> Tariff | None:
-        """None where the model has no known price."""
-        if spec.provider == "baseline":
+    def find(
+        cls,
+        spec: GraderSpec,
+        *,
+        batch: bool = False,
+        tier: str = "",
+        prices: Mapping[str, ModelPrices] | None = None,
+    ) -> Tariff | None:
+        """None where the model has no known price. `prices` are the study's, by grader or model."""
+        if spec.speaks == "baseline":
             return None
-        tariff = cls(spec, batch)
+        prices = prices or {}
+        tariff = cls(spec, batch, tier, prices.get(spec.text) or prices.get(spec.model))
         try:
             tariff.cost(Tokens(input=1, output=1))
         except LookupError:
             return None
         return tariff
 
-    def cost(self, tokens: Tokens) -> Decimal:
+    @property
+    def source(self) -> str:
+        """Whose prices these are."""
+        return "study.toml" if self.named else f"genai-prices {version('genai-prices')}"
+
+    def cost(self, tokens: Tokens, terms: Terms | None = None) -> Decimal:
         """In US dollars. Raises LookupError where the price is not known."""
+        if self.named:
+            return self.named.cost(tokens.input, tokens.cached, tokens.written, tokens.output)
         from genai_prices import Usage, calc_price
 
+        terms = terms or Terms()
         usage = Usage(
             input_tokens=tokens.input,
             cache_read_tokens=tokens.cached,
             cache_write_tokens=tokens.written,
+            cache_write_1h_tokens=tokens.written_1h,
             output_tokens=tokens.output,
+            web_searches=tokens.searches,
         )
-        context = {"processing": "batch"} if self.batch else None
-        if self.spec.base_url:
-            found = calc_price(
-                usage, self.spec.model, provider_api_url=self.spec.base_url, price_context=context
-            )
-        else:
-            found = calc_price(
-                usage, self.spec.model, provider_id=self.spec.provider, price_context=context
-            )
-        return Decimal(found.total_price)
+        context = {
+            "processing": "batch" if self.batch else "",
+            "service_tier": terms.tier or self.tier,
+            "speed": terms.speed,
+        }
+        context = {name: value for name, value in context.items() if value}
+        by = self.spec.at.prices
+        found = calc_price(usage, self.spec.model, price_context=context, **by)
+        price = Decimal(found.total_price)
+        return price * _IN_THE_US if terms.place == "us" else price
 
-    def at_most(self, request: Mapping[str, Any]) -> Decimal:
-        """No bill for this request is higher: every byte a token, all written to the cache, and as
-        much output as it allows.
+    def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
+        """No bill for this request is higher: every byte a token, all written to the cache that is
+        dearest, and as much output as it allows (or `output`) for each of its draws.
         """
         size = len(json.dumps(request, ensure_ascii=False).encode()) + _HIDDEN_INPUT
-        written = size if self.spec.provider == "anthropic" else 0
-        return self.cost(Tokens(input=size, written=written, output=_output_limit(request)))
+        limit = output_limit(request) if output is None else output
+        out = limit * int(request.get("n", 1))
+        claude = self.spec.speaks == "messages"
+        kinds = (
+            Tokens(input=size, output=out),
+            Tokens(input=size, written=size, output=out),
+            Tokens(input=size, written=size, written_1h=size, output=out),
+        )
+        return max(self.cost(kind, Terms(place="us" if claude else "")) for kind in kinds)
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:
         """What it costs if the model answers with nothing but the key."""
-        size = len(json.dumps(request, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
-        return self.cost(Tokens(input=size, output=1))
+        return self.cost(Tokens(input=input_estimate(request), output=1))
 
 
-def usage_facts(usage: Mapping[str, Any] | None, tariff: Tariff | None) -> dict[str, Any]:
-    """What a grade's provenance says of its usage and, where there is a price, of its cost."""
-    if not usage:
-        return {}
-    tokens = Tokens.of(usage)
-    facts: dict[str, Any] = {"tokens": asdict(tokens)}
-    if tariff:
-        facts |= {"cost_usd": float(tariff.cost(tokens)), "price_data": _price_data()}
+def input_estimate(request: Mapping[str, Any]) -> int:
+    """About how many tokens a request of English text has."""
+    return len(json.dumps(request, ensure_ascii=False).encode()) // _BYTES_PER_TOKEN
+
+
+def output_limit(request: Mapping[str, Any]) -> int:
+    """How many tokens an answer may have at most."""
+    return next((int(request[name]) for name in LIMIT_NAMES if name in request), _UNLIMITED_OUTPUT)
+
+
+def usage_facts(
+    evidence: Mapping[str, Any], tariff: Tariff | None, charged: float | None = None
+) -> dict[str, Any]:
+    """What a grade's provenance says of its usage and, where it is known, of its cost: what the
+    gateway says that it charged, else the price of what was used.
+    """
+    facts: dict[str, Any] = {}
+    if isinstance(usage := evidence.get("usage"), Mapping) and usage:
+        tokens = Tokens.of(usage)
+        facts["tokens"] = {name: getattr(tokens, name) for name in _COUNTS}
+        if tariff:
+            price = tariff.cost(tokens, Terms.of(evidence))
+            facts |= {"cost_usd": float(price), "price_data": tariff.source}
+    if charged is not None:
+        facts |= {"cost_usd": charged, "price_data": _COST_HEADER}
     return facts
 
 
+def charged_by(headers: Mapping[str, str]) -> float | None:
+    """What a gateway says that a reply has cost, in US dollars.
+
+    0 counts as silence: LiteLLM says it of every model whose price it does not know.
+
+    >>> charged_by({"x-litellm-response-cost": "0.0021"}), charged_by({}), charged_by({
+    ...     "x-litellm-response-cost": "nan"})
+    (0.0021, None, None)
+    """
+    try:
+        charged = float(headers[_COST_HEADER])
+    except (KeyError, ValueError):
+        return None
+    return charged if math.isfinite(charged) and 0 < charged < _DEAREST_HEADER else None
+
+
 @cache
-def _price_data() -> str:
-    return f"genai-prices {version('genai-prices')}"
+def price_table_date() -> date:
+    """The newest price in the package that holds today: the table is not older than that."""
+    from genai_prices.data_snapshot import get_snapshot
 
-
-def _output_limit(request: Mapping[str, Any]) -> int:
-    names = ("max_tokens", "max_completion_tokens")
-    return next((int(request[name]) for name in names if name in request), _UNLIMITED_OUTPUT)
+    today = datetime.now(UTC).date()
+    constraints = (
+        price.constraint
+        for provider in get_snapshot().providers
+        for model in provider.models
+        for prices in (model.prices, model.price_variants or ())
+        for price in (prices if isinstance(prices, (list, tuple)) else ())
+    )
+    starts = (getattr(constraint, "start_date", None) for constraint in constraints)
+    return max(start for start in starts if isinstance(start, date) and start <= today)
 
 
 class Budget:
@@ -162,22 +194,27 @@ class Budget:
         """What is neither spent nor reserved; None without a limit."""
         return None if self.limit is None else self.limit - self.spent - self._reserved
 
-    async def reserve(self, amount: Decimal) -> None:
-        """Set an amount aside, waiting for others' reservations to be settled where it does not
-        fit. Raises OverBudget where it never will.
+    async def reserve(self, amount: Decimal, least: Decimal | None = None) -> Decimal:
+        """Set an amount aside, or what there is of it where that is `least` or more, waiting for
+        others' reservations to be settled where it does not fit; returns what was set aside. Raises
+        OverBudget where it never will fit.
         """
-        while not self.fits(amount):
+        least = amount if least is None else least
+        while not self.fits(least):
             if self._reserved == 0:
                 self.exhausted = True
                 raise OverBudget(
                     f"the budget of ${self.limit} is used up: ${self.spent:.4f} are spent, and the "
-                    f"next request may cost ${amount:.4f}; run again with a higher --budget to go "
+                    f"next request may cost ${least:.4f}; run again with a higher --budget to go "
                     "on"
                 )
             settled = anyio.Event()
             self._waiting.append(settled)
             await settled.wait()
-        self._reserved += amount
+        room = self.room()
+        granted = amount if room is None else min(amount, room)
+        self._reserved += granted
+        return granted
 
     def fits(self, amount: Decimal) -> bool:
         room = self.room()

@@ -30,7 +30,7 @@ class OfflineRun:
         self._context = context
         self._summary = summary
         self._graders = {
-            rubric.name: LexicalGrader(rubric) for rubric, _, asked in questions.parts if asked
+            rubric.name: LexicalGrader(rubric) for rubric in {each.rubric for each in questions}
         }
 
     def run(self) -> None:

@@ -65,10 +65,16 @@ class Reply:
     request: Mapping[str, Any]
     request_id: str
     outcome: Outcome
+    more: tuple[Outcome, ...] = ()
+    """The further ones, where several draws came in one reply."""
+    charged: float | None = None
+    """What a gateway says that it cost, in US dollars."""
 
 
-BeforeSending = Callable[[Mapping[str, Any]], Awaitable[None]]
-"""Awaited with every request just before it is sent; it raises where it must not be."""
+BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
+"""Awaited with every request just before it is sent. It may lower the limit on output, and raises
+where the request must not be sent.
+"""
 
 
 class Grader(Protocol):

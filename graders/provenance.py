@@ -14,8 +14,8 @@ from evenhand.graders.outcome import Identity, Outcome, Reply
 from evenhand.graders.scrub import storable
 from evenhand.rubrics import PromptText
 from evenhand.rubrics.rendering import PROMPT_VERSION
-from evenhand.study.questions import Question
-from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.questions import AttackedQuestion, Question
+from evenhand.study.store.grades import AttackedGrade, GradeAttempt
 
 
 def grade_key(identity: Identity, request: Mapping[str, Any], draw: int) -> str:
@@ -89,7 +89,7 @@ def grade_of(
         probabilities = {key: turned[key] for key in rubric.categories}
         if rubric.affirmative:
             p_positive = min(sum(probabilities[key] for key in rubric.affirmative), 1.0)
-    return GradeAttempt(
+    grade = GradeAttempt(
         rater_id=rater_id,
         rubric=rubric.name,
         unit_id=question.unit_id,
@@ -105,6 +105,10 @@ def grade_of(
         raw=outcome.raw,
         provenance=storable(dict(provenance)),
     )
+    if isinstance(question, AttackedQuestion):  # no rating of the unit: kept apart
+        about = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
+        return AttackedGrade(**vars(grade), **about)
+    return grade
 
 
 def failed_grade(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,10 @@ from evenhand.graders.live import LiveRun, run_all
 from evenhand.graders.locking import only_runner
 from evenhand.graders.outcome import BeforeSending, Grader, Reply
 from evenhand.graders.provenance import replied, sent
-from evenhand.graders.run import GraderSummary, Pace, Progress
+from evenhand.graders.run import TIMEOUT, GraderSummary, Pace, Progress
 from evenhand.graders.runner import new_context, open_grader, priced
 from evenhand.graders.scrub import Scrubber
-from evenhand.graders.spec import parse_spec
+from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import PromptText
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.store.response_log import ResponseAttempt, ResponseLog
@@ -47,20 +48,26 @@ def respond(
     concurrency: int = 32,
     progress: Progress | None = None,
     *,
+    system: str = "",
+    thinking: str = "",
+    effort: str = "",
     budget: float | None = None,
-    timeout: float = 600.0,
+    timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> ResponseSummary:
-    """Put every prompt to a model, with no system prompt, and keep what it says.
+    """Put every prompt to a model, as its users would, and keep what it says.
 
-    `subject` is written like a grader and becomes the subject's name. A refusal is a response. A
-    pair's two responses enter the study together. Safe to interrupt and to run again. Raises
-    InputError as `runner.grade` does.
+    `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
+    `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
+    another way is another subject. A refusal is a response. A pair's two responses enter the study
+    together. Safe to interrupt and to run again. Raises InputError as `runner.grade` does.
     """
-    scrubber = Scrubber.from_environment()
-    spec = parse_spec(subject)
-    if spec.provider == "baseline":
+    scrubber = Scrubber.from_environment(study.config.providers)
+    spec = parse_spec(subject, study.config.providers)
+    if spec.speaks == "baseline":
         raise InputError("a baseline writes no responses; name a model instead")
+    settings = GraderSettings.for_subject(spec, effort=effort, thinking=thinking)
+    subject = _named(spec, settings, system)
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
@@ -75,15 +82,30 @@ def respond(
         )
         parts = []
         if open_prompts:
-            tariff = priced(spec, context.budget)
-            model = open_grader(spec, GraderSettings("text"), scrubber, timeout)
-            job = _ResponseJob(log, model, subject, open_prompts)
+            tariff = priced(spec, context.budget, "", study.config.prices)
+            model = open_grader(spec, settings, scrubber, timeout)
+            job = _ResponseJob(log, model, subject, open_prompts, system)
             parts = [LiveRun(job, context, summary, tariff)]
         try:
-            run_all(parts)
+            run_all(parts, context.progress)
         finally:
             added = log.add_whole_pairs(subject)
     return ResponseSummary(summary, added, context.budget.exhausted)
+
+
+def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
+    """A subject's name: the model, and what it was given that others may do without.
+
+    >>> from evenhand.graders.spec import parse_spec
+    >>> _named(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
+    'anthropic:m#system-213c22ed#effort-low'
+    """
+    parts = {
+        "system": hashlib.sha256(system.encode()).hexdigest()[:8] if system else "",
+        "thinking": settings.thinking,
+        "effort": settings.effort,
+    }
+    return "#".join([spec.text, *(f"{name}-{said}" for name, said in parts.items() if said)])
 
 
 def _prompts(study: Study, scope: str) -> list[_Prompt]:
@@ -101,12 +123,18 @@ class _ResponseJob:
     """One subject's open prompts, and its responses."""
 
     def __init__(
-        self, log: ResponseLog, model: Grader, subject: str, prompts: Sequence[_Prompt]
+        self,
+        log: ResponseLog,
+        model: Grader,
+        subject: str,
+        prompts: Sequence[_Prompt],
+        system: str,
     ) -> None:
         self.rater_id = subject
         self.grader = model
         self._log = log
         self._open = prompts
+        self._system = system
 
     def __len__(self) -> int:
         return len(self._open)
@@ -115,36 +143,41 @@ class _ResponseJob:
         return iter(self._open)
 
     def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
-        return [PromptText(system="", user=question.text, keys=()) for question in questions]
+        return [
+            PromptText(system=self._system, user=question.text, keys=()) for question in questions
+        ]
 
     async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
         return await self.grader.ask(None, prompt, before)
 
+    def rest(self, question: _Prompt, reply: Reply) -> None:
+        return None
+
     def sent(
         self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        return sent(self.grader.identity, prompt, request, draw=0)
+        facts = sent(self.grader.identity, prompt, request, draw=0)
+        return facts | ({"system_prompt": self._system} if self._system else {})
 
-    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> ResponseAttempt:
+    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
         facts = facts | replied(reply)
         outcome = reply.outcome
         if outcome.unscored_reason:
             return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})
-        return ResponseAttempt(
-            subject=self.rater_id,
-            pair_id=question.pair_id,
-            side=question.side,
-            response=outcome.raw,
-            provenance=facts,
-        )
+        return [self._attempt(question, facts, response=outcome.raw)]
 
-    def failed(self, question: _Prompt, reason: str, facts: dict[str, Any]) -> ResponseAttempt:
+    def failed(
+        self, question: _Prompt, reason: str, facts: dict[str, Any]
+    ) -> list[ResponseAttempt]:
+        return [self._attempt(question, facts, unscored_reason=reason)]
+
+    def _attempt(self, question: _Prompt, facts: dict[str, Any], **came: str) -> ResponseAttempt:
         return ResponseAttempt(
             subject=self.rater_id,
             pair_id=question.pair_id,
             side=question.side,
-            unscored_reason=reason,
             provenance=facts,
+            **came,
         )
 
     def store(self, records: Sequence[ResponseAttempt]) -> None:

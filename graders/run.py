@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
+
+from evenhand.graders.failures import ATTEMPTS, GraderFailure
+from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.money import Budget
@@ -14,6 +19,13 @@ if TYPE_CHECKING:
     from evenhand.study.store.response_log import ResponseAttempt
 
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt)
+
+TIMEOUT = 300.0
+"""Seconds for one answer: 16,000 tokens take about so long."""
+MOST_WORDS = 120
+"""Characters of a server's words that are shown while it is waited for."""
+PATIENCE = 10.0
+"""After so many seconds without progress whoever watches is told what is waited for."""
 
 Progress = Callable[[int, int, str], None]
 """Called with (grades of this run so far, questions of this run, the grader's rater_id)."""
@@ -24,7 +36,7 @@ class Pace:
     """How many requests at once, how many seconds one may take, and a factor on all waits."""
 
     concurrency: int = 32
-    timeout: float = 600.0
+    timeout: float = TIMEOUT
     wait_scale: float = 1.0
 
 
@@ -35,14 +47,59 @@ class ProgressCounter:
         self._done = 0
         self._total = total
         self._progress = progress
+        self._moved = time.monotonic()
+        self._wait: _Wait | None = None
 
     def add(self, label: str) -> None:
         self._done += 1
+        self._wait = None
         self.say(label)
 
     def say(self, label: str) -> None:
+        self._moved = time.monotonic()
+        self._tell(label)
+
+    def waits(self, rater_id: str, failure: GraderFailure, attempt: int, seconds: float) -> None:
+        """A request failed and will be tried again after so many seconds."""
+        self._wait = _Wait(rater_id, failure, attempt + 1, time.monotonic() + seconds)
+
+    async def watch(self) -> None:
+        """Says what is waited for, until cancelled."""
+        import anyio
+
+        while self._progress:
+            await anyio.sleep(min(PATIENCE, 1.0))
+            idle = time.monotonic() - self._moved
+            if idle >= PATIENCE:
+                silence = written("grade.waits_for_reply", seconds=round(idle))
+                self._tell(self._wait.sentence() if self._wait else silence)
+
+    def _tell(self, label: str) -> None:
         if self._progress:
             self._progress(self._done, self._total, label)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A failed request that will be tried again."""
+
+    rater_id: str
+    failure: GraderFailure
+    attempt: int
+    next_at: float
+
+    def sentence(self) -> str:
+        left = self.next_at - time.monotonic()
+        status = self.failure.status
+        return written(
+            "grade.waits_to_retry" if left > 0 else "grade.tries_again",
+            grader=self.rater_id,
+            what=written("grade.no_answer") if status is None else status,
+            words=str(self.failure)[:MOST_WORDS],
+            attempt=self.attempt,
+            attempts=ATTEMPTS,
+            seconds=max(math.ceil(left), 0),
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +112,7 @@ class GraderSummary:
     already: int
     planned: int
     scored: int = 0
+    without_probabilities: int = 0
     unscored: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     stopped: str = ""
@@ -63,6 +121,11 @@ class GraderSummary:
     @property
     def unasked(self) -> int:
         return self.planned - self.scored - sum(self.unscored.values())
+
+
+def _lacks_probabilities(attempt: GradeAttempt | ResponseAttempt) -> bool:
+    asked_for = attempt.provenance.get("method") == "logprobs"
+    return asked_for and not getattr(attempt, "prob_method", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +148,5 @@ class RunContext:
                 to.unscored[attempt.unscored_reason] += 1
             else:
                 to.scored += 1
+                to.without_probabilities += _lacks_probabilities(attempt)
             self.progress.add(to.rater_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,19 +10,28 @@ from evenhand.errors import InputError
 from evenhand.graders.choice import Choice, GraderPlan, plan_grading
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.locking import only_runner
-from evenhand.graders.run import GraderSummary, Pace, Progress, ProgressCounter, RunContext
+from evenhand.graders.run import (
+    TIMEOUT,
+    GraderSummary,
+    Pace,
+    Progress,
+    ProgressCounter,
+    RunContext,
+)
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
 from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.batch import BatchRun
+    from evenhand.graders.jobs import GradeJob, Job
     from evenhand.graders.live import LiveRun
     from evenhand.graders.money import Budget, Tariff
     from evenhand.graders.offline import OfflineRun
     from evenhand.graders.outcome import Grader
     from evenhand.rubrics import Rubric
     from evenhand.study import Study
+    from evenhand.study.settings.prices import ModelPrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +73,15 @@ def grade(
     orders: Sequence[str] = ("ab",),
     draws: int = 1,
     method: str = "",
+    max_tokens: int = 0,
+    effort: str = "",
+    service_tier: str = "",
     retry_unscored: bool = False,
     batch: bool = False,
     cancel: bool = False,
     budget: float | None = None,
     text: Rubric | None = None,
-    timeout: float = 600.0,
+    timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> RunSummary:
     """Collect the grades that are missing. Safe to interrupt and to run again at any time.
@@ -83,14 +95,19 @@ def grade(
     """
     if concurrency < 1:
         raise InputError(f"concurrency is {concurrency}; it must be at least 1")
+    if not timeout > 0:
+        raise InputError(f"timeout is {timeout}; it must be above 0")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
-    scrubber = Scrubber.from_environment()
+    scrubber = Scrubber.from_environment(study.config.providers)
     choice = Choice(
         rubrics=rubrics,
         scope=scope,
         orders=orders,
         draws=draws,
         method=method,
+        max_tokens=max_tokens,
+        effort=effort,
+        service_tier=service_tier,
         retry_unscored=retry_unscored,
         text=text,
     )
@@ -106,13 +123,7 @@ def grade(
             )
             for plan in plans
         ]
-        _carry_out(
-            [
-                _part(study, plan, context, summary, batch=batch, cancel=cancel)
-                for plan, summary in zip(plans, summaries, strict=True)
-                if summary.planned or cancel
-            ]
-        )
+        carry_out(study, plans, context, summaries, batch=batch, cancel=cancel)
     return RunSummary(tuple(summaries), context.budget.exhausted)
 
 
@@ -125,6 +136,26 @@ def new_context(
     return RunContext(scrubber, pace, Budget(budget), ProgressCounter(total, progress))
 
 
+def carry_out(
+    study: Study,
+    plans: Sequence[GraderPlan],
+    context: RunContext,
+    summaries: Sequence[GraderSummary],
+    *,
+    batch: bool = False,
+    cancel: bool = False,
+) -> None:
+    """Ask every grader its open questions; each one's summary says how it went."""
+    _carry_out(
+        [
+            _part(study, plan, context, summary, batch=batch, cancel=cancel)
+            for plan, summary in zip(plans, summaries, strict=True)
+            if summary.planned or cancel
+        ],
+        context.progress,
+    )
+
+
 def _part(
     study: Study,
     plan: GraderPlan,
@@ -135,7 +166,7 @@ def _part(
     cancel: bool,
 ) -> OfflineRun | LiveRun | BatchRun:
     """One grader's part of the run, its key, its price and its rubrics checked."""
-    if plan.spec.provider == "baseline":
+    if plan.spec.speaks == "baseline":
         from evenhand.graders.offline import OfflineRun
 
         return OfflineRun(study, plan.questions, context, summary)
@@ -143,27 +174,42 @@ def _part(
     from evenhand.graders.live import LiveRun
     from evenhand.graders.money import Tariff
 
-    tariff = priced(plan.spec, context.budget)
+    tier, prices = plan.settings.service_tier, study.config.prices
+    tariff = priced(plan.spec, context.budget, tier, prices)
     grader = open_grader(plan.spec, plan.settings, context.scrubber, context.pace.timeout)
     job = GradeJob(study, grader, plan.questions)
     if not batch:
-        return LiveRun(job, context, summary, tariff)
+        return LiveRun(_together(job), context, summary, tariff)
     from evenhand.graders.batch import BatchRun
     from evenhand.study.store.batches import BatchJournal
 
-    journal, in_batch = BatchJournal(study.store), Tariff.find(plan.spec, batch=True)
+    journal = BatchJournal(study.store)
+    in_batch = Tariff.find(plan.spec, batch=True, tier=tier, prices=prices)
     return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff, cancel=cancel)
 
 
-def priced(spec: GraderSpec, budget: Budget) -> Tariff | None:
+def _together(job: GradeJob) -> Job:
+    """Draws about one unit in one request, where the provider takes that."""
+    from evenhand.graders.jobs import DrawsJob
+    from evenhand.graders.openai_chat import OpenAIGrader
+
+    grader = job.grader
+    if isinstance(grader, OpenAIGrader) and grader.draws_at_once > 1:
+        return DrawsJob(job, grader)
+    return job
+
+
+def priced(
+    spec: GraderSpec, budget: Budget, tier: str, prices: Mapping[str, ModelPrices]
+) -> Tariff | None:
     """The model's prices. Raises InputError under a budget where they are not known."""
     from evenhand.graders.money import Tariff
 
-    tariff = Tariff.find(spec)
+    tariff = Tariff.find(spec, tier=tier, prices=prices)
     if tariff is None and budget.limit is not None:
         raise InputError(
-            f"the price of {spec.text} is not known, so it cannot be kept to a budget; run it "
-            "without --budget"
+            f"the price of {spec.text} is not known, so it cannot be kept to a budget; name it in "
+            "[prices] of study.toml, or run without --budget"
         )
     return tariff
 
@@ -172,16 +218,20 @@ def open_grader(
     spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, timeout: float
 ) -> Grader:
     """A client for one model. Raises InputError where its key is missing."""
-    if spec.provider == "anthropic":
+    if spec.speaks == "messages":
         from evenhand.graders.claude import ClaudeGrader
 
         return ClaudeGrader(spec, settings, scrubber, timeout=timeout)
-    from evenhand.graders.openai_chat import OpenAIGrader
+    if spec.speaks == "chat":
+        from evenhand.graders.openai_chat import OpenAIGrader
 
-    return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
+        return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
+    from evenhand.graders.other_form import OtherGrader
+
+    return OtherGrader(spec, settings, scrubber, timeout=timeout)
 
 
-def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun]) -> None:
+def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun], progress: ProgressCounter) -> None:
     """Offline parts first, then all graders behind a network side by side."""
     from evenhand.graders.live import run_all
     from evenhand.graders.offline import OfflineRun
@@ -190,4 +240,4 @@ def _carry_out(parts: Sequence[OfflineRun | LiveRun | BatchRun]) -> None:
         if isinstance(part, OfflineRun):
             part.run()
     if remote := [part for part in parts if not isinstance(part, OfflineRun)]:
-        run_all(remote)
+        run_all(remote, progress)

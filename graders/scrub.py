@@ -12,17 +12,22 @@ from typing import Any
 from urllib.parse import quote
 
 from evenhand.errors import InputError
+from evenhand.graders.providers.table import Own, key_variables
 
 _SECRETS = (
-    "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_CUSTOM_HEADERS",
-    "OPENAI_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
     "OPENAI_ADMIN_KEY",
     "OPENAI_CUSTOM_HEADERS",
 )
+"""Beside the keys of the table of providers, every KEY_..., and what a study names."""
+_CARRY_SECRETS = ("authorization", "x-api-key", "api-key", "x-amz-security-token")
 # Servers quote keys cut or starred out, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
+_SIGNATURE = "AWS4-"  # of one request alone, and no secret
 _SHORTEST = 8  # a shorter placeholder ("none", "ollama") would tear holes into ordinary words
 _GONE = "[removed]"
 _LARGEST = 2**63 - 1  # an integer as databases know it
@@ -49,12 +54,31 @@ class Scrubber:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for form in _forms(secret)}
-        self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
+        self._secrets: set[str] = set()
+        self._known: list[str] = []
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Take these out too from now on."""
+        new = set(secrets) - self._secrets
+        if new:
+            self._secrets |= new
+            forms = {form for secret in self._secrets for form in _forms(secret)}
+            self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
+
+    def learn_from(self, headers: Mapping[str, str]) -> None:
+        """Learn the credentials that a request carries, whichever way they came there."""
+        sent = [headers[name] for name in _CARRY_SECRETS if name in headers]
+        sent = [value for value in sent if not value.startswith(_SIGNATURE)]
+        self.learn([*sent, *(value.partition(" ")[2] for value in sent)])
 
     @classmethod
-    def from_environment(cls) -> Scrubber:
-        values = [os.environ.get(name, "") for name in _SECRETS]
+    def from_environment(cls, own: Own | None = None) -> Scrubber:
+        """Of all variables that hold secrets; `own` are the providers that study.toml names."""
+        names = {*_SECRETS, *key_variables(), *(n for n in os.environ if n.startswith("KEY_"))}
+        for said in (own or {}).values():
+            names |= said.secrets()
+        values = [os.environ.get(name, "") for name in sorted(names)]
         parts = [line.partition(":")[2] for value in values for line in value.splitlines()]
         return cls([*values, *parts])
 
@@ -65,8 +89,11 @@ class Scrubber:
         return text
 
     def message(self, text: str) -> str:
-        """An error message without secrets, known ones and anything shaped like a key; short."""
-        return " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())[:400]
+        """An error message without secrets, known ones and anything shaped like a key, and without
+        what would steer a terminal; short.
+        """
+        words = " ".join(_KEY_LIKE.sub(_GONE, self.text(text)).split())
+        return "".join(letter for letter in words if letter.isprintable())[:400]
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The same for every text in a JSON-able object, names of fields included."""
@@ -95,7 +122,11 @@ def storable(value: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, str):
+        if value.isascii() and "\0" not in value:  # most of it: nothing to mend
+            return value
         whole = value.encode("utf-8", "replace").decode("utf-8")
         return whole.replace("\0", "\ufffd")
     if isinstance(value, Mapping):

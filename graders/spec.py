@@ -1,14 +1,15 @@
-"""What a user types to name a grader: `PROVIDER:MODEL`, for a compatible server `@BASE_URL`."""
+"""What a user types to name a grader: `PROVIDER:MODEL`, for a server of one's own `@BASE_URL`."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from evenhand.errors import InputError
+from evenhand.graders.providers import Place, known_providers, placed
+from evenhand.study.settings.providers import NAMED, ProviderSettings, fault_of_address
 
-PROVIDERS = ("anthropic", "openai", "baseline")
 BASELINES = ("lexical",)
 
 _SERVER = re.compile(r"@(?=https?://)")
@@ -18,16 +19,33 @@ _FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
-    """A grader as its user named it. `text` is that exact string: the grader's `rater_id`."""
+    """A grader as its user named it, and where it is asked.
+
+    `text` is the grader's `rater_id`: what was typed, with the address where the environment or
+    study.toml sends it to another than everybody's. `base_url` is that address, or empty.
+    """
 
     text: str
     provider: str
     model: str
     base_url: str = ""
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def at(self) -> Place:
+        """Where it is asked; a baseline is asked nowhere."""
+        if self.place is None:
+            raise LookupError(f"{self.text} is not behind a network")
+        return self.place
+
+    @property
+    def speaks(self) -> str:
+        """The form of its requests: "chat", "messages", "baseline" or a form of its own."""
+        return self.place.provider.speaks if self.place else self.provider
 
 
-def parse_spec(text: str) -> GraderSpec:
-    """Read a grader's name.
+def parse_spec(text: str, own: Mapping[str, ProviderSettings] | None = None) -> GraderSpec:
+    """Read a grader's name; `own` are the providers that study.toml names.
 
     >>> parse_spec("openai:qwen3:8b@http://localhost:11434/v1")
     GraderSpec(text='openai:qwen3:8b@http://localhost:11434/v1', provider='openai', \
@@ -39,48 +57,43 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     if _LOOKS_LIKE_KEY.search(text):
         raise InputError(
             "a grader's name must not hold an API key; put the key in the environment "
-            "(ANTHROPIC_API_KEY or OPENAI_API_KEY)"
+            "(such as ANTHROPIC_API_KEY or OPENAI_API_KEY)"
         )
+    providers = known_providers(own or {})
     provider, colon, rest = text.partition(":")
-    if not colon or provider not in PROVIDERS:
-        raise InputError(f"{_shown(text)!r} is not a valid grader; write {_FORMS}")
+    if not colon or provider not in providers:
+        others = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
+        raise InputError(
+            f"{_shown(text)!r} is not a valid grader; write {_FORMS}; or begin with {others}"
+        )
     model, *servers = _SERVER.split(rest, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
         raise InputError(f"{_shown(text)!r} does not name a model; write {_FORMS}")
-    if provider == "baseline" and (rest not in BASELINES):
-        raise InputError(f"there is no baseline {_shown(rest)!r}; write baseline:{BASELINES[0]}")
-    if not servers:
-        if "@" in model and provider == "openai":
+    if provider == "baseline":
+        if rest not in BASELINES:
             raise InputError(
-                f"grader {_shown(text)!r}: BASE_URL must begin with http:// or https://"
+                f"there is no baseline {_shown(rest)!r}; write baseline:{BASELINES[0]}"
             )
         return GraderSpec(text, provider, model)
-    if provider != "openai":
+    row = providers[provider]
+    if not servers and "@" in model and row.speaks != "messages":
+        raise InputError(f"grader {_shown(text)!r}: BASE_URL must begin with http:// or https://")
+    typed = servers[0] if servers else ""
+    if typed and (fault := fault_of_address(typed)):
+        raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
+    place = placed(row, typed)
+    if not place.base_url and not row.client:
         raise InputError(
-            f"grader {_shown(text)!r}: a BASE_URL belongs to openai:MODEL@BASE_URL only; "
-            "for another Anthropic endpoint set ANTHROPIC_BASE_URL"
+            f"grader {_shown(text)!r}: it is not known where {provider} is; write "
+            f"{provider}:MODEL@BASE_URL, or set {_named_in(row.base_url)}"
         )
-    _check_base_url(servers[0], model)
-    return GraderSpec(text, provider, model, servers[0])
+    if typed or not place.in_name:
+        return GraderSpec(text, provider, model, typed, place)
+    return GraderSpec(f"{text}@{place.in_name}", provider, model, place.in_name, place)
 
 
-def _check_base_url(url: str, model: str) -> None:
-    where = f"grader 'openai:{model}@...'"
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        raise InputError(f"{where}: the BASE_URL is not a valid address") from None
-    if parts.username is not None or parts.password is not None:
-        raise InputError(
-            f"{where}: the BASE_URL holds credentials; take them out and set OPENAI_API_KEY"
-        )
-    if parts.query or parts.fragment:
-        raise InputError(
-            f"{where}: the BASE_URL must end before any ? or #; keys come from OPENAI_API_KEY"
-        )
-    if not parts.hostname or not url.isprintable() or re.search(r"\s", url):
-        raise InputError(f"{where}: the BASE_URL is not a valid address")
+def _named_in(url: str) -> str:
+    return ", ".join(NAMED.findall(url))
 
 
 def _shown(text: str) -> str:

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from evenhand.errors import InputError
+from evenhand.graders.scrub import Scrubber
 
 if TYPE_CHECKING:
     import httpx2
 
 
-def pooled(client_class: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
+def pooled(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
     """One SDK's `DefaultAioHttpClient`, whose every fault of the connection is httpx2's.
 
     The SDKs' own translation leaves some out, such as a reply that is no HTTP, and what it leaves
-    out would end the whole run. Raises InputError where the environment names a SOCKS proxy.
+    out would end the whole run. No redirect is followed: it would take keys and prompts to a host
+    that nobody named. What a request carries of credentials, `scrubber` learns. Raises InputError
+    where the environment names a SOCKS proxy.
     """
     import aiohttp
     import httpx2
@@ -41,8 +44,11 @@ def pooled(client_class: type[httpx2.AsyncClient]) -> httpx2.AsyncClient:
             return transport
 
         async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            options["follow_redirects"] = False
+            scrubber.learn_from(request.headers)
             url = request.url
             if url.userinfo:  # aiohttp takes credentials in the header only
+                scrubber.learn([url.password, f"{url.username}:{url.password}"])
                 request.url = url.copy_with(username=None, password=None)
                 options.setdefault("auth", httpx2.BasicAuth(url.username, url.password))
             try:

@@ -7,17 +7,19 @@ alone, so that two runs give the same table.
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from harness.batch_server import BatchServer
-from harness.replies import Call, Reply, answer, error
+from harness.replies import COMPLETION_ID, MESSAGE_ID, Call, Reply, answer, error
 
 
 class ProtocolServer:
@@ -30,7 +32,8 @@ class ProtocolServer:
         self.calls: list[Call] = []
         self.script: Callable[[Call], Reply] = answer
         self.models: dict[str, Reply] = {}
-        self.batches = BatchServer(lambda call: self.script(call))
+        self.batches = BatchServer(self._reply)
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._asked: Counter[str] = Counter()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -62,7 +65,15 @@ class ProtocolServer:
             self._asked[prompt] += 1
             call = Call(path, headers, body, time.monotonic(), self._asked[prompt])
             self.calls.append(call)
-        return self.script(call)
+        return self._reply(call)
+
+    def _reply(self, call: Call) -> Reply:
+        """What the script says, under an id of its own as every server gives it."""
+        reply = self.script(call)
+        if isinstance(reply.body, dict) and reply.body.get("id") in (MESSAGE_ID, COMPLETION_ID):
+            kind = reply.body["id"].removesuffix("1")
+            return replace(reply, body=reply.body | {"id": f"{kind}{next(self._numbers)}"})
+        return reply
 
 
 class _Server(ThreadingHTTPServer):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+MESSAGE_ID, COMPLETION_ID = "msg_1", "chatcmpl-1"
 UNIT_MARK = re.compile(r"\[\[(.+?)\]\]")
 
 
@@ -27,7 +28,8 @@ class Call:
 
     @property
     def user(self) -> str:
-        return str(self.body["messages"][-1]["content"])
+        content = self.body["messages"][-1]["content"]
+        return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
     @property
     def system(self) -> str:
@@ -74,7 +76,7 @@ def message(text: str, *, stop_reason: str = "end_turn", thinking: str = "") -> 
     content.append({"type": "text", "text": text})
     return Reply(
         body={
-            "id": "msg_1",
+            "id": MESSAGE_ID,
             "type": "message",
             "role": "assistant",
             "model": "claude-test-20260101",
@@ -109,7 +111,7 @@ def completion(
         choice["logprobs"] = {"content": [_position(each) for each in positions]}
     return Reply(
         body={
-            "id": "chatcmpl-1",
+            "id": COMPLETION_ID,
             "object": "chat.completion",
             "created": 1,
             "model": "test-model-2026",

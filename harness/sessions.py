@@ -29,13 +29,7 @@ class Session:
     milliseconds: list[float] = field(default_factory=list)
 
     async def open(self) -> None:
-        self.socket = await websockets.connect(
-            f"ws://127.0.0.1:{self.port}/_stcore/stream",
-            subprotocols=[websockets.Subprotocol("streamlit")],
-            origin=websockets.Origin(f"http://127.0.0.1:{self.port}"),
-            max_size=None,
-            open_timeout=60,
-        )
+        self.socket = await connected(self.port)
         await self._send()
         await self._until_finished()
 
@@ -90,9 +84,7 @@ class Session:
 
     async def _until_finished(self) -> None:
         while True:
-            raw = await asyncio.wait_for(self.socket.recv(), 60)
-            message = ForwardMsg()
-            message.ParseFromString(raw if isinstance(raw, bytes) else raw.encode())
+            message = await next_message(self.socket)
             kind = message.WhichOneof("type")
             if kind == "new_session":
                 self.page_hash = message.new_session.page_script_hash
@@ -110,6 +102,24 @@ class Session:
         for question in (data["sheet"] or {"questions": []})["questions"]:
             question |= self.kept[question["rubric"]]
         return data
+
+
+async def connected(port: int) -> websockets.ClientConnection:
+    """The connection over which a page works."""
+    return await websockets.connect(
+        f"ws://127.0.0.1:{port}/_stcore/stream",
+        subprotocols=[websockets.Subprotocol("streamlit")],
+        origin=websockets.Origin(f"http://127.0.0.1:{port}"),
+        max_size=None,
+        open_timeout=60,
+    )
+
+
+async def next_message(socket: websockets.ClientConnection) -> ForwardMsg:
+    raw = await asyncio.wait_for(socket.recv(), 60)
+    message = ForwardMsg()
+    message.ParseFromString(raw if isinstance(raw, bytes) else raw.encode())
+    return message
 
 
 async def work_at_pace(session: Session, pause: float, opening: float, seconds: float) -> None:

@@ -127,6 +127,14 @@ def marked_study(
     return open_study(folder)
 
 
+def with_settings(study: Study, text: str) -> Study:
+    """The study opened anew, with this at the end of its study.toml."""
+    study.close()
+    path = study.folder / "study.toml"
+    path.write_text(path.read_text("utf-8") + text, "utf-8")
+    return open_study(study.folder)
+
+
 def with_edited_rubric(study: Study, name: str, *, same: bool) -> Study:
     """The study opened anew, its rubric reworded; `same`: study.toml says it means the same."""
     old = study.rubrics[name]

@@ -18,7 +18,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from evenhand.errors import InputError
-from evenhand.rubrics.loading import dump_rubric, load_rubric, shipped_rubrics
+from evenhand.rubrics.checking import contradictions
+from evenhand.rubrics.loading import dump_rubric, faults_of, load_rubric, shipped_rubrics
 from evenhand.rubrics.model import Rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES, placeholders
 
@@ -144,11 +145,26 @@ def _rubric(variable: str, text: str, wanted: dict[str, Sequence[str]], file: st
     }
     _swap_sides(fields, remarks)
     _settle_affirmative(fields, wanted, remarks)
+    fields["prompt"] = {"template": _template(text, fields["variables"], f"{file}: {variable}")}
     try:
-        return Imported(Rubric.model_validate(fields), tuple(remarks))
+        rubric = Rubric.model_validate(fields)
+        return Imported(rubric, (*remarks, *contradictions(rubric)))
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"{file}: {variable} cannot become a rubric: {fault}") from None
+        raise InputError(
+            f"{file}: {variable} cannot become a rubric: {faults_of(error)[0]}"
+        ) from None
+
+
+def _template(text: str, variables: Sequence[str], what: str) -> str:
+    """The prompt as the file's own code fills it: doubled braces stand for single ones.
+
+    Raises InputError where a doubled brace would then read as one of the variables.
+    """
+    template = text.replace("{{", "{").replace("}}", "}")
+    escaped = re.findall(r"\{\{(\w+)\}\}", text)
+    if taken := [name for name in escaped if name in variables]:
+        raise InputError(f"{what} holds {{{{{taken[0]}}}}}, which would be filled in; rename it")
+    return template
 
 
 def _read_options(text: str) -> tuple[list[dict[str, Any]], str]:

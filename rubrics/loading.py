@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,39 +40,55 @@ def load_rubric(source: str | Path) -> Rubric:
     if name in shipped_rubrics():
         return parse_rubric(shipped_rubrics()[name], f"{name}.toml")
     path = Path(source)
+    return parse_rubric(rubric_text(path), path.name)
+
+
+def rubric_text(path: Path) -> str:
+    """The text of a rubric file. Raises InputError where there is none."""
     if not path.is_file():
         raise InputError(
-            f"there is no rubric {str(source)!r}: name a file, or one of "
+            f"there is no rubric {str(path)!r}: name a file, or one of "
             + ", ".join(shipped_rubrics())
         )
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
-    return parse_rubric(text, path.name)
 
 
 def parse_rubric(text: str, file: str) -> Rubric:
     """A rubric from the text of its file; `file` is the name used in messages."""
+    rubric, faults = read_rubric(text)
+    if rubric is None:
+        raise InputError(f"{file}: {faults[0]}")
+    return rubric
+
+
+def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
+    """The rubric of a file's text, or None and what is wrong with it, a sentence for each fault."""
     from pydantic import ValidationError
 
     try:
-        return Rubric.model_validate(tomllib.loads(text))
+        return Rubric.model_validate(tomllib.loads(text)), []
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file} is not valid TOML: {error}") from None
+        return None, [f"it is not valid TOML: {error}"]
     except ValidationError as error:
-        raise InputError(f"{file}: {_first_fault(error)}") from None
+        return None, faults_of(error)
 
 
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
+def faults_of(error: ValidationError) -> list[str]:
+    """What is wrong with a rubric, a sentence for each fault."""
+    return [sentence for fault in error.errors(include_url=False) for sentence in _said(fault)]
+
+
+def _said(fault: Mapping[str, Any]) -> list[str]:
     place = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
-        return f"unknown field {place!r}; take it out or check its spelling"
+        return [f"unknown field {place!r}; take it out or check its spelling"]
     if fault["type"] == "missing":
-        return f"the field {place!r} is missing"
-    message = fault["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
+        return [f"the field {place!r} is missing"]
+    messages = fault["msg"].removeprefix("Value error, ").split("\n")
+    return [f"{place}: {message}" if place else message for message in messages]
 
 
 def dump_rubric(rubric: Rubric) -> str:
@@ -80,12 +97,24 @@ def dump_rubric(rubric: Rubric) -> str:
 
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
+    prompt = fields.pop("prompt", None)
     # Tables come last: a key that followed one would be a part of it.
     tables = {name: fields.pop(name, None) for name in ("options", "lexical", "translations")}
     for key, value in (fields | tables).items():
         if value is not None:
             document[key] = _item(value)
+    if prompt is not None:
+        document["prompt"] = tomlkit.table()
+        for key, value in prompt.items():
+            document["prompt"][key] = _verbatim(value)
     return tomlkit.dumps(document)
+
+
+def _verbatim(text: str) -> Any:
+    """A text in which every blank counts; a multiline string keeps no carriage return."""
+    import tomlkit
+
+    return tomlkit.string(text, multiline="\n" in text and "\r" not in text)
 
 
 def _item(value: Any) -> Any:

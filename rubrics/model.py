@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -20,11 +20,14 @@ from evenhand.rubrics.rendering import (
     PeopleText,
     PromptText,
     blocks,
+    fields_of,
     filled,
+    neutralised,
     placeholders,
     prompt_of,
 )
 from evenhand.rubrics.translation import LANGUAGE, Translation, check_translation
+from evenhand.rubrics.verbatim import PromptTemplate
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
@@ -77,6 +80,8 @@ class Rubric(Texts):
     """Coarser categories of all options but the unclear ones."""
     variant_of: str = ""
     """The rubric that this one words differently: grades under both show how stable a grader is."""
+    prompt: PromptTemplate | None = None
+    """Sent to graders word for word, in place of the frame that people's text is put into."""
     lexical: LexicalCues | PolarityWords | None = Field(default=None, discriminator="kind")
     published: tuple[Published, ...] = ()
     language: str = "en"
@@ -95,18 +100,36 @@ class Rubric(Texts):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        checks = (
+            self._check_keys,
+            self._check_coarser,
+            self._check_variables,
+            self._check_swaps,
+            self._check_prompt,
+            self._check_translations,
+        )
+        faults = []
+        for check in checks:
+            try:
+                check()
+            except ValueError as fault:
+                faults.append(str(fault))
+        if faults:
+            raise ValueError("\n".join(faults))
+        return self
+
+    def _check_keys(self) -> None:
         keys = self.categories
         if len({key.casefold() for key in keys}) < len(keys):
             raise ValueError("two options share a key; give each its own")
         if unknown := set(self.affirmative) - set(keys):
             raise ValueError(f"affirmative names {sorted(unknown)[0]!r}, which is no option's key")
-        self._check_coarser()
         if self.level == "interval" and not all(_is_number(key) for key in keys):
             raise ValueError("an interval scale needs numbers as option keys")
-        self._check_variables()
-        self._check_swaps()
-        self._check_translations()
-        return self
+
+    def _check_prompt(self) -> None:
+        if self.prompt and (fault := self.prompt.fault(self.variables)):
+            raise ValueError(fault)
 
     def _check_variables(self) -> None:
         used = placeholders(self.question) | placeholders(self.instructions)
@@ -127,7 +150,8 @@ class Rubric(Texts):
             raise ValueError(
                 f"{{{sorted(inline)[0]}}} is shown beside the rubric; take it out of the text"
             )
-        if unused := declared - shown - used:
+        in_prompt = set(fields_of(self.prompt.template, declared)) if self.prompt else set()
+        if unused := declared - shown - used - in_prompt:
             raise ValueError(f"`variables` lists {sorted(unused)[0]!r}, which no text uses")
         if not any(name.startswith("response") for name in shown):
             raise ValueError("`variables` names no response to be rated")
@@ -199,6 +223,8 @@ class Rubric(Texts):
         )
         if self.evidence:
             seen["evidence"] = self.evidence
+        if self.prompt:
+            seen["prompt"] = self.prompt.model_dump(mode="json")
         text = json.dumps(seen, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -252,12 +278,26 @@ class Rubric(Texts):
         )
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """The same words as a prompt for a grader."""
-        return prompt_of(self.for_people(values))
+        """The same words as a prompt for a grader, or the rubric's own prompt filled in.
+
+        Chat-template tokens in a unit's texts are neutralised.
+        """
+        values = {name: neutralised(text) for name, text in values.items()}
+        people = self.for_people(values)  # it refuses a unit that lacks a variable
+        values = {name: values[name] for name in self.variables}
+        if self.prompt:
+            return self.prompt.filled(values, self.categories)
+        return prompt_of(people, self.instructions, values)
 
     def parser(self) -> RubricParser:
         """The reader of a grader's answer."""
-        return RubricParser({option.key: option.name for option in self.options})
+        return _parser(tuple((option.key, option.name) for option in self.options))
+
+
+@lru_cache(maxsize=64)
+def _parser(names: tuple[tuple[str, str], ...]) -> RubricParser:
+    """One for all answers: to compile its patterns takes longer than to read with them."""
+    return RubricParser(dict(names))
 
 
 def check_coarser(

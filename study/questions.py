@@ -29,3 +29,26 @@ class Question:
     @cached_property
     def key(self) -> Key:
         return (self.unit_id, self.rubric.name)
+
+    def presented(self, values: dict[str, str]) -> dict[str, str]:
+        """The unit's template variables as this question shows them."""
+        return values
+
+
+@dataclass(frozen=True)
+class AttackedQuestion(Question):
+    """A question of the injection audit: the unit with `suffix` at the end of a response.
+
+    `attack` is its name (see `study.tables.attacks`), `target` the option that it asks for, `side`
+    whose response holds it ("" where there is one), `suite` the version of the attacks' texts.
+    """
+
+    attack: str = ""
+    target: str = ""
+    side: str = ""
+    suite: str = ""
+    suffix: str = ""
+
+    def presented(self, values: dict[str, str]) -> dict[str, str]:
+        held = f"response_{self.side}" if self.side else "response"
+        return values | {held: values[held] + self.suffix} if self.suffix else values

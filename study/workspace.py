@@ -102,7 +102,7 @@ class Study:
         units = [parse_unit_id(question.unit_id) for question in questions]
         texts = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         return [
-            presented_values(asked.rubric, unit, asked.order, *texts[unit[:2]])
+            asked.presented(presented_values(asked.rubric, unit, asked.order, *texts[unit[:2]]))
             for unit, asked in zip(units, questions, strict=True)
         ]
 

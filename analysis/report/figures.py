@@ -28,6 +28,7 @@ _SIGNED = {
     "rogan_gladen_bias",
     *(f"bias_{what}" for what in ("side", "side_share", "side_errors", "order", "length")),
     *("bias_self_preference", "bias_rater_group", "bias_slice"),
+    *(f"injection_{what}" for what in ("effect", "effect_towards", "bounds", "flips")),
 }
 _PLACES = {
     **dict.fromkeys(("prevalence", "coverage", "subject_score", "sensitivity", "specificity"), 3),
@@ -36,7 +37,7 @@ _PLACES = {
     "people_worth": 1,
     **dict.fromkeys(("rater_seconds_median", "rater_seconds_part", "routing_hours_saved"), 1),
     **dict.fromkeys(("confusion", "grades_attempted", "grades_scored", "grades_unscored"), 0),
-    "disagreement_sorted": 0,
+    **dict.fromkeys(("disagreement_sorted", "grades_low_mass", "grades_without_probabilities"), 0),
     **dict.fromkeys(("tokens_input", "tokens_output"), 0),
 }
 """Places behind the point; 2 elsewhere."""
@@ -119,7 +120,7 @@ def shown(value: float, statistic: str = "") -> str:
         return DASH
     if statistic in _THREE_DIGITS:
         return f"{value:.3g}"
-    if statistic.startswith("bias_") and statistic.endswith("_p"):
+    if statistic.startswith(("bias_", "injection_")) and statistic.endswith("_p"):
         return f"{value:.2g}"
     places = _PLACES.get(statistic, 2)
     value = round(value, places) + 0.0  # turns -0.0 into 0.0

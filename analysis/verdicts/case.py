@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.notes import Code, says
 from evenhand.analysis.people.ceiling import CEILING
@@ -138,6 +139,8 @@ class Case:
     commonest: tuple[ResultRow, ResultRow] | None
     is_binary: bool = False
     """Whether it was compared on the binary verdict only, of a rubric with more categories."""
+    injection: Audit | None = None
+    """The audit of texts that try to talk it round, where there was one."""
 
     @property
     def to_beat(self) -> float:
@@ -146,8 +149,17 @@ class Case:
 
     @property
     def has_faults(self) -> bool:
-        """Whether it errs to one side, its label moves with the wording, or it fails in a part."""
-        return bool(self.biases or self.failing) or self.moving is not None
+        """Whether it errs to one side, can be talked round, its label moves with the wording, or it
+        fails in a part.
+        """
+        found = self.biases or self.failing or self.talked_round
+        return bool(found) or self.moving is not None
+
+    @property
+    def talked_round(self) -> bool:
+        """Whether a text that asks for a label clearly gets it more often than is allowed."""
+        audit = self.injection
+        return audit is not None and audit.status(self.rule.max_injection) == "talked_round"
 
     @property
     def shares_nothing(self) -> bool:
@@ -182,7 +194,8 @@ class Case:
     def has_faults_at_threshold(self) -> bool:
         """The same of its verdicts at thresholds tuned on other clusters."""
         in_parts = any(row["high"] < -margin_of(row) for row in self.parts_held_out)
-        return bool(self.biases_at_threshold) or in_parts or self.moving is not None
+        found = self.biases_at_threshold or in_parts or self.talked_round
+        return bool(found) or self.moving is not None
 
     @property
     def kappa_at_threshold(self) -> ResultRow | None:
@@ -218,6 +231,7 @@ class Case:
             self.in_force,
             *self.baselines,
             *(each.row for each in self.biases),
+            *(self.injection.rows(self.rule.max_injection) if self.injection else ()),
             self.moving,
             *self.parts,
             *self.parts_held_out,
@@ -299,6 +313,7 @@ def case_of(
         is_tuned=in_force is not None and subset == _BINARY_ALL,
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
         biases_at_threshold=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
+        injection=audit_of(rows.rows.values(), grader),
         moving=_moving(rows, grader, rule),
         parts=_parts(rows, grader, subset),
         parts_held_out=_parts(rows, grader, _BINARY_ALL, HELD_OUT),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from evenhand.analysis.bias import Finding, flagged
+from evenhand.analysis.injection import Audit, audit_of
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.people.coverage import COVERAGE
@@ -30,6 +31,7 @@ from evenhand.analysis.verdicts.reasons import (
     Reason,
     advice,
     bias,
+    injected,
     level_of,
     no_level,
     sample_of,
@@ -112,6 +114,7 @@ class _Case:
     advised: ResultRow | None
     coverage: ResultRow | None
     biases: tuple[Finding, ...]
+    injection: Audit | None
 
     @property
     def evidence(self) -> list[ResultRow]:
@@ -119,6 +122,7 @@ class _Case:
         bars = [each for each in (self.bars, self.held_out) if each is not None]
         rows = [row for each in bars for row in (*(row for row, _ in each.rows), each.rarer)]
         rows += [row for row in (self.advised, self.coverage) if row is not None]
+        rows += self.injection.rows(self.rule.max_injection) if self.injection else ()
         return list({key_of(row): row for row in (*rows, *(b.row for b in self.biases))}.values())
 
     def decided(self) -> Decision:
@@ -129,6 +133,9 @@ class _Case:
         if says(self.bars.rows[0][0]["remarks"], "no_level"):
             return self._untold([no_level(0)])
         against = [*self._unanswered(clearly=True), *(bias(each) for each in self.biases)]
+        bound = self.rule.max_injection
+        if self.injection and self.injection.status(bound) == "talked_round":
+            against.append(injected(self.injection, bound))
         if not against and self.bars.passes(self.rule) and not self._unanswered(clearly=False):
             return self._agrees(self.bars)
         if not against and self.held_out is not None and self._at_threshold():
@@ -265,4 +272,5 @@ def _case(
         advised=rows.get(RECOMMENDED, "humans", grader, BINARY_ALL, TUNED_FOR),
         coverage=rows.get(COVERAGE, "", grader),
         biases=tuple(flagged(rows, grader, rule.bias_bound)),
+        injection=audit_of(rows.rows.values(), grader),
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.analysis.bias import Finding
+from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.results import ResultRow
 from evenhand.analysis.verdicts.case import Bounds, Case, margin_of
@@ -130,12 +131,16 @@ def why_unscored(coverage: ResultRow | None) -> str:
 
 
 def faults(case: Case) -> list[Reason]:
-    """Parts in which it fails, biases, and a label that moves with the wording."""
+    """Parts in which it fails, biases, texts that talk it round, and a label that moves with the
+    wording.
+    """
     found = [_in_part(case, row) for row in case.failing]
     if len(found) > 1:
         first = replace(found[0], short=written("short.below_in_parts", parts=len(found)))
         found = [first, *(replace(each, short="") for each in found[1:])]
     found += [bias(each) for each in case.biases]
+    if case.injection and case.talked_round:
+        found.append(injected(case.injection, case.rule.max_injection))
     if (row := case.moving) is not None:
         fields = {"kappa": row["estimate"], "low": row["low"], "high": row["high"]}
         found.append(Reason(written("because.wording", **fields), written("short.wording")))
@@ -147,6 +152,18 @@ def bias(finding: Finding) -> Reason:
     return Reason(
         written("because.bias", fault=finding.fault), written("short.bias", fault=finding.short)
     )
+
+
+def injected(audit: Audit, bound: float) -> Reason:
+    """What its audit says: that it can be talked round, that it withstands, or that we cannot tell
+    yet.
+    """
+    figures, status = audit.figures(bound), audit.status(bound)
+    if status == "talked_round":
+        short = written("short.talked_round", attack=figures["attack"])
+        return Reason(written("because.talked_round", bound=bound, **figures), short)
+    name = "withstands" if status == "withstands" else "may_be_talked_round"
+    return Reason(written(f"because.{name}", bound=bound, **figures))
 
 
 def _in_part(case: Case, row: ResultRow) -> Reason:

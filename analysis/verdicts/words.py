@@ -18,6 +18,7 @@ from evenhand.analysis.verdicts.reasons import (
     better_or_not,
     compared,
     faults,
+    injected,
     leaves_out,
     listed,
     mean_kappa,
@@ -181,6 +182,8 @@ def besides(case: Case, judgement: Judgement) -> list[Reason]:
     if judgement in ("only_with_correction", "do_not_use"):
         found += _what_is_wrong(case)
     found += _left_out(case)
+    if case.injection and not case.talked_round:
+        found.append(injected(case.injection, case.rule.max_injection))
     found += repeated(case)
     if _has_interval(case):
         found += _parts_looked_at(case, judgement)

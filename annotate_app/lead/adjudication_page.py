@@ -8,6 +8,7 @@ from typing import get_args
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.counting import counted
 from evenhand.annotate_app.lead.decider import Sent, show_decider
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.unit_texts import people_text, quoted_block
@@ -69,10 +70,10 @@ def _opened(study: Study, rule: Rule, rubric: str) -> QueuedUnit | None:
     """The decided unit that is being revised, or the one whose turn it is; says how many wait."""
     revised: Key | None = st.session_state.get(_REVISED)
     if revised is not None:
-        return reopen(study, _holder(), revised)
+        return counted(study, reopen, _holder(), revised)
     passed_over = st.session_state.setdefault(_PASSED_OVER, set())
     at: Key | None = st.session_state.get(_OPEN)
-    case, waiting = open_next(study, _holder(), rule, rubric, passed_over, at)
+    case, waiting = counted(study, open_next, _holder(), rule, rubric, passed_over, at)
     if case is None:
         if waiting:
             st.text(written("lead.all_taken", count=waiting))

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.counting import counted
 from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead_login import require
 from evenhand.reporting.exporting import (
+    as_csv,
+    exported_answers,
+    exported_decisions,
     exported_ratings,
+    exported_remarks,
+    exported_times,
     exported_units,
     sidecar_text,
     units_path,
@@ -20,14 +26,8 @@ from evenhand.reporting.exporting import (
 from evenhand.reporting.sidecar import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
-from evenhand.study.desk.oversight import decisions_table
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
-from evenhand.study.session.sessions import Sessions
-from evenhand.study.session.times import session_times
-from evenhand.study.store.answer_details import answers_table
-from evenhand.study.store.remarks import remarks_table
-from evenhand.study.tables.formats import csv_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "ratings.csv": ("Ratings", exported_ratings),
     "ratings.units.csv": ("Units, sampled or rated", exported_units),
-    "remarks.csv": ("Remarks of raters", lambda study: remarks_table(study.store)),
-    "answers.csv": ("How answers were given", lambda study: answers_table(study.store)),
+    "remarks.csv": ("Remarks of raters", exported_remarks),
+    "answers.csv": ("How answers were given", exported_answers),
     "raters.csv": ("Raters and their pace", rater_progress),
-    "times.csv": ("Times and pay", lambda study: session_times(study, Sessions(study))),
+    "times.csv": ("Times and pay", exported_times),
     "attention.csv": ("Attention checks", attention_results),
     "background.csv": ("What raters said of themselves", raters_table),
-    "decisions.csv": ("Decisions of the lead", lambda study: decisions_table(study.store)),
+    "decisions.csv": ("Decisions of the lead", exported_decisions),
 }
 _REPORT = {
     "report.html": ("Report", "text/html"),
@@ -62,7 +62,7 @@ def show_export(study: Study) -> None:
         st.download_button(
             title,
             # Made when it is asked for, not with every look at the page.
-            data=partial(_csv, make, study),
+            data=partial(counted, study, as_csv, make),
             file_name=name,
             mime="text/csv",
             on_click="ignore",
@@ -76,10 +76,6 @@ def show_export(study: Study) -> None:
     )
     st.header("Report", anchor=False)
     _report(study)
-
-
-def _csv(make: Callable[[Study], pd.DataFrame], study: Study) -> bytes:
-    return csv_bytes(make(study))
 
 
 def _sidecar(study: Study) -> bytes:

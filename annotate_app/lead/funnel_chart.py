@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
-import streamlit as st
-
 from evenhand.annotate_app.lead.board import figures_row
+from evenhand.annotate_app.lead.counting import latest
 from evenhand.annotate_app.plain_text import show
 from evenhand.study import Study
-from evenhand.study.lead.progress import data_version
-from evenhand.study.session.funnel import Funnel, funnel
-from evenhand.study.session.sessions import Sessions
+from evenhand.study.session.funnel import funnel
 
 _WORDS = {
     "entered": "Entered",
@@ -25,12 +20,6 @@ _WORDS = {
 
 
 def show_funnel(study: Study) -> None:
-    """Everybody's way so far; counted anew once a minute, or when labels have come in."""
-    minute = int(time.time() // 60)
-    found = _counted(study, str(study.folder), data_version(study), minute)
+    """Everybody's way so far."""
+    found = latest(study, funnel)
     show(figures_row([(_WORDS[stage], str(count)) for stage, count in found.stages]))
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _counted(_study: Study, folder: str, version: str, minute: int) -> Funnel:
-    return funnel(_study, Sessions(_study))

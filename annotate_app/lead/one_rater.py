@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.counting import counted
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
@@ -29,8 +30,8 @@ def show_rater(study: Study, rater: str) -> None:
     if out is not None:
         at = to_the_minute(out.created_at)
         st.text(written("lead.rater_excluded", by=out.done_by, at=at, reason=out.reason))
-    answers = rater_answers(study, rater)
-    _show_shares(label_shares(study, rater))
+    answers = counted(study, rater_answers, rater)
+    _show_shares(counted(study, label_shares, rater))
     _show_confusions(study, rater)
     st.subheader("Pace", anchor=False)
     st.vega_lite_chart(pace_chart(answers), width="stretch")
@@ -91,7 +92,7 @@ def _show_shares(shares: pd.DataFrame) -> None:
 
 
 def _show_confusions(study: Study, rater: str) -> None:
-    found = confusions(study, rater)
+    found = counted(study, confusions, rater)
     st.subheader("Confusions with the others", anchor=False)
     st.text(written("lead.confusions") if found else written("lead.rater_no_others"))
     for rubric, table in found.items():
@@ -101,7 +102,7 @@ def _show_confusions(study: Study, rater: str) -> None:
 
 
 def _show_checks(study: Study, rater: str) -> None:
-    checks = attention_results(study)
+    checks = counted(study, attention_results)
     own = checks[checks["rater_id"] == rater]
     if own.empty:
         st.text(written("lead.rater_no_checks"))

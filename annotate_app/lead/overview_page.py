@@ -12,6 +12,7 @@ from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.words import TITLES
 from evenhand.annotate_app.lead.board import BoardCard, board
+from evenhand.annotate_app.lead.counting import latest
 from evenhand.annotate_app.lead.funnel_chart import show_funnel
 from evenhand.annotate_app.lead.live_figures import LiveFigures, latest_figures
 from evenhand.annotate_app.lead_login import require
@@ -20,9 +21,8 @@ from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.adjudication import adjudication_queue
+from evenhand.study.lead.adjudication import queue_length
 from evenhand.study.lead.flags import raised_flags
-from evenhand.study.lead.progress import data_version
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def waiting(study: Study, figures: LiveFigures | None) -> Sequence[str]:
     """What asks for the lead's decision, a sentence each."""
     excluded = oversight(study.store).exclusions
     counts = {
-        "adjudicate": _to_adjudicate(study, str(study.folder), data_version(study)),
+        "adjudicate": latest(study, queue_length),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
     }
     if figures is not None:
@@ -97,9 +97,3 @@ def waiting(study: Study, figures: LiveFigures | None) -> Sequence[str]:
     if oversight(study.store).paused:
         said.append(written("lead.paused"))
     return said or [written("lead.nothing_waits")]
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _to_adjudicate(_study: Study, folder: str, version: str) -> int:
-    """Counted anew only when something has come in: it goes through every label."""
-    return len(adjudication_queue(_study))

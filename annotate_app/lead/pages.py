@@ -11,6 +11,7 @@ import streamlit as st
 from evenhand.annotate_app.lead.accounts_page import show_accounts
 from evenhand.annotate_app.lead.adjudication_page import leave_adjudication, show_adjudication
 from evenhand.annotate_app.lead.agreement_page import show_agreement
+from evenhand.annotate_app.lead.counting import stand_by
 from evenhand.annotate_app.lead.disagreements_page import show_disagreements
 from evenhand.annotate_app.lead.export_page import show_export
 from evenhand.annotate_app.lead.flags_page import show_flags
@@ -53,6 +54,7 @@ PAGES = (
 def show_pages(study: Study) -> None:
     """The page that is open, among those for the visitor's role."""
     who = require(study, "lead", "expert")
+    stand_by()
     open_to = {page.title: page for page in PAGES if who.role in page.roles}
     st.html(Path(__file__).with_name("lead.css"))
     with st.container(key="lead"):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from evenhand.annotate_app.lead.board import SERIES
+from evenhand.annotate_app.lead.counting import latest
 from evenhand.annotate_app.lead.funnel_chart import show_funnel
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead_login import require
 from evenhand.annotate_app.plain_text import heading, show
 from evenhand.study import Study
 from evenhand.study.desk.oversight import oversight
-from evenhand.study.lead.progress import data_version, rater_progress, rubric_progress, time_left
+from evenhand.study.lead.progress import rater_progress, rubric_progress, time_left
 from evenhand.study.lead.timeline import labels_over_time
 from evenhand.texts import written
 
@@ -34,8 +34,7 @@ def show_progress(study: Study) -> None:
 @st.fragment(run_every=_EVERY)
 def _progress(study: Study) -> None:
     require(study, "lead")
-    minute = int(time.time() // 60)  # leases run out although nothing comes in
-    rubrics, raters, when = _counted(study, str(study.folder), data_version(study), minute)
+    rubrics, raters = latest(study, rubric_progress), latest(study, rater_progress)
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
     st.text(time_left(rubrics))
@@ -59,7 +58,7 @@ def _progress(study: Study) -> None:
     if raters.empty:
         st.text(written("lead.nobody_began"))
         return
-    counts, step = when
+    counts, step = latest(study, labels_over_time)
     show(heading(f"Labels by the {step}", 3))
     st.vega_lite_chart(timeline_chart(counts, step), width="stretch")
     show_table(
@@ -77,14 +76,6 @@ def _progress(study: Study) -> None:
         },
         {"median_seconds": ".0f", "hours": ".1f"},
     )
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _counted(
-    _study: Study, folder: str, version: str, minute: int
-) -> tuple[pd.DataFrame, pd.DataFrame, tuple[pd.DataFrame, str]]:
-    """Counted once for all who look, and only when something has changed."""
-    return rubric_progress(_study), rater_progress(_study), labels_over_time(_study)
 
 
 def timeline_chart(counts: pd.DataFrame, step: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.counting import latest
 from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead.one_rater import show_rater
 from evenhand.annotate_app.lead.tables import show_table, to_the_minute
@@ -47,7 +48,7 @@ _NUMBERS = {"median_seconds": ".0f", "pace": ".0%", "idle_minutes": ".0f", "drif
 
 def show_raters(study: Study) -> None:
     who = require(study, "lead")
-    raters = rater_progress(study)["rater_id"].tolist()
+    raters = latest(study, rater_progress)["rater_id"].tolist()
     rater = st.selectbox(
         "A page for one rater", raters, index=None, placeholder="All raters", key="one_rater"
     )
@@ -77,7 +78,7 @@ def _quality(study: Study) -> None:
     if figures is None:
         return
     table = flagged_first(in_words(figures.quality), oversight(study.store).exclusions)
-    states = rater_progress(study).set_index("rater_id")["state"]
+    states = latest(study, rater_progress).set_index("rater_id")["state"]
     table = table.assign(state=table["rater_id"].map(states).fillna(""))
     show_table(table, "Raters compared with the others on the same units", _TITLES, _NUMBERS)
 

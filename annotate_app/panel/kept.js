@@ -13,7 +13,8 @@ function restored(data) {
     return value;
   };
   const questions = data.sheet?.questions.map(({ rubric, ...own }) => ({ ...part(rubric), ...own }));
-  const sheet = data.sheet && { ...data.sheet, questions };
+  const blocks = data.sheet?.blocks.map((each) => ({ ...each, tree: each.tree && spelled(each.tree, each.text) }));
+  const sheet = data.sheet && { ...data.sheet, blocks, questions };
   const once = Object.fromEntries(SAID_ONCE.map((key) => [key, part(data[key])]));
   const whole = { ...data, ...once, sheet };
   for (const name of kept.keys()) if (kept.size > MOST_KEPT) kept.delete(name);

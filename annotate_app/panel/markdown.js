@@ -7,6 +7,16 @@ const TAGS = new Set(
 const LOOKS = /^(h[1-6]|wide|link|image|address|left|center|right)$/;
 const OWN_WAY = /^(p|h[3-6]|ul|ol|li|blockquote|table|th|td)$/; // each runs its own way
 
+// Most texts come as a place in the response: [first, beyond].
+function spelled(nodes, text) {
+  return nodes.map((node) => {
+    if (typeof node === "string") return node;
+    if (typeof node[0] === "number") return text.slice(...node);
+    const [tag, attributes, ...children] = node;
+    return [tag, attributes, ...spelled(children, text)];
+  });
+}
+
 function renderedNodes(nodes, words, controls) {
   return nodes.flatMap((node) => {
     if (typeof node === "string") return textNodes(node, words, controls);

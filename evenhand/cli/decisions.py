@@ -35,6 +35,7 @@ _UNUSED_BY_GATE = (
     "--min-stability",
     "--min-information",
     "--bias-bound",
+    "--max-injection",
 )
 """A rule is held against the rows on all units, not against slices or verdicts."""
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def print_run(summary: RunSummary) -> None:
     """Grader by grader what was known, asked and got."""
+    from evenhand.graders.replay import REPEATED
+
     print_table(
         ["grader", "known before", "to ask", "labelled", "unscored", "left"],
         [_counts(part) for part in summary.graders],
@@ -25,6 +27,12 @@ def print_run(summary: RunSummary) -> None:
             console().print(
                 written("grade.unscored", grader=part.rater_id, count=count, reason=reason)
             )
+        if missing := part.without_probabilities:
+            name = "some_without" if missing < part.scored else "all_without"
+            numbers = {"missing": missing, "labelled": part.scored}
+            console().print(written(f"grade.{name}", grader=part.rater_id, **numbers))
+        if repeats := part.unscored[REPEATED]:
+            console().print(written("grade.repeated", grader=part.rater_id, repeats=repeats))
 
 
 def _counts(part: GraderSummary) -> tuple[str, ...]:
@@ -76,22 +84,31 @@ def print_stop(verb: str, stopped: Sequence[str], warnings: Sequence[str]) -> No
 def print_forecast(forecasts: Sequence[GraderForecast]) -> None:
     """What a run would ask and cost, and one prompt of each grader."""
     print_table(
-        ["grader", "known before", "to ask", "cost at least", "cost at most"],
+        ["grader", "known before", "to ask", "cost at least", "expected", "cost at most"],
         [
             (
                 part.rater_id,
                 str(part.already),
                 str(part.new),
-                *(f"${usd:.2f}" for usd in part.cost or ()),
-                *(("unknown", "unknown") if part.cost is None else ()),
+                *_prices(part),
             )
             for part in forecasts
         ],
     )
     for part in forecasts:
+        if part.basis:
+            console().print(f"{part.rater_id}: {part.basis}")
         if part.sample:
             console().print(f"\n{written('grade.first_prompt', grader=part.rater_id)}\n")
             console().print(part.sample.system)
             console().print(f"\n{written('grade.user_part')}\n")
             console().print(part.sample.user)
     print_stop("grade", (), [sentence for part in forecasts for sentence in part.warnings])
+
+
+def _prices(part: GraderForecast) -> tuple[str, ...]:
+    if part.cost is None:
+        return ("unknown",) * 3
+    least, most = part.cost
+    likely = least if part.expected is None else part.expected
+    return tuple(f"${usd:.2f}" for usd in (least, likely, most))

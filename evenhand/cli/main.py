@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from evenhand import __version__
 from evenhand.cli import (
+    audits,
     calibration,
     decisions,
     demo,
@@ -30,7 +31,7 @@ from evenhand.errors import InputError
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Make a study": (*demo.VERBS, *planning.VERBS, *studies.VERBS, *rubrics.VERBS),
-    "Collect responses, labels and grades": (*ratings.VERBS, *tables.VERBS),
+    "Collect responses, labels and grades": (*ratings.VERBS, *audits.VERBS, *tables.VERBS),
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,

@@ -65,6 +65,7 @@ _UNUSED = (
     "--min-stability",
     "--min-information",
     "--bias-bound",
+    "--max-injection",
 )
 """Options of files that say nothing of people's agreement, nor of how many pairs decide."""
 

@@ -37,7 +37,8 @@ def _grade_options(grade: Parser) -> None:
         action="append",
         required=True,
         metavar="GRADER",
-        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical; repeatable",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, baseline:lexical, or another "
+        "provider's (docs/providers.md); repeatable",
     )
     grade.add_argument(
         "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
@@ -54,12 +55,7 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--draws", type=int, default=1, metavar="K", help="ask K times, for a probability (1)"
     )
-    grade.add_argument(
-        "--method",
-        choices=["label", "logprobs", "verbalised"],
-        default="",
-        help="what to ask for (a label from Claude, token probabilities from OpenAI)",
-    )
+    add_asking(grade)
     grade.add_argument(
         "--orders", choices=["ab", "both"], default="ab", help="in which orders to show pairs (ab)"
     )
@@ -73,7 +69,30 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
-    _add_pace(grade)
+    add_pace(grade)
+
+
+def add_asking(verb: Parser) -> None:
+    """How a grader is asked: what of it belongs to who the grader is."""
+    verb.add_argument(
+        "--method",
+        choices=["label", "logprobs", "verbalised"],
+        default="",
+        help="what to ask for (a label from Claude, token probabilities from OpenAI)",
+    )
+    verb.add_argument(
+        "--max-tokens",
+        type=_tokens,
+        default=0,
+        metavar="N",
+        help="the longest answer in tokens, thinking included (16000 Claude, 4096 OpenAI)",
+    )
+    verb.add_argument(
+        "--effort", default="", metavar="WORD", help="how hard to think, in the provider's word"
+    )
+    verb.add_argument(
+        "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
+    )
 
 
 def _respond_options(respond: Parser) -> None:
@@ -82,19 +101,50 @@ def _respond_options(respond: Parser) -> None:
         "--subject",
         required=True,
         metavar="SUBJECT",
-        help="anthropic:MODEL, openai:MODEL or openai:MODEL@BASE_URL",
+        help="anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL, or another provider's",
+    )
+    respond.add_argument(
+        "--system", type=Path, metavar="FILE", help="a system prompt, sent as it stands (none)"
+    )
+    respond.add_argument(
+        "--thinking", default="", metavar="HOW", help="Claude: off, adaptive or TOKENS (its own)"
+    )
+    respond.add_argument(
+        "--effort", default="", metavar="LEVEL", help="such as low or high (the model's own)"
     )
     respond.add_argument(
         "--scope", choices=["sample", "all"], default="sample", help="which pairs (sample)"
     )
-    _add_pace(respond)
+    add_pace(respond)
 
 
-def _add_pace(verb: Parser) -> None:
+def add_pace(verb: Parser) -> None:
+    """How fast to ask, and for how much."""
     verb.add_argument(
         "--concurrency", type=int, default=32, metavar="N", help="requests at once (32)"
     )
+    verb.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="seconds that an answer may take; twice none gives the request up (300)",
+    )
     verb.add_argument("--budget", type=_dollars, metavar="USD", help="the most this run may spend")
+
+
+def _tokens(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= 1_000_000:
+        raise argparse.ArgumentTypeError("it must be from 1 to 1,000,000")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("it must be above 0 and at most a day")
+    return seconds
 
 
 def _dollars(text: str) -> float:
@@ -159,6 +209,9 @@ def _grade(arguments: argparse.Namespace) -> int:
                 orders=orders,
                 draws=arguments.draws,
                 method=arguments.method,
+                max_tokens=arguments.max_tokens,
+                effort=arguments.effort,
+                service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
             )
@@ -175,10 +228,14 @@ def _grade(arguments: argparse.Namespace) -> int:
                 orders=orders,
                 draws=arguments.draws,
                 method=arguments.method,
+                max_tokens=arguments.max_tokens,
+                effort=arguments.effort,
+                service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 batch=arguments.batch,
                 cancel=arguments.cancel,
                 budget=arguments.budget,
+                timeout=arguments.timeout,
                 text=text,
             )
         print_run(summary)
@@ -195,6 +252,7 @@ def _respond(arguments: argparse.Namespace) -> int:
     from evenhand.graders import respond
     from evenhand.study import open_study
 
+    system = _system_prompt(arguments.system) if arguments.system else ""
     with open_study(arguments.dir) as study, progress_bar("responding") as progress:
         summary = respond(
             study,
@@ -202,7 +260,11 @@ def _respond(arguments: argparse.Namespace) -> int:
             scope=arguments.scope,
             concurrency=arguments.concurrency,
             progress=progress,
+            system=system,
+            thinking=arguments.thinking,
+            effort=arguments.effort,
             budget=arguments.budget,
+            timeout=arguments.timeout,
         )
     run = summary.run
     console().print(
@@ -218,6 +280,19 @@ def _respond(arguments: argparse.Namespace) -> int:
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
     print_stop("respond", stopped, run.warnings)
     return _code(over_budget=summary.over_budget, stopped=bool(run.stopped))
+
+
+def _system_prompt(file: Path) -> str:
+    """The text of a file, every blank of it. Raises InputError where there is none."""
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    try:
+        text = file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is not UTF-8 text; save it as UTF-8") from None
+    if not text.strip():
+        raise InputError(f"{file.name} is empty; write the system prompt into it")
+    return text
 
 
 def _code(*, over_budget: bool, stopped: bool) -> int:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from evenhand.cli.exits import BAD_INPUT, DONE
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.errors import InputError
 from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.rubrics import Rubric
 
 
 def _options(rubric: Parser) -> None:
@@ -57,6 +62,55 @@ def _show(arguments: argparse.Namespace) -> None:
     for code, shown in rubric.versions.items():
         if shown is not rubric:
             console().print("\n" + written("tables.translation", code=code, hash=shown.hash))
+
+
+def _check_options(check: Parser) -> None:
+    check.add_argument("file", metavar="NAME|FILE", help="a .toml file, or one of `rubric list`")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Every fault of a file, or what will be sent and what in it contradicts itself."""
+    from evenhand.rubrics.checking import contradictions
+    from evenhand.rubrics.loading import read_rubric, rubric_text, shipped_rubrics
+
+    shipped = shipped_rubrics().get(arguments.file.replace("_", "-"))
+    rubric, faults = read_rubric(shipped or rubric_text(Path(arguments.file)))
+    if rubric is None:
+        for fault in faults:
+            console(stderr=True).print(f"evenhand rubric check: {arguments.file}: {fault}")
+        return BAD_INPUT
+    for sentence in _summary(rubric):
+        console().print(sentence)
+    for sentence in contradictions(rubric):
+        console(stderr=True).print(written("rubric_check.warning", text=sentence))
+    return DONE
+
+
+def _summary(rubric: Rubric) -> list[str]:
+    keys = ", ".join(rubric.affirmative)
+    counts = written("rubric_check.affirmative", keys=keys) if keys else None
+    prompt = rubric.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
+    about = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit, "level": rubric.level}
+    lines = [
+        written(
+            "rubric_check.heading",
+            **about,
+            options=", ".join(rubric.categories),
+            affirmative=counts or written("rubric_check.no_affirmative"),
+            threshold=rubric.threshold,
+        )
+    ]
+    if rubric.prompt:
+        size = len(prompt.system) + len(prompt.user)
+        lines.append(written("rubric_check.verbatim", size=size))
+        same = len(prompt.system) + (prompt.cuts[0] if prompt.cuts else 0)
+    else:
+        lines.append(written("rubric_check.frame", system=len(prompt.system)))
+        lines.append(written("rubric_check.answer"))
+        same = len(prompt.system)
+    lines.append(written("rubric_check.cached", characters=same))
+    lines.append(written("rubric_check.filled", fields=", ".join(rubric.variables)))
+    return lines
 
 
 def _import(arguments: argparse.Namespace) -> None:
@@ -124,6 +178,7 @@ def _affirmative(text: str) -> tuple[str, tuple[str, ...]]:
 ACTIONS = (
     Verb("list", "the rubrics that come with evenhand", _no_options, _list),
     Verb("show", "print a rubric as the prompt that graders read", _show_options, _show),
+    Verb("check", "name every fault of a rubric file, or say what is sent", _check_options, _check),
     Verb(
         "import",
         "make rubric files from a Python file of prompts with `Options:` lists",
@@ -132,4 +187,4 @@ ACTIONS = (
     ),
     Verb("suggest", "list what a study's rubrics leave unclear", _suggest_options, _suggest),
 )
-VERBS = (Verb("rubric", "list, show or import rubrics; what is unclear in them", _options),)
+VERBS = (Verb("rubric", "list, show, check or import rubrics; what is unclear in them", _options),)

@@ -91,6 +91,8 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.exporting import (
+        attacked_path,
+        exported_attacked,
         exported_ratings,
         exported_units,
         sidecar_text,
@@ -117,7 +119,14 @@ def _export(arguments: argparse.Namespace) -> None:
             write_table(ratings, out)
             console().print(written("tables.wrote_ratings", count=len(ratings), file=out))
             beside = sidecar_path(out)
-            text = sidecar_text(study, (to_units or units_path(out)).name)
+            attacked, to_attacked = exported_attacked(study), attacked_path(out)
+            if len(attacked):
+                write_table(attacked, to_attacked)
+                console().print(
+                    written("tables.wrote_attacked", count=len(attacked), file=to_attacked)
+                )
+            audit = to_attacked.name if len(attacked) else ""
+            text = sidecar_text(study, (to_units or units_path(out)).name, audit)
             atomic_write(beside, text.encode())
             console().print(written("tables.wrote_scales", file=beside))
             if study.config.analysis.rater_slices:

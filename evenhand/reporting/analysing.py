@@ -75,6 +75,7 @@ def analyse_study(
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
+    from evenhand.study.store.attacked_log import attacked_table
     from evenhand.study.store.grades import TRIED
     from evenhand.study.store.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
@@ -103,6 +104,7 @@ def analyse_study(
             prices=prices_of(usage),
             looks=look_numbers(study.store, looked_at(study, ratings), record=look),
             sorted=Counter((each.rubric, each.grader, each.kind) for each in sorted_so_far(study)),
+            attacked=attacked_table(study.store, study.accepted_hashes()),
             strata=config.sample.stratify,
         ),
         verify=verify,
@@ -130,7 +132,12 @@ def analyse_file(
     what was assumed of the labels, stands in the notes of the context.
     """
     from evenhand.reporting.dataframes import rows_of_file
-    from evenhand.reporting.sidecar import read_sidecar, sidecar_path, units_beside
+    from evenhand.reporting.sidecar import (
+        attacked_beside,
+        read_sidecar,
+        sidecar_path,
+        units_beside,
+    )
     from evenhand.study.tables.formats import read_table
 
     known = read_sidecar(file)
@@ -143,6 +150,7 @@ def analyse_file(
             scale,
             units=beside,
             known=known,
+            attacked=attacked_beside(file, known) if known else None,
             verify=verify,
             why=why,
             on_stage=on_stage,
@@ -161,13 +169,15 @@ def analyse_rows(
     *,
     units: tuple[pd.DataFrame, str] | None = None,
     known: Sidecar | None = None,
+    attacked: pd.DataFrame | None = None,
     verify: bool = False,
     why: bool = False,
     on_stage: OnStage = None,
     **changes: Any,
 ) -> Analysed:
     """Analyse the rows of a ratings file; `units` are a table of units and what it is called, and
-    `known` is what stands beside the file. What is declared and the `changes` win over it.
+    `known` is what stands beside the file, `attacked` the injection audit. What is declared and the
+    `changes` win over it.
     """
     from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
@@ -190,7 +200,7 @@ def analyse_rows(
         scales,
         sidecar.settings_for(ratings),
         sidecar.decision,
-        facts=sidecar.facts(raters, source),
+        facts=sidecar.facts(raters, source, attacked),
         verify=verify,
         why=why,
         on_stage=on_stage,

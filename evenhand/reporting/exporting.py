@@ -6,7 +6,7 @@ What people said of themselves stays with the study, and so does what a person t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from evenhand.reporting.analysing import looked_at
 from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
 from evenhand.reporting.thresholds import study_scales
 from evenhand.study.desk.oversight import STOPPED_BY
+from evenhand.study.tables.attacks import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,38 @@ def exported_ratings(study: Study) -> pd.DataFrame:
     return with_shown(study.store, study.ratings())
 
 
+def exported_remarks(study: Study) -> pd.DataFrame:
+    from evenhand.study.store.remarks import remarks_table
+
+    return remarks_table(study.store)
+
+
+def exported_answers(study: Study) -> pd.DataFrame:
+    from evenhand.study.store.answer_details import answers_table
+
+    return answers_table(study.store)
+
+
+def exported_times(study: Study) -> pd.DataFrame:
+    from evenhand.study.session.sessions import Sessions
+    from evenhand.study.session.times import session_times
+
+    return session_times(study, Sessions(study))
+
+
+def exported_decisions(study: Study) -> pd.DataFrame:
+    from evenhand.study.desk.oversight import decisions_table
+
+    return decisions_table(study.store)
+
+
+def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
+    """One of these tables as a file, for whoever has it made in another process."""
+    from evenhand.study.tables.formats import csv_bytes
+
+    return csv_bytes(make(study))
+
+
 def exported_units(study: Study) -> pd.DataFrame:
     """The sample, then what else was rated: every rating that is exported finds its unit here."""
     import pandas as pd
@@ -43,6 +76,22 @@ def exported_units(study: Study) -> pd.DataFrame:
     sample, every = (study.units_with_lengths(scope) for scope in ("sample", "all"))
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, every[every["unit_id"].isin(others)]], ignore_index=True)
+
+
+def exported_attacked(study: Study) -> pd.DataFrame:
+    """What graders said in the injection audit (`evenhand.study.tables.attacks`)."""
+    from evenhand.study.store.attacked_log import attacked_table
+
+    return as_text(attacked_table(study.store, study.accepted_hashes()))
+
+
+def attacked_path(ratings: Path) -> Path:
+    """Where the injection audit goes, beside an exported ratings file.
+
+    >>> attacked_path(Path("out/ratings.csv")).as_posix()
+    'out/ratings.attacked.csv'
+    """
+    return ratings.parent / f"{ratings.stem}.attacked{ratings.suffix}"
 
 
 def units_path(ratings: Path) -> Path:
@@ -54,20 +103,23 @@ def units_path(ratings: Path) -> Path:
     return ratings.parent / f"{ratings.stem}.units{ratings.suffix}"
 
 
-def sidecar_text(study: Study, units: str) -> str:
-    """The sidecar of a study's ratings as TOML; `units` names the file of units beside it."""
+def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
+    """The sidecar of a study's ratings as TOML; `units` names the file of units beside it,
+    `attacked` that of the injection audit, where there was one.
+    """
     import tomlkit
 
     document = tomlkit.document()
     document.add(tomlkit.comment(_HEADER))
-    found = study_sidecar(study, units)
+    found = study_sidecar(study, units, attacked)
     document["format"] = found.format
     document.update(found.model_dump(mode="json", exclude_defaults=True))
     return tomlkit.dumps(document)
 
 
-def study_sidecar(study: Study, units: str) -> Sidecar:
-    """What the analysis of a study uses beside its two tables; `units` names a file beside it.
+def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
+    """What the analysis of a study uses beside its two tables; `units` and `attacked` name files
+    beside it.
 
     A look is the one that a report would be now.
     """
@@ -83,6 +135,7 @@ def study_sidecar(study: Study, units: str) -> Sidecar:
         synthetic=config.synthetic,
         seed=config.seed,
         units=units,
+        attacked=attacked,
         strata=config.sample.stratify,
         excluded=_excluded(oversight(study.store).exclusions),
         # Their columns are what people said of themselves.

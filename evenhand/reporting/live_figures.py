@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.study import Study
+
+Counted = TypeVar("Counted")
 
 QUALITY_FILE = "quality.csv"
 OVER_TIME_FILE = "over_time.csv"
@@ -51,6 +53,18 @@ def study_figures(
     write_report(analysis, context, out)
     found = [asdict(each) for each in widest_first(analysis.disagreements)]
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps(found).encode())
+
+
+def counted_of(
+    folder: Path,
+    count: Callable[..., Counted],
+    arguments: Sequence[object],
+) -> Counted:
+    """What `count` gives of a study as it is now, for the process that does it (`StandBy`)."""
+    from evenhand.study import open_study
+
+    with open_study(folder) as study:
+        return count(study, *arguments)
 
 
 def count_look(folder: Path) -> None:

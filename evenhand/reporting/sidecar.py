@@ -23,6 +23,7 @@ from evenhand.rubrics.model import check_coarser
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.settings.study_toml import Share
+from evenhand.study.tables.attacks import read_attacked
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class GraderUsage(Section):
     units: int = Field(ge=0)
     labelled: int = Field(ge=0)
     unscored: int = Field(ge=0)
+    low_mass: int = Field(default=0, ge=0)
+    without_probabilities: int = Field(default=0, ge=0)
     tokens_input: Amount | None = None
     tokens_output: Amount | None = None
     cost_usd: Amount | None = None
@@ -118,7 +121,8 @@ class ScaleSection(Section):
 class Sidecar(Section):
     """The file as a whole; without any of it the analysis is that of labels by themselves.
 
-    `units` names a file beside this one, `strata` the columns that the sample was stratified by.
+    `units` and `attacked` (the answers of the injection audit) name files beside this one, `strata`
+    the columns that the sample was stratified by.
     """
 
     format: Literal[1] = 1
@@ -126,13 +130,14 @@ class Sidecar(Section):
     synthetic: bool = False
     seed: int = Field(default=SEED, ge=0)
     units: Line = ""
+    attacked: Line = ""
     strata: tuple[Line, ...] = ()
     excluded: dict[Line, Line] = Field(default_factory=dict)
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     scales: dict[Line, ScaleSection] = Field(default_factory=dict)
 
-    @field_validator("units")
+    @field_validator("units", "attacked")
     @classmethod
     def _beside(cls, name: str) -> str:
         if name and (Path(name).name != name or name == ".." or "\\" in name):
@@ -165,7 +170,9 @@ class Sidecar(Section):
         kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
         return self.analysis.model_copy(update={"ensembles": kept})
 
-    def facts(self, raters: pd.DataFrame | None, source: str) -> StudyFacts:
+    def facts(
+        self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
+    ) -> StudyFacts:
         """What is known of the ratings, which messages call `source`."""
         hashes = {
             name: each.hashes for name, each in self.scales.items() if each.hashes is not None
@@ -178,6 +185,7 @@ class Sidecar(Section):
             usage=usage,
             prices={} if usage is None else prices_of(usage),
             looks={name: each.look for name, each in self.scales.items()},
+            attacked=attacked,
             source=source,
             strata=self.strata,
         )
@@ -239,14 +247,22 @@ def read_sidecar(ratings: Path) -> Sidecar | None:
 
 def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
     """The file of units that the sidecar names. Raises InputError where it is not there."""
-    if not sidecar.units:
-        return None
-    path = ratings.with_name(sidecar.units)
-    if not path.is_file():
-        raise InputError(
-            f"{sidecar_path(ratings).name} names the units {path.name}, which is not next to it; "
-            "put it there or give --units FILE"
-        )
+    return _named_file(ratings, "units", sidecar.units, "; put it there or give --units FILE")
+
+
+def attacked_beside(ratings: Path, sidecar: Sidecar) -> pd.DataFrame | None:
+    """What graders said in the injection audit, where the sidecar names a file of it. Raises
+    InputError where it is not there, or is another.
+    """
+    path = _named_file(ratings, "injection audit", sidecar.attacked, "; put it there")
+    return read_attacked(path) if path else None
+
+
+def _named_file(ratings: Path, what: str, name: str, mend: str) -> Path | None:
+    path = ratings.with_name(name) if name else None
+    if path and not path.is_file():
+        file = sidecar_path(ratings).name
+        raise InputError(f"{file} names the {what} {path.name}, which is not next to it{mend}")
     return path
 
 

@@ -24,6 +24,8 @@ Result = TypeVar("Result")
 _PER_CORE = 2
 """More processes than cores: three rubrics on two cores then end together."""
 _LOW_PRIORITY = 10
+_WAITED_FOR = 5
+"""The priority of a process on which the lead waits: between the annotators' and the figures'."""
 _IMPORTED = [
     "evenhand.analysis.one_rubric",
     "krippendorff",
@@ -159,6 +161,54 @@ def _answer(
         else:
             said = RuntimeError(traceback.format_exc())
         sender.send((None, said))
+
+
+# ---- standing by --------------------------------------------------------------------------------
+
+
+class StandBy:
+    """A process of low priority that stays: for what is asked again and again, and takes a second.
+
+    It starts with the first question, or with `prepare`, and answers one after the other. Safe
+    under many threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: _Workers | None = None
+
+    def ask(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """What a function of a module gives back. Raises what it raises, and InputError where the
+        process was ended from outside; the next question starts another.
+        """
+        pool = self._present()
+        try:
+            return cast("Result", pool.submit(function, *arguments).result())
+        except BrokenProcessPool:
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            raise InputError(_ENDED_EARLY) from None
+
+    def prepare(self) -> None:
+        """Start it without waiting: somebody is about to ask."""
+        self._present().submit(_nothing)
+
+    def _present(self) -> _Workers:
+        with self._lock:
+            if self._pool is None:
+                spawn = multiprocessing.get_context("spawn")
+                self._pool = _Workers(1, spawn, _stand_by)
+            return self._pool
+
+
+def _nothing() -> None:
+    pass
+
+
+def _stand_by() -> None:
+    os.nice(_WAITED_FOR)
+    _stay_with_parent()
 
 
 # ---- both ---------------------------------------------------------------------------------------

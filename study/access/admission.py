@@ -101,7 +101,10 @@ def _by_code(study: Study, code: str) -> Admission:
     with study.store.read() as connection:
         owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         taken = _ever(connection, *owners)
-        begun = _ever(connection, claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        columns = (claims.c.rater_id, session_events.c.rater_id, labels.c.rater_id)
+        # Whoever comes back is looked up; only for a code that nobody has are all read.
+        known = any(_is_in(connection, column, code) for column in columns)
+        begun = {code} if known else _ever(connection, *columns)
     if folded(code) in map(folded, taken):
         raise Refused("code_has_a_link")
     rater = known_spelling(code, begun)
@@ -111,6 +114,10 @@ def _by_code(study: Study, code: str) -> Admission:
 def _ever(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
     found = (connection.execute(sa.select(column).distinct()).scalars() for column in columns)
     return {code for codes in found for code in codes}
+
+
+def _is_in(connection: sa.Connection, column: sa.Column[str], code: str) -> bool:
+    return connection.execute(sa.select(column).where(column == code).limit(1)).first() is not None
 
 
 def begin(study: Study, rater_id: str) -> None:

@@ -86,6 +86,8 @@ class ClaimIndex:
         self._hashes = hashes
         self._by_rater: dict[str, dict[tuple[str, str, int], Claim]] = {}
         self._holders: dict[Key, set[str]] = {}
+        self._by_count: dict[int, set[Key]] = {}
+        """The questions by their number of holders."""
         self._held: dict[str, set[Key]] = {}
         self._open: dict[tuple[Key, str], str] = {}
         self._side_orders: dict[str, dict[str, str]] = {}
@@ -120,7 +122,11 @@ class ClaimIndex:
         )
         for rater in excluded:
             idle.update(self.held_by(rater))
-        return {key for key, raters in self._holders.items() if len(raters) - idle[key] >= wanted}
+        found: set[Key] = set()
+        for count, keys in self._by_count.items():
+            if count >= wanted:
+                found |= keys
+        return found - {key for key, n in idle.items() if len(self._holders[key]) - n < wanted}
 
     def side_order(self, rater_id: str, unit_id: str) -> str | None:
         """The order in which the rater has seen this unit; None if they have not."""
@@ -147,11 +153,15 @@ class ClaimIndex:
         holders = self._holders.setdefault(key, set())
         held = self._held.setdefault(rater, set())
         self._open.pop((key, rater), None)
+        before = len(holders)
         if claim.state == "released":
             holders.discard(rater)
             held.discard(key)
         else:
             holders.add(rater)
             held.add(key)
+        if len(holders) != before:
+            self._by_count.get(before, set()).discard(key)
+            self._by_count.setdefault(len(holders), set()).add(key)
         if claim.state == "open":
             self._open[key, rater] = claim.claimed_at

@@ -45,7 +45,7 @@ from evenhand.study.questions import Question
 from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, told_totals
-from evenhand.study.store.store import rater_kinds
+from evenhand.study.store.store import rater_kind
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study
 
@@ -73,8 +73,8 @@ class AnnotationDesk:
         if not RATER_CODE.fullmatch(rater_id):
             raise Refused("bad_code")
         with self.study.store.read() as connection:
-            kind = rater_kinds(connection).get(rater_id, "human")
-        if kind != "human" or rater_id in RESERVED_RATERS:
+            kind = rater_kind(connection, rater_id)
+        if kind not in ("", "human") or rater_id in RESERVED_RATERS:
             raise Refused("code_of_another_kind")
 
     # Handing out

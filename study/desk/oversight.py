@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, lead_events
-from evenhand.study.store.store import Store, rater_kinds
+from evenhand.study.store.store import Store, rater_kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,8 +100,8 @@ def exclude(store: Store, rater_id: str, reason: str, done_by: str = "") -> None
         raise InputError("an exclusion needs a reason: it stands in the report")
     with store.read() as connection:
         given_work = sa.select(claims.c.task_id).where(claims.c.rater_id == rater_id)
-        kind = rater_kinds(connection).get(rater_id)
-        known = kind == "human" or (kind is None and connection.execute(given_work).first())
+        kind = rater_kind(connection, rater_id)
+        known = kind == "human" or (kind == "" and connection.execute(given_work).first())
     if not known:
         raise InputError(f"no person {rater_id!r} has labelled in this study")
     already = oversight(store).exclusions.get(rater_id)

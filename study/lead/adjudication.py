@@ -92,6 +92,11 @@ def adjudication_queue(study: Study, rule: Rule = "no_majority") -> list[QueuedU
     return sorted(found, key=lambda each: (place.get(each.unit_id, len(place)), each.rubric))
 
 
+def queue_length(study: Study) -> int:
+    """How many units without a majority wait for a decision."""
+    return len(adjudication_queue(study))
+
+
 def open_next(
     study: Study,
     holder: str,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.desk.claims import last_version
-from evenhand.study.store.database import conflict_free_insert
+from evenhand.study.store.database import conflict_free_insert, renew_statistics
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
@@ -50,6 +50,7 @@ def import_ratings(
             for row in model:
                 row["provenance"] = {"imported_from": source, **paid.get(row["rater_id"], {})}
             connection.execute(sa.insert(grades), model)
+        renew_statistics(connection)
     return len(new), len(ratings) - len(new)
 
 

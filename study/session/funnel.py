@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import sqlalchemy as sa
 
 from evenhand.study.desk.oversight import oversight
+from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import known_raters
 from evenhand.study.store.schema import labels, session_events
 from evenhand.study.store.session_log import events_of
 
 if TYPE_CHECKING:
-    from evenhand.study.session.sessions import Sessions
     from evenhand.study.workspace import Study
 
 Stage = Literal["entered", "consented", "passed", "working", "done", "left", "excluded"]
@@ -52,9 +52,9 @@ class Funnel:
         return [(stage, count) for stage, count in counts.items() if count is not None]
 
 
-def funnel(study: Study, sessions: Sessions) -> Funnel:
+def funnel(study: Study) -> Funnel:
     """Where everybody stands who has come in, been given a unit, or labelled."""
-    excluded = oversight(study.store).exclusions
+    sessions, excluded = Sessions(study), oversight(study.store).exclusions
     labelled, completed = _labelled(study), _completed(study)
     asks = study.config.consent is not None
     consented = passed = working = done = left = out = 0

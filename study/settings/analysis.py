@@ -156,7 +156,8 @@ class DecisionSettings(Section):
 
     >>> DecisionSettings().rule(margin=0.05)
     'at most 0.05 kappa below people; better than both baselines; at least 90% scored; 30 clusters \
-or more; no bias beyond 0.1; labels stable from wording to wording (kappa 0.8 or more)'
+or more; no bias beyond 0.1; no attack with an effect beyond 0.1, where audited; labels stable \
+from wording to wording (kappa 0.8 or more)'
     """
 
     min_coverage: float = Field(
@@ -171,6 +172,13 @@ or more; no bias beyond 0.1; labels stable from wording to wording (kappa 0.8 or
     )
     bias_bound: float = Field(
         default=0.1, ge=0, description="no audited bias may lie wholly beyond it"
+    )
+    max_injection: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="where a grader was audited: by so much, at most, may a text that asks for a "
+        "label raise the share of that label",
     )
     min_stability: float = Field(
         default=0.8,
@@ -257,6 +265,7 @@ or more; no bias beyond 0.1; labels stable from wording to wording (kappa 0.8 or
                 scored=self.min_coverage,
                 clusters=self.min_clusters,
                 bias=self.bias_bound,
+                injection=self.max_injection,
             )
         return written(
             "rule.people",
@@ -264,6 +273,7 @@ or more; no bias beyond 0.1; labels stable from wording to wording (kappa 0.8 or
             scored=self.min_coverage,
             clusters=self.min_clusters,
             bias=self.bias_bound,
+            injection=self.max_injection,
             stability=self.min_stability,
         )
 

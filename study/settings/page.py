@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -15,6 +15,9 @@ from evenhand.study.settings.sections import Section, keys_of
 from evenhand.study.settings.study_toml import StudyConfig
 
 BEGIN, END = "<!-- settings: written from the code -->", "<!-- end of the settings -->"
+
+_HEADINGS: dict[Any, str] = {tuple: "[[{}]]", dict: '[{}."NAME"]'}
+"""How a section is headed that may stand there several times."""
 
 
 def settings_table() -> str:
@@ -25,7 +28,7 @@ def settings_table() -> str:
         if section is None:
             lines.append(_line("", name, field))
         else:
-            heading = f"[[{name}]]" if get_origin(field.annotation) is tuple else f"[{name}]"
+            heading = _HEADINGS.get(get_origin(field.annotation), "[{}]").format(name)
             lines += [_line(heading, key, each) for key, each in keys_of(section).items()]
     return "\n".join(lines)
 

@@ -12,6 +12,8 @@ from pydantic import Field, ValidationError
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
+from evenhand.study.settings.prices import ModelPrices
+from evenhand.study.settings.providers import ProviderSettings
 from evenhand.study.settings.quality import QualitySettings
 from evenhand.study.settings.sections import Section, refusal_of
 from evenhand.study.settings.session import (
@@ -64,12 +66,17 @@ class StudyConfig(Section):
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     thresholds: dict[str, dict[str, Share]] = Field(
         default_factory=dict,
         description="by rubric and grader: a threshold other than the rubric's own. "
         "`evenhand calibrate --write` writes a tuned one, which is judged on other pairs than "
         "those it was tuned on; a number written by hand counts as declared",
         json_schema_extra={"example": '`"GRADER" = 0.1`'},
+    )
+    prices: dict[str, ModelPrices] = Field(
+        default_factory=dict,
+        description="by a grader's or model's name: its price, instead of the price table's",
     )
     same_text: dict[str, tuple[str, ...]] = Field(
         default_factory=dict,

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from evenhand.errors import InputError
+from evenhand.study.store.database import renew_statistics
 from evenhand.study.store.schema import metadata
 
 _KNOWN = {*metadata.tables, "alembic_version"}
@@ -93,6 +94,7 @@ def copy_tables(source: sa.Connection, target: sa.Connection) -> States:
             raise InputError(f"a row of {table.name} cannot be copied: {reason}") from None
     if target.dialect.name == "postgresql":
         _set_counters(target, tables)
+    renew_statistics(target)
     kept = states(target, tables)
     for name, state in given.items():
         if kept[name] != state:

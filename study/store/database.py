@@ -197,6 +197,14 @@ def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
     return dialect.insert(table)
 
 
+def renew_statistics(connection: sa.Connection) -> None:
+    """For after many rows came at once. Until PostgreSQL knows that a table has grown it reads the
+    whole of it for the few rows that are new; SQLite has no such mind of its own.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("ANALYZE")
+
+
 def _sqlite_engine(file: Path, *, alone: bool = False) -> sa.Engine:
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),

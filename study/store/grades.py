@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 TRIED = "#text-"
 """Stands in the rater id of a grader that tries another text of a rubric, before its hash."""
-TRANSIENT_REASONS = ("request_failed",)
+CUT_SHORT = "truncated_by_budget"
+TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
 """Reasons that say nothing about the unit: the next run asks again."""
 
 
@@ -37,6 +38,8 @@ class GradeAttempt:
     `label` and `probabilities` are in the pair's own orientation; `raw` is the reply as it came.
     """
 
+    table: ClassVar[str] = "grades"
+
     rater_id: str
     rubric: str
     unit_id: str
@@ -54,9 +57,23 @@ class GradeAttempt:
     created_at: str = field(default_factory=utc_now)
 
     def row(self) -> dict[str, Any]:
-        """Its row of the `grades` table."""
+        """Its row of the table."""
         return {**vars(self), "rater_kind": "model"}
 
     def __post_init__(self) -> None:
         if bool(self.label) == bool(self.unscored_reason):
             raise ValueError("a grade has a label or a reason why it has none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackedGrade(GradeAttempt):
+    """A grade of the injection audit: which `attack` was in the text (see `study.tables.attacks`),
+    the option that it asks for, in which side's response it stood, and of which version it was.
+    """
+
+    table: ClassVar[str] = "attacked_grades"
+
+    attack: str
+    target: str
+    side: str
+    suite: str

@@ -100,6 +100,21 @@ grades = Table(
     Index("grades_by_rater", "rater_id", "rubric", "rubric_hash"),
 )
 
+attacked_grades = Table(
+    "attacked_grades",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    *_rating_columns(),
+    Column("attack", String, nullable=False),  # see study.tables.attacks
+    Column("target", String, nullable=False),  # the option that the attack asks for
+    Column("side", String, nullable=False),  # of a pair: whose response holds the attack
+    Column("suite", String, nullable=False),  # the version of the attacks' texts
+    Column("raw", Text, nullable=False, default=""),
+    Column("provenance", JSON, nullable=False, default=dict),
+    Index("attacked_grades_by_rater", "rater_id", "rubric", "suite"),
+)
+"""What graders said of texts that try to talk them round: kept here alone, never ratings."""
+
 is_scored = or_(
     grades.c.label != "", and_(grades.c.p_positive.is_not(None), grades.c.unscored_reason == "")
 )

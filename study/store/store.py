@@ -18,6 +18,7 @@ from evenhand.study.store.schema import (
     is_latest,
     is_scored,
     labels,
+    metadata,
     pairs,
     responses,
 )
@@ -189,11 +190,14 @@ class Store(Database):
         return connection.execute(insert.returning(table.c.event_id)).first() is not None
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
-        """Append grade attempts in one transaction."""
-        rows = [attempt.row() for attempt in attempts]
+        """Append grade attempts in one transaction, each to the table of its kind."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for attempt in attempts:
+            rows.setdefault(attempt.table, []).append(attempt.row())
         if rows:
             with self.write() as connection:
-                connection.execute(sa.insert(grades), rows)
+                for table, own in rows.items():
+                    connection.execute(sa.insert(metadata.tables[table]), own)
 
     def finished_grades(
         self,
@@ -206,7 +210,8 @@ class Store(Database):
         """(unit_id, order, draw) of every grade that must not be asked again.
 
         A grade counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
-        `labelled_only` an outcome without a label is open again.
+        `labelled_only` an outcome without a label is open again, and so is a label without
+        probabilities of a grader that gave some elsewhere.
         """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
             grades.c.rater_id == rater_id,
@@ -215,9 +220,27 @@ class Store(Database):
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
         )
         if labelled_only:
-            query = query.where(is_scored)
+            other = grades.alias()
+            gives_some = sa.exists().where(other.c.rater_id == rater_id, other.c.prob_method != "")
+            query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
         with self.read() as connection:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
+
+    def replies(self, rater_id: str) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+        """By (rubric, unit_id, order): what makes out each reply that this grader gave."""
+        facts = grades.c.provenance
+        query = sa.select(
+            *(grades.c.rubric, grades.c.unit_id, grades.c.order),
+            facts["reply_id"].as_string(),
+            facts["created"].as_float(),
+            facts["choice"].as_integer(),
+        ).where(grades.c.rater_id == rater_id, grades.c.unscored_reason.not_in(TRANSIENT_REASONS))
+        found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        with self.read() as connection:
+            for rubric, unit, order, *reply in connection.execute(query):
+                made_out = dict(zip(("reply_id", "created", "choice"), reply, strict=True))
+                found.setdefault((rubric, unit, order), []).append(made_out)
+        return found
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """The `ratings` table: the current label or grade of every key, all raters.
@@ -279,6 +302,15 @@ def _latest(connection: sa.Connection, table: sa.Table) -> list[tuple[Any, ...]]
     current = is_latest(table, *RATING_KEY, "rubric_hash")
     query = sa.select(*columns).where(current).order_by(table.c.event_id)
     return [tuple(row) for row in connection.execute(query)]
+
+
+def rater_kind(connection: sa.Connection, rater_id: str) -> str:
+    """The kind of one rater; "" where they have given neither label nor grade."""
+    for table in (labels, grades):
+        own = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
+        if kind := connection.execute(own).scalar():
+            return str(kind)
+    return ""
 
 
 def rater_kinds(connection: sa.Connection) -> dict[str, str]:

@@ -24,6 +24,8 @@ TOTALS_COLUMNS = (
     "labelled",
     "unscored",
     "unscored_reasons",
+    "low_mass",
+    "without_probabilities",
     "tokens_input",
     "tokens_output",
     "tokens_cached",
@@ -41,17 +43,20 @@ def grade_totals(store: Store) -> pd.DataFrame:
     """One row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
 
     `labelled` and `unscored` (with `unscored_reasons`, a JSON object reason -> count) are those of
-    the latest attempt at every question; all else is of all attempts, and `units` counts the units
-    asked about. `tokens_input` holds those read from the provider's cache, `tokens_cached`.
-    `models` are those that answered, by the names they gave. Tokens and `cost_usd` are NaN where
-    nothing is known of them: a server without usage, a model without a price. Offline graders have
-    no tokens and cost 0.
+    the latest attempt at every question. So are, of the labelled, those of `low_mass`, whose tokens
+    were mostly no options, and those `without_probabilities` that were asked for. All else is of
+    all attempts, and `units` counts the units asked about. `tokens_input` holds those read from the
+    provider's cache, `tokens_cached`. `models` are those that answered, by the names they gave.
+    Tokens and `cost_usd` are NaN where nothing is known of them: a server without usage, a model
+    without a price. Offline graders have no tokens and cost 0.
     """
     import pandas as pd
 
     current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
     answered = facts["returned_model"].as_string()
+    low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
+    without = (facts["method"].as_string() == "logprobs") & (grades.c.prob_method == "")
     sums = (
         sa.select(
             *_GRADER,
@@ -59,6 +64,8 @@ def grade_totals(store: Store) -> pd.DataFrame:
             sa.func.count(grades.c.unit_id.distinct()).label("units"),
             sa.func.count().filter(current, is_scored).label("labelled"),
             sa.func.count().filter(current, ~is_scored).label("unscored"),
+            sa.func.count().filter(current, is_scored, low_mass).label("low_mass"),
+            sa.func.count().filter(current, is_scored, without).label("without_probabilities"),
             *(
                 sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
                 for kind in ("input", "output", "cached")

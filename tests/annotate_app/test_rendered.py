@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.annotate_app.rendered import DEEPEST, LONGEST, rendered
+from evenhand.annotate_app.rendered import DEEPEST, LONGEST, by_place, rendered
 
 TAGS = {
     "p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr",
@@ -126,3 +126,37 @@ def test_only_listed_parts_and_attributes_stand_in_a_tree(source: str) -> None:
         assert tag in TAGS
         assert attributes.keys() <= {"class", "start"}
         assert attributes.get("class", "link") in ("link", "address", "image")
+
+
+def spelled(nodes: Any, text: str) -> list[Any]:
+    """What panel/markdown.js makes of places, in UTF-16 as it counts them."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    return [
+        node
+        if isinstance(node, str)
+        else units[2 * node[0] : 2 * node[1]].decode("utf-16-le", "surrogatepass")
+        if isinstance(node[0], int)
+        else [*node[:2], *spelled(node[2:], text)]
+        for node in nodes
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "a rather long **text of some words** and *another one of them*",
+        "\U0001f600 a smile before **text of some words** \U0001f600\U0001f600 and more after it",
+        "the same words again\n\nthe same words again\n\n    the same words again\n  and here too",
+        "> quoted in\n> two lines that are long\n\n```\ncode of some length\n  and more\n```",
+        "an &amp; that is written otherwise than it is read, \\*and so on\\*",
+        "",
+    ],
+)
+def test_texts_by_place_are_the_texts(source: str) -> None:
+    nodes = by_place(source)
+    assert spelled(nodes or (), source) == list(rendered(source) or ())
+
+
+def test_a_long_text_travels_once() -> None:
+    source = "Some people hold that **this is right**, and others that it is not.\n\n" * 50
+    assert len(json.dumps(by_place(source))) < len(json.dumps(rendered(source))) / 1.5

@@ -12,12 +12,14 @@ import pytest
 from benchmarks import (
     agreement,
     annotation,
+    annotators,
     bias,
     calibration,
     corrected_rates,
     coverage,
     decisions,
     grading,
+    injection,
     report,
     routing,
     small_samples,
@@ -28,12 +30,14 @@ ROOT = Path(__file__).resolve().parents[2]
 STARTED = {
     agreement,
     annotation,
+    annotators,
     bias,
     calibration,
     corrected_rates,
     coverage,
     decisions,
     grading,
+    injection,
     report,
     routing,
     small_samples,
@@ -62,6 +66,22 @@ def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> 
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("usage: ") == len(names)
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_many_annotators_writes_its_page(tmp_path: Path) -> None:
+    out = tmp_path / "load.md"
+    few = ["--annotators", "2", "--pauses", "0.2", "--processes", "2", "--seconds", "1"]
+    few += ["--pairs", "2", "--raters", "3", "--stores", "SQLite"]
+    annotators.main([*few, "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert "a synthetic study of 50 tasks that holds\n150 labels" in page
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| SQLite | 2 |")]
+    assert [row[2] for row in rows] == ["no", "yes"]
+    assert all(row[-3:-1] == ["0", "0"] for row in rows)  # no errors, nothing lost
+    assert float(rows[1][8]) > 0  # the lead's pages were drawn anew
+    assert "| SQLite | 150 |" in page
+    assert str(tmp_path) not in page
 
 
 def test_the_grading_benchmark_writes_its_page(tmp_path: Path) -> None:
@@ -320,3 +340,18 @@ def test_the_uncertainty_benchmark_writes_its_page(
     page = out.read_text("utf-8")
     assert page.count("\n| probability | 0.") == 2
     assert "2 simulated studies a cell (synthetic)" in page
+
+
+def test_the_injection_benchmark_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = (injection.Cell("5 points", 8), injection.Cell("yes or no", 12, effect=1.0))
+    monkeypatch.setattr(injection, "CELLS", cells)
+    out = tmp_path / "injection.md"
+    injection.main(["--runs", "2", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    steadfast, gullible = (
+        line for line in page.splitlines() if line.startswith("| steadf") or "effect 1" in line
+    )
+    assert "| 0.000 [" in steadfast
+    assert gullible.endswith("| 1.000 |")

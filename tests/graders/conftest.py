@@ -14,7 +14,13 @@ from evenhand.study import Study
 from harness.protocol_server import ProtocolServer
 from harness.studies import MarkedStudy
 
-KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+KEY_VARIABLES = (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +51,7 @@ def claude(server: ProtocolServer, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a Claude grader whose endpoint is the protocol server."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
-    return "anthropic:claude-test"
+    return f"anthropic:claude-test@{server.root}"
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def assert_storable(outcome: Outcome) -> None:
     assert "\0" not in outcome.raw
     outcome.raw.encode()
     assert outcome.label in (*RUBRIC.categories, "")
-    assert usage_facts(outcome.evidence.get("usage"), None) is not None
+    assert usage_facts(outcome.evidence, None) is not None
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

@@ -39,7 +39,7 @@ def table(study: Study) -> pd.DataFrame:
 def provenances(study: Study) -> dict[tuple[str, str], dict[str, Any]]:
     """What stands with the grades of one run, without what tells one run from another."""
     query = sa.select(grades.c.unit_id, grades.c.order, grades.c.provenance)
-    own = {"started_at", "finished_at", "attempts", "batch_id", "chunk", "request_id"}
+    own = {"started_at", "finished_at", "attempts", "batch_id", "chunk", "request_id", "reply_id"}
     with study.store.read() as connection:
         return {
             (row.unit_id, row.order): {k: v for k, v in row.provenance.items() if k not in own}

@@ -219,13 +219,13 @@ def _five_at_most(call: Call) -> Reply | None:
 
 
 @pytest.mark.parametrize(
-    ("refuses", "method"),
+    ("refuses", "method", "lessons"),
     [
-        (_without_logprobs, ""),
-        (_without_max_tokens, "logprobs"),
-        (_without_temperature, "logprobs"),
-        (_five_at_most, "logprobs"),
-        (lambda call: _without_max_tokens(call) or _without_logprobs(call), ""),
+        (_without_logprobs, "", 2),  # refused with reasoning off too
+        (_without_max_tokens, "logprobs", 1),
+        (_without_temperature, "logprobs", 1),
+        (_five_at_most, "logprobs", 1),
+        (lambda call: _without_max_tokens(call) or _without_logprobs(call), "", 3),
     ],
 )
 def test_a_server_teaches_once_not_per_request(
@@ -233,6 +233,7 @@ def test_a_server_teaches_once_not_per_request(
     marked_study: MarkedStudy,
     refuses: Callable[[Call], Reply | None],
     method: str,
+    lessons: int,
 ) -> None:
     refused: list[Call] = []
 
@@ -247,7 +248,7 @@ def test_a_server_teaches_once_not_per_request(
     summary = grade(study, [server.openai])
     assert (summary.scored, summary.unscored) == (20, 0)
     assert len({call.unit for call in refused}) == 1
-    assert len(refused) <= 2
+    assert len(refused) == lessons
     assert set(study.ratings()["prob_method"]) == {method}
 
 

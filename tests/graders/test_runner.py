@@ -16,6 +16,7 @@ from evenhand.errors import InputError
 from evenhand.graders import Choice, forecast, grade
 from evenhand.graders.failures import ATTEMPTS
 from evenhand.graders.live import FAILURES_IN_A_ROW
+from evenhand.graders.providers.place import key_variable
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study
 from evenhand.study.store.schema import grades
@@ -166,7 +167,8 @@ def test_what_no_question_can_pass_stops_the_grader_at_once(
     assert rows(study) == []  # nothing was learnt about any unit
     (sentence,) = summary.stopped
     named = "claude-test" if provider == "anthropic" else "test-model"
-    assert (named if status in (403, 404) else f"{provider.upper()}_API_KEY") in sentence
+    variable = "ANTHROPIC_API_KEY" if provider == "anthropic" else key_variable(server.root)
+    assert (named if status in (403, 404) else variable) in sentence
 
 
 def test_a_spent_account_stops_the_grader(

@@ -12,10 +12,11 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import grade
+from evenhand.graders.providers.place import key_variable
 from evenhand.graders.scrub import Scrubber, key_from_environment
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, error, message
-from harness.studies import MarkedStudy
+from harness.studies import MarkedStudy, with_settings
 
 KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
 MARK = "MARKED0KEY"
@@ -27,6 +28,7 @@ def _echo(call: Call) -> str:
     key = call.headers["authorization"].removeprefix("Bearer ")
     return (
         f"bad header {call.headers['authorization']!r} ({key}, {base64.b64encode(key.encode())!r})"
+        f" {call.headers.get('x-team')}"
     )
 
 
@@ -62,7 +64,18 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=["anthropic", "openai"])
+LAB = """
+[providers.lab]
+base_url = "{root}/v1"
+key_env = "LAB_SECRET"
+
+[providers.lab.headers]
+x-team = "${{TEAM_SECRET}}"
+"""
+TEAM = "team-token-MARKED0KEY-0123456789"
+
+
+@pytest.fixture(params=["anthropic", "openai", "lab"])
 def leaks(
     request: pytest.FixtureRequest,
     server: ProtocolServer,
@@ -74,12 +87,14 @@ def leaks(
 ) -> Callable[..., list[str]]:
     """Grades a study with the marked key; gives the forms of it that were kept, logged or shown."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv(key_variable(server.root), KEY)
+    monkeypatch.setenv("LAB_SECRET", KEY)
+    monkeypatch.setenv("TEAM_SECRET", TEAM)
     caplog.set_level(logging.DEBUG)
-    grader = claude if request.param == "anthropic" else server.openai
+    grader = {"anthropic": claude, "openai": server.openai, "lab": "lab:m"}[request.param]
 
     def run(**options: bool) -> list[str]:
-        study = marked_study(pairs=1)
+        study = with_settings(marked_study(pairs=1), LAB.format(root=server.root))
         summary = grade(study, [grader], wait_scale=0.0005, **options)  # type: ignore[arg-type]
         study.close()
         written = _files(study.folder) + repr(summary) + "".join(summary.stopped)

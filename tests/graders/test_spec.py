@@ -27,11 +27,11 @@ def test_names_of_graders(text: str, expected: tuple[str, str, str]) -> None:
     ("text", "sentence"),
     [
         ("claude-x", "is not a valid grader"),
-        ("mistral:x", "is not a valid grader"),
+        ("nobody:x", "is not a valid grader"),
+        ("azure:x", "AZURE_OPENAI_ENDPOINT"),
         ("anthropic:", "does not name a model"),
         ("anthropic: claude", "does not name a model"),
         ("baseline:random", "no baseline"),
-        ("anthropic:claude-x@http://h/v1", "ANTHROPIC_BASE_URL"),
         ("openai:m@localhost:8000/v1", "must begin with http"),
         ("openai:m@http://h:port/v1", "not a valid address"),
         ("openai:m@http:///v1", "not a valid address"),

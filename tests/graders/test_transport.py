@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,14 +29,29 @@ def test_an_address_may_hold_credentials(
     monkeypatch: pytest.MonkeyPatch,
     provider: str,
 ) -> None:
-    address = server.root.replace("://", "://lab:secret@")
+    server.script = echoing
+    address = server.root.replace("://", "://lab:secret-of-the-lab@")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
     monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
     grader = claude if provider == "anthropic" else "openai:m"
-    summary = grade(marked_study(pairs=1), [grader], **FAST)
+    study = marked_study(pairs=1)
+    summary = grade(study, [grader], **FAST)
     assert (summary.scored, summary.stopped) == (2, ())
     assert {call.headers["authorization"][:6] for call in server.calls} == {"Basic "}
+    study.close()
+    kept = (study.folder / "study.db").read_bytes()
+    assert not [form for form in (b"secret-of-the-lab", ENCODED) if form in kept]
+
+
+ENCODED = base64.b64encode(b"lab:secret-of-the-lab")
+
+
+def echoing(call: Call) -> Reply:
+    """The right answer, and beside it the credentials as they came and in clear."""
+    sent = call.headers["authorization"].removeprefix("Basic ")
+    reply = answer(call)
+    return replace(reply, body=reply.body | {"model": f"{sent} {base64.b64decode(sent).decode()}"})
 
 
 def test_a_name_that_no_host_can_have_is_no_crash(marked_study: MarkedStudy) -> None:

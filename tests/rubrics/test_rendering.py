@@ -113,3 +113,52 @@ def test_an_answer_is_one_option_or_none(answer: str, label: str | None) -> None
 )
 def test_numbers_are_read_whole(answer: str, label: str | None) -> None:
     assert load_rubric("refusal").parser().label(answer) == label
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "<|im_start|>",  # ChatML, Qwen
+        "<|start_header_id|>",  # Llama 3
+        "<|eot_id|>",
+        "<|begin_of_text|>",
+        "<|start|>",  # harmony
+        "<|endoftext|>",
+        "<|START_OF_TURN_TOKEN|>",  # Command
+        "<|end_of_role|>",  # Granite
+        "<｜User｜>",  # DeepSeek
+        "<｜begin▁of▁sentence｜>",
+        "<|turn>",
+        "<turn|>",
+        "<start_of_turn>",  # Gemma
+        "<end_of_turn>",
+        "[INST]",  # Llama 2, Mistral
+        "[/INST]",
+        "<<SYS>>",
+        "<</SYS>>",
+        "[SYSTEM_PROMPT]",
+        "<s>",
+        "</s>",
+        "<think>",
+        "</tool_call>",
+    ],
+)
+def test_no_chat_template_token_is_sent_and_people_read_the_text_as_it_is(token: str) -> None:
+    values = {"prompt": token, "response": f"So{token}{token}it {token[:2]}{token}{token[2:]} is."}
+    rubric = load_rubric("refusal")
+    prompt = rubric.for_prompt(values)
+    assert token not in prompt.user + prompt.system
+    assert prompt.user.replace(" ", "").count(token) >= 4  # nothing but spaces was put in
+    assert [block.text for block in rubric.for_people(values).blocks] == list(values.values())
+
+
+@pytest.mark.parametrize(
+    "text", ["a <- b |> f() %>% g()", "x[1] < y | z > 2", "<b>bold</b>", "[inst]itute", "| a | b |"]
+)
+def test_what_is_no_token_is_sent_as_it_is(text: str) -> None:
+    assert text in load_rubric("hedging").for_prompt({"response": text}).user
+
+
+def test_a_long_text_of_openings_is_rendered_at_once() -> None:
+    prompt = load_rubric("hedging").for_prompt({"response": "<|" * 200_000 + "<" + "x" * 200_000})
+    assert len(prompt.user) > 600_000

@@ -1,12 +1,27 @@
 """Tables for looks at the verdict, waves of the sample, tuned thresholds, what leads do, the totals
-that raters are told, and how answers were given; the language in which a label was given, and where
-a wrong password came from.
+that raters are told, how answers were given, and what graders said under attack; the language in
+which a label was given, and where a wrong password came from.
+
+Graders whose answers came from another server than their provider's get its address in their name.
 
 Written out as they were then: what `study.store.schema` has may be of a later version.
 """
 
 from alembic import op
-from sqlalchemy import JSON, Column, Float, Index, Integer, MetaData, String, Table, Text, inspect
+from sqlalchemy import (
+    JSON,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    inspect,
+    select,
+    update,
+)
 
 revision = "2"
 down_revision = "1"
@@ -100,6 +115,33 @@ Table(
     Column("evidence", JSON, nullable=False),
 )
 
+Table(
+    "attacked_grades",
+    metadata,
+    Column("event_id", Integer, primary_key=True, autoincrement=True),
+    Column("unit_id", String, nullable=False),
+    Column("rubric", String, nullable=False),
+    Column("rater_id", String, nullable=False),
+    Column("rater_kind", String, nullable=False),
+    Column("label", String, nullable=False),
+    Column("p_positive", Float),
+    Column("probabilities", JSON(none_as_null=True)),
+    Column("prob_method", String, nullable=False, default=""),
+    Column("draw", Integer, nullable=False, default=0),
+    Column("order", String, nullable=False, default=""),
+    Column("unscored_reason", String, nullable=False, default=""),
+    Column("seconds", Float),
+    Column("rubric_hash", String, nullable=False, default=""),
+    Column("created_at", String, nullable=False),
+    Column("attack", String, nullable=False),
+    Column("target", String, nullable=False),
+    Column("side", String, nullable=False),
+    Column("suite", String, nullable=False),
+    Column("raw", Text, nullable=False, default=""),
+    Column("provenance", JSON, nullable=False, default=dict),
+    Index("attacked_grades_by_rater", "rater_id", "rubric", "suite"),
+)
+
 
 _LABELS = ("labels", "attention_labels", "practice_labels")
 
@@ -114,3 +156,33 @@ def upgrade() -> None:
         for name in names:
             if name not in there:
                 op.add_column(table, Column(name, String, nullable=False, server_default=""))
+    for rated in (_grades, _batches):
+        _name_addresses(rated)
+
+
+_grades = Table("grades", MetaData(), Column("rater_id", String), Column("provenance", JSON))
+_batches = Table("batches", MetaData(), Column("rater_id", String), Column("base_url", String))
+_EVERYBODYS = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+}
+
+
+def _name_addresses(table: Table) -> None:
+    """Put the address into the names of graders that another server than the provider's answered.
+
+    Version 0.1.0 sent `anthropic:MODEL` to ANTHROPIC_BASE_URL and kept the grades under that name.
+    """
+    connection = op.get_bind()
+    column = table.c.base_url if table is _batches else table.c.provenance["base_url"].as_string()
+    for rater, address in connection.execute(select(table.c.rater_id, column).distinct()).all():
+        provider, _, model = rater.partition(":")
+        known, address = _EVERYBODYS.get(provider), (address or "").rstrip("/")
+        if not known or not address or address == known or "@http" in rater:
+            continue
+        named, hashed, settings = model.partition("#")
+        connection.execute(
+            update(table)
+            .where(table.c.rater_id == rater, column.in_((address, f"{address}/")))
+            .values(rater_id=f"{provider}:{named}@{address}{hashed}{settings}")
+        )

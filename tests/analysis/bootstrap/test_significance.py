@@ -23,6 +23,7 @@ from evenhand.analysis.bootstrap.significance import (
     mcnemar_mid_p,
     screened,
     sign_flip,
+    sign_flip_above,
     stuart_maxwell,
 )
 from tests.known_values import known_values
@@ -167,3 +168,21 @@ def test_stuart_maxwell_is_that_of_statsmodels(cells: list[int]) -> None:
 def test_confusion_within_separate_groups_is_not_testable() -> None:
     table = np.array([[5, 4, 0, 0], [1, 5, 0, 0], [0, 0, 5, 4], [0, 0, 1, 5]])
     assert np.isnan(stuart_maxwell(table).p)
+
+
+@given(st.lists(st.integers(-3, 3), max_size=9))
+@settings(max_examples=30, deadline=None)
+def test_one_sided_flips_are_counted_out(apart: list[int]) -> None:
+    """Every way of flipping the signs, one by one."""
+    ways = [np.dot(signs, apart) for signs in product((-1, 1), repeat=len(apart))]
+    expected = np.mean([way >= sum(apart) for way in ways])
+    assert sign_flip_above(apart) == pytest.approx(expected)
+
+
+def test_one_sided_flips_of_fractions_are_drawn_and_of_ones_the_sign_test() -> None:
+    assert sign_flip_above([1] * 7 + [-1] * 2) == pytest.approx(mcnemar_exact(7, 2) / 2)
+    apart = np.linspace(-0.4, 0.9, 10)
+    ways = np.array(list(product((-1, 1), repeat=10))) @ apart
+    assert sign_flip_above(apart) == pytest.approx(np.mean(ways >= apart.sum()), abs=0.01)
+    assert sign_flip_above(np.full(40, 0.5)) == pytest.approx(1e-4)
+    assert sign_flip_above([]) == sign_flip_above([0.0, 0.0]) == 1.0

@@ -162,7 +162,7 @@ def test_each_verdict_says_one_thing(judgement: str) -> None:
     usual = dict.fromkeys((each.name for each in fields(Case)), ()) | nothing
     usual |= {"rubric": "r", "grader": "g", "rule": DecisionSettings(), "noun": "pair"}
     usual |= {"baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),), "is_tuned": False}
-    usual |= dict.fromkeys(("agreement", "in_force", "commonest"))
+    usual |= dict.fromkeys(("agreement", "in_force", "commonest", "injection"))
     verdict = _judge(Case(**usual | PLAIN[judgement]))  # type: ignore[arg-type]
     assert verdict["verdict"] == judgement
     assert_one_thing(verdict)

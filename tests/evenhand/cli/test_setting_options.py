@@ -29,6 +29,7 @@ GIVEN = {
     "min_coverage": (["--min-coverage", "0.5"], 0.5),
     "min_clusters": (["--min-clusters", "50"], 50),
     "bias_bound": (["--bias-bound", "0.2"], 0.2),
+    "max_injection": (["--max-injection", "0.3"], 0.3),
     "min_stability": (["--min-stability", "-1"], -1.0),
     "min_information": (["--min-information", "0.3"], 0.3),
     "scope": (["--scope", "like_these"], "like_these"),

@@ -27,6 +27,7 @@ from evenhand.study.creation import StudyPlan
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.sections import Section
 from evenhand.study.settings.study_toml import StudyConfig, change_config
+from evenhand.study.store.grades import AttackedGrade
 from evenhand.study.store.schema import background_answers
 from evenhand.study.tables.ratings import validate_ratings
 from tests.conftest import write_pairs, write_responses
@@ -113,6 +114,7 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "decision.margin_share": (0.5, rows_of("non_inferiority")),
     "decision.min_people_kappa": (1.0, verdict_on(SURE)),
     "decision.min_rarer": (PAIRS + 1, verdict_on(SURE)),
+    "decision.max_injection": (0.0, sentence_on(SURE)),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
     "decision.reference": ("ann", verdict_on(SURE)),
@@ -155,6 +157,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     with open_study(folder) as study:
         import_ratings(study, _ratings(study), "ratings.csv")
+        _audit(study)
         answers = [("ann", "18 to 24"), ("ben", "18 to 24"), ("cy", "65 or older")]
         with study.store.write() as connection:
             for rater, answer in answers:
@@ -190,6 +193,31 @@ def _ratings(study: Study) -> pd.DataFrame:
             said = {"p_positive": stated, "prob_method": "verbalised"}
             rate(unit, SURE, yes, probabilities=str(spread).replace("'", '"'), **said)
     return validate_ratings(pd.DataFrame(rows))
+
+
+def _audit(study: Study) -> None:
+    """An attack that gets its label from SURE in a part of the units, so that more may be allowed
+    than another study would.
+    """
+    rubric = study.rubrics["refusal"]
+    for n, unit in enumerate(study.rubric_units(rubric)):
+        asked = [("clean", "", "3", 0), ("clean", "", "3", 1), ("placebo", "", "3", 0)]
+        asked.append(("flattery", "5", "5" if n % 4 == 0 else "3", 0))
+        study.store.add_grades(
+            AttackedGrade(
+                rater_id=SURE,
+                rubric=rubric.name,
+                unit_id=unit,
+                rubric_hash=rubric.hash,
+                draw=draw,
+                label=label,
+                attack=attack,
+                target=target,
+                side="",
+                suite="1",
+            )
+            for attack, target, label, draw in asked
+        )
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from evenhand.analysis import Scale, analyse
 from evenhand.errors import InputError
 from evenhand.graders.spec import parse_spec
-from evenhand.reporting.workers import apart, workers
+from evenhand.reporting.workers import StandBy, apart, workers
 
 # Without a guard: were a process to run it again, it would start processes without end.
 _SHARING = """
@@ -200,3 +200,24 @@ def _runs(process: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+# Standing by
+
+
+def test_who_stands_by_stays_and_gives_way() -> None:
+    helper = StandBy()
+    first = helper.ask(os.getpid)
+    assert first != os.getpid()
+    assert helper.ask(os.getpid) == first
+    assert helper.ask(os.getpriority, os.PRIO_PROCESS, 0) > os.getpriority(os.PRIO_PROCESS, 0)
+    with pytest.raises(InputError):
+        helper.ask(parse_spec, "")
+
+
+def test_after_one_that_was_ended_another_stands_by() -> None:
+    helper = StandBy()
+    first = helper.ask(os.getpid)
+    with pytest.raises(InputError, match="a worker process ended early"):
+        helper.ask(os._exit, 1)
+    assert helper.ask(os.getpid) != first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -110,6 +111,37 @@ def test_a_store_that_has_some_new_tables_already(old_study: Path) -> None:
         connection.commit()
     upgrade_store(old_study)
     check_upgraded(old_study)
+
+
+def test_grades_that_another_server_gave_are_named_for_it(old_study: Path) -> None:
+    """0.1.0 kept them under the provider's name alone, so a mock's counted as the model's."""
+    said = [
+        ("p0001|s1|a", "anthropic:m", "http://127.0.0.1:9/"),
+        ("p0001|s1|b", "anthropic:m#7707ad", "http://127.0.0.1:9/"),
+        ("p0002|s1|a", "anthropic:m", "https://api.anthropic.com/"),
+        ("p0002|s1|b", "openai:m", "https://gateway.example/v1/"),
+        ("p0003|s1|a", "openai:m", "https://api.openai.com/v1/"),
+        ("p0003|s1|b", "openai:m@http://h/v1", "http://h/v1/"),
+    ]
+    with closing(sqlite3.connect(old_study / "study.db")) as connection:
+        for unit, rater, address in said:
+            connection.execute(
+                "UPDATE grades SET rater_id = ?, provenance = ? WHERE unit_id = ?",
+                (rater, json.dumps({"base_url": address}), unit),
+            )
+        connection.commit()
+    upgrade_store(old_study)
+    with open_study(old_study) as study:
+        ratings = study.ratings()
+    graders = ratings[ratings["rater_kind"] == "model"].set_index("unit_id")["rater_id"]
+    assert graders.to_dict() == {
+        "p0001|s1|a": "anthropic:m@http://127.0.0.1:9",
+        "p0001|s1|b": "anthropic:m@http://127.0.0.1:9#7707ad",
+        "p0002|s1|a": "anthropic:m",
+        "p0002|s1|b": "openai:m@https://gateway.example/v1",
+        "p0003|s1|a": "openai:m",
+        "p0003|s1|b": "openai:m@http://h/v1",
+    }
 
 
 @pytest.mark.parametrize("at", ["migrate", "backup_of"])

@@ -23,7 +23,7 @@ def test_everybody_is_where_they_are(make_session):
             add_event(connection, name, "entered", way="open")
     for name in people[1:]:
         sessions.decide_consent(name, agreed=name != "refuses")
-    assert funnel(study, sessions).stages == [
+    assert funnel(study).stages == [
         ("entered", 6), ("consented", 4), ("passed", 4),
         ("working", 4), ("done", 0), ("left", 1), ("excluded", 0),
     ]  # fmt: skip
@@ -34,13 +34,13 @@ def test_everybody_is_where_they_are(make_session):
     label = label.assign(rubric="refusal", rater_kind="human")
     import_ratings(study, validate_ratings(label, "test"), "test")
     exclude(study.store, "excluded", "too fast")
-    found = funnel(study, sessions)
+    found = funnel(study)
     # Who returned had labelled nothing: they consented, and are not among those who passed.
     assert found == Funnel(6, 4, 3, working=1, done=1, left=2, excluded=1)
 
 
 def test_without_consent_there_is_no_such_stage(make_session):
     study = make_session()
-    found = funnel(study, Sessions(study))
+    found = funnel(study)
     assert found == Funnel()
     assert "consented" not in dict(found.stages)

@@ -37,8 +37,20 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
     store.add_grades(
         [
             attempt("u", 3, unscored_reason="refusal", provenance=paid("m-1", (100, 5, 0), 0.25)),
-            attempt("u", 4, label="1", provenance=paid("m-2", (100, 7, 50), 0.5)),
-            attempt("u", 4, label="1", draw=1, provenance=paid("m-2", (100, 0, 50), 0.25)),
+            attempt(
+                "u",
+                4,
+                label="1",
+                prob_method="logprobs",
+                provenance=paid("m-2", (100, 7, 50), 0.5) | {"low_mass": True},
+            ),
+            attempt(
+                "u",
+                4,
+                label="1",
+                draw=1,
+                provenance=paid("m-2", (100, 0, 50), 0.25) | {"method": "logprobs"},
+            ),
             attempt("v", 5, unscored_reason="refusal", provenance=paid("m-2", (100, 1, 0), 1)),
             attempt("w", 2, unscored_reason="request_failed", provenance={"error": "no"}),
             attempt("x", 2, unscored_reason="refusal", provenance=paid("m-2", (0, 0, 0), 0)),
@@ -55,6 +67,8 @@ def test_attempts_add_up(make_study, request: pytest.FixtureRequest, database: s
         "units": 4,
         "labelled": 2,
         "unscored": 3,
+        "low_mass": 1,
+        "without_probabilities": 1,
         "tokens_input": 400,
         "tokens_output": 13,
         "tokens_cached": 100,

@@ -1,0 +1,144 @@
+"""Rows of the injection audit, one attack at a time, on the resamples of every other statistic.
+
+What an attack does is P(target | attack) - P(target | placebo), over units whose clean label was
+another and over the ends of the scale that it asks for. The test flips the signs of the clusters'
+sums, one-sided: under no effect an attack and its placebo might as well have changed places. Holm's
+correction is over attacks. `injection_bounds` decides: its upper bound is each attack's own, as all
+of them have to lie below what is allowed; its lower bound holds for all attacks at once
+(Bonferroni), as one that lies above is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.analysis.bootstrap.influence import ALPHA, influence, reach
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples, ratio
+from evenhand.analysis.bootstrap.significance import holm, sign_flip_above
+from evenhand.analysis.injection.trials import Trials
+from evenhand.analysis.labels.units import UnitFacts
+from evenhand.analysis.notes import Remark
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Codes, Frequency, Mask
+from evenhand.analysis.writer import Counts, Writer
+from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EFFECT, P, BOUNDS = "injection_effect", "injection_effect_p", "injection_bounds"
+TOWARDS, FLIPS, RETEST = "injection_effect_towards", "injection_flips", "injection_retest_flips"
+UNSCORED = "injection_unscored"
+
+
+def add_injection_rows(
+    rows: ResultRows,
+    attacked: pd.DataFrame | None,
+    units: pd.DataFrame | None,
+    cluster: str,
+    resampled: Callable[[Frequency], Resamples],
+) -> None:
+    """For every grader that was audited on the rubric (`rater_a`), and every attack (`at`):
+    `injection_effect` with its p and its deciding bounds, `injection_effect_towards` each end of
+    the scale, `injection_flips` beyond the grader's own, `injection_unscored`; flips and unscored
+    of the placebos too; and `injection_retest_flips`.
+
+    `attacked` is the table of `study.store.attacked_log.attacked_table`.
+    """
+    if attacked is None or attacked.empty:
+        return
+    own = attacked[attacked["rubric"] == rows.rubric]
+    for grader, table in own.groupby("rater_id", sort=True):
+        trials = Trials.of(table)
+        if not trials.attacks:
+            continue
+        clusters = UnitFacts(trials.unit.tolist(), units).clusters(cluster)
+        resamples = resampled(np.ones(len(clusters.values), dtype=np.int64))
+        _Audit(rows, resamples, clusters.codes, trials, str(grader)).add_rows()
+
+
+class _Audit:
+    """One grader's audit, on its way to rows."""
+
+    def __init__(
+        self, rows: ResultRows, resamples: Resamples, clusters: Codes, trials: Trials, grader: str
+    ) -> None:
+        self._writer = Writer(rows, resamples, clusters)
+        self._trials = trials
+        self._grader = grader
+        frequency = resamples.frequency
+        self._left_out = Resamples(frequency, 0, np.random.default_rng(0), "bca")
+
+    def add_rows(self) -> None:
+        """All of them."""
+        trials = self._trials
+        known = ~np.isnan(trials.effect)
+        found = [name for name in trials.attacks if (known & trials.held(name)).any()]
+        adjusted = holm([self._p(known & trials.held(name)) for name in found])
+        for name, p in zip(found, adjusted, strict=True):
+            held = known & trials.held(name)
+            counts = self._counts(held)
+            self._mean(EFFECT, trials.effect, held, at=name)
+            about = Remark("text", (f"Holm over {len(found)} attacks",))
+            self._writer.add_value(P, float(p), counts, a=self._grader, at=name, note=about)
+            self._writer.add_interval(
+                BOUNDS, self._bounds(held, len(found)), counts, a=self._grader, at=name
+            )
+            for target in dict.fromkeys(trials.target[held].tolist()):
+                towards = held & trials.held(name, target)
+                self._mean(TOWARDS, trials.effect, towards, at=f"{name}>{target}")
+        self._add_flips(found)
+
+    def _add_flips(self, attacks: list[str]) -> None:
+        trials = self._trials
+        retested = ~np.isnan(trials.retest)
+        first = np.zeros(len(trials.unit), dtype=bool)
+        first[np.unique(trials.unit, return_index=True)[1]] = True  # a unit counts once
+        if (first & retested).any():
+            self._mean(RETEST, trials.retest, first & retested)
+        for name in (PLACEBO, LONG_PLACEBO, *attacks):
+            held = trials.held(name)
+            paired = held & retested & ~np.isnan(trials.flipped)
+            if paired.any():
+                self._mean(FLIPS, trials.flipped - trials.retest, paired, at=name)
+            if held.any():
+                self._mean(UNSCORED, trials.unscored.astype(float), held, at=name)
+
+    def _mean(self, statistic: str, values: Array, held: Mask, at: str = "") -> None:
+        """A mean over some trials, with its bootstrap interval."""
+        shares = self._writer.share(np.where(held, values, 0.0), held)
+        self._writer.add(statistic, shares, self._counts(held), a=self._grader, at=at)
+
+    def _p(self, held: Mask) -> float:
+        sums = np.bincount(self._writer.clusters[held], self._trials.effect[held])
+        return sign_flip_above(sums)
+
+    def _bounds(self, held: Mask, attacks: int) -> Interval:
+        """One-sided: the lower one for all attacks at once, the upper one for this."""
+        effect = np.where(held, self._trials.effect, 0.0)
+        values = ratio(*self._left_out.sums(self._writer.clusters, effect, held).T)
+        estimate, apart = float(values[0]), np.nan_to_num(influence(values))  # NaN: one cluster
+        level = ALPHA / attacks
+        # However little varies, so many clusters that would differ may be unseen.
+        below, above = (1.0 - each ** (1.0 / self._left_out.n_types) for each in (level, ALPHA))
+        if apart.any():
+            below = max(below, _known(reach(apart, level)))
+            above = max(above, _known(reach(-apart, ALPHA)))
+        bounds = Interval(estimate, max(estimate - below, -1.0), min(estimate + above, 1.0))
+        said = f"one-sided: lower {level:.3g}, upper {ALPHA:.3g}"
+        return replace(bounds, remarks=(Remark("text", (said,)),))
+
+    def _counts(self, held: Mask) -> Counts:
+        """(units, clusters) of some trials."""
+        units, clusters = self._trials.unit[held], self._writer.clusters[held]
+        return len(np.unique(units)), len(np.unique(clusters))
+
+
+def _known(number: float) -> float:
+    return 0.0 if math.isnan(number) else number

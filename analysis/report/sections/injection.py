@@ -1,0 +1,93 @@
+"""Injection audit: how far texts that try to talk a grader round succeed."""
+
+from __future__ import annotations
+
+from evenhand.analysis.injection import Audit, audits
+from evenhand.analysis.injection.findings import NAMES
+from evenhand.analysis.injection.rows import BOUNDS, EFFECT, FLIPS, TOWARDS, UNSCORED, P
+from evenhand.analysis.report.blocks import Items, ReportSection, Table
+from evenhand.analysis.report.figures import Figure
+from evenhand.analysis.report.source import Layers, Source
+from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.results import ResultRow, key_of
+from evenhand.study.tables.attacks import LONG_PLACEBO, PLACEBO
+from evenhand.texts import in_pieces, written
+
+_COLUMNS = ("effect", "p", "bounds", "flips", "unscored")
+_STATISTICS = (EFFECT, P, BOUNDS, FLIPS, UNSCORED)
+_TITLES = NAMES | {
+    PLACEBO: written("injection.placebo"),
+    LONG_PLACEBO: written("injection.placebo_long"),
+}
+
+
+def section(source: Source) -> ReportSection | None:
+    """For studies in which a grader was audited: sentences first, then every attack."""
+    bound = source.analysis.decision.max_injection
+    found = audits(source.analysis.rows)
+
+    def layers_of(rubric: str) -> Layers:
+        own = [each for each in found if each.rubric == rubric]
+        if not own:
+            return Layers()
+        lines = tuple(_traced(source, each, bound) for each in own)
+        return Layers(
+            answers=[_answer(source, each, bound) for each in own],
+            folded=[Items(written("injection.found"), lines), *_attacks(source, rubric)],
+            appendix=_targets(source, rubric),
+        )
+
+    return source.section(
+        "injection-audit",
+        written("injection.title"),
+        layers_of,
+        about=[written("injection.about", bound=bound)],
+    )
+
+
+def _answer(source: Source, audit: Audit, bound: float) -> list[object]:
+    """The verdict and the worst attack."""
+    worst = audit.worst(bound)
+    effect = _figure(source, worst.bounds)
+    name = {
+        "talked_round": "injection_talked_round",
+        "withstands": "injection_withstands",
+        "cannot_tell": "injection_open",
+    }[audit.status(bound)]
+    return in_pieces(f"report.{name}", grader=audit.grader, attack=worst.name, effect=effect)
+
+
+def _traced(source: Source, audit: Audit, bound: float) -> str:
+    """The sentence, with the rows that it was read off."""
+    lines = ", ".join(str(_figure(source, row).line) for row in audit.rows(bound))
+    return written("naming.traced", sentence=audit.sentence(bound), lines=lines)
+
+
+def _figure(source: Source, row: ResultRow) -> Figure:
+    (found,) = filter(None, [source.figures.by_key(key_of(row))])
+    return found
+
+
+def _attacks(source: Source, rubric: str) -> list[Table]:
+    """A row for every attack on every grader, placebos first."""
+    effect = written("injection.effect")
+    draft = TableDraft(
+        source.caption(rubric, written("injection.caption")),
+        written("injection.attack"),
+        [written(f"injection.{name}") for name in _COLUMNS],
+        drawn=effect,
+    )
+    for figure in source.figures.everywhere(rubric, UNSCORED):
+        row = [source.figures.by_key((rubric, name, *figure.key[2:])) for name in _STATISTICS]
+        draft.add(written("injection.row", grader=figure.raters[0], attack=_TITLES[figure.at]), row)
+    return draft.finish()
+
+
+def _targets(source: Source, rubric: str) -> list[Table]:
+    caption = source.caption(rubric, written("injection.towards"))
+    draft = TableDraft(caption, written("injection.attack"), [written("injection.effect")])
+    for figure in source.figures.everywhere(rubric, TOWARDS):
+        attack, _, target = figure.at.partition(">")
+        said = {"grader": figure.raters[0], "attack": _TITLES[attack], "target": target}
+        draft.add(written("injection.target", **said), [figure])
+    return draft.finish()

@@ -1,0 +1,58 @@
+"""What the lead's pages count, counted away from the process that serves the annotators.
+
+With 100,000 labels a table takes a second to count, and Python counts one thing at a time: in the
+serving process everyone would wait. So one further process of low priority does it, for all who
+look, with a connection of its own to the store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from evenhand.reporting.live_figures import counted_of
+from evenhand.reporting.workers import StandBy
+from evenhand.study import Study
+from evenhand.study.lead.progress import data_version
+
+Counted = TypeVar("Counted")
+
+
+def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
+    """What `count(study, *arguments)` gives as things are now. `count` is a function of a module
+    that has nothing to do with pages: the other process loads it.
+    """
+    found: Counted = _process().ask(counted_of, study.folder.resolve(), count, arguments)
+    return found
+
+
+def latest(study: Study, count: Callable[[Study], Counted]) -> Counted:
+    """The same, counted once for all who look, and anew when something has come in or the minute
+    is over: leases run out although nothing comes in.
+    """
+    name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
+    found: Counted = _kept(study, count, name, str(study.folder), data_version(study), minute)
+    return found
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _kept(
+    _study: Study, _count: Callable[[Study], Any], name: str, folder: str, version: str, minute: int
+) -> Any:
+    return counted(_study, _count)
+
+
+def stand_by() -> None:
+    """Somebody has come in who will ask: have the process ready."""
+    _process()
+
+
+@st.cache_resource(show_spinner=False)
+def _process() -> StandBy:
+    """One for this process of the app."""
+    process = StandBy()
+    process.prepare()
+    return process

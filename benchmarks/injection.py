@@ -1,0 +1,205 @@
+"""How often the injection audit is wrong, by simulation: `python -m benchmarks.injection`.
+
+Every run draws the answers of a grader whose gullibility is known and has the product's own code
+say what the audit found. Steadfast graders answer attacks as they answer placebos, with test-retest
+noise of their own, half of the pairs twice as noisy; a shaken one is moved by any text, harmless or
+not. At the bound an attack has exactly the effect that is allowed. All graders are synthetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.documents import library_versions, simulate_and_write
+from evenhand.analysis.bootstrap.boundary import wilson
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.injection import Audit, add_injection_rows, audits
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Frequency
+from evenhand.study.settings.analysis import DecisionSettings
+from evenhand.study.tables.attacks import ATTACKS
+from harness.gullible import PAIR, SCALE, TWO, SyntheticGrader
+
+OUT = Path(__file__).parent.parent / "docs" / "injection.md"
+SEED = 20231206
+BOUND = DecisionSettings().max_injection
+SHARES = {"5 points": SCALE, "pairs": PAIR, "yes or no": TWO}
+ONE = "plain_order"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A grader, `obeys`: the effect of an attack; of all of them, or only of `ONE`."""
+
+    rubric: str
+    units: int
+    per_pair: int = 1
+    noise: float = 0.1
+    shaken: float = 0.0
+    effect: float = 0.0
+    everywhere: bool = False
+    states: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What the grader is, in words."""
+        if self.effect:
+            which = "all attacks" if self.everywhere else "one attack"
+            return f"{which}, effect {self.effect:g}"
+        return "shaken by any text" if self.shaken else "steadfast"
+
+    def grader(self) -> SyntheticGrader:
+        """One whose attacks have this effect: what it says without obeying counts too."""
+        q = len(SHARES[self.rubric])
+        usual = self.noise / (q - 1)  # how often the target comes by itself
+        obeys = min(self.effect / (1.0 - usual), 1.0)
+        named = ATTACKS if self.everywhere else (ONE,)
+        return SyntheticGrader(self.noise, self.shaken, dict.fromkeys(named, obeys), self.states)
+
+
+SIZES = (30, 100)
+STEADFAST = (
+    *(Cell(name, n, noise=noise) for name in SHARES for n in SIZES for noise in (0.1, 0.3)),
+    *(Cell("5 points", n, noise=0.0) for n in SIZES),
+    *(Cell(name, 30, 2) for name in SHARES),
+    *(Cell(name, 30, shaken=0.3) for name in SHARES),
+    Cell("5 points", 30, states=True),
+)
+SCALES = ("5 points", "pairs")
+CELLS = (
+    *STEADFAST,
+    *(Cell(name, n, effect=BOUND) for name in SCALES for n in SIZES),
+    *(Cell(name, n, effect=BOUND, everywhere=True) for name in SCALES for n in SIZES),
+    Cell("5 points", 30, 2, effect=BOUND, everywhere=True),
+    *(Cell(name, n, effect=much) for name in SCALES for n in SIZES for much in (0.3, 0.5)),
+)
+
+
+@dataclass
+class Tally:
+    """What was said, in so many runs."""
+
+    runs: int = 0
+    alarms: int = 0
+    talked_round: int = 0
+    withstands: int = 0
+    named: int = 0
+
+    def add(self, other: Tally) -> None:
+        for name, count in vars(other).items():
+            setattr(self, name, getattr(self, name) + count)
+
+
+def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Cell, Tally]:
+    """Some runs of one cell."""
+    tally, kind = Tally(), CELLS.index(cell)
+    for run in runs:
+        audit = _audited(cell, np.random.default_rng([seed, kind, run]), resamples)
+        status = audit.status(BOUND)
+        tally.runs += 1
+        tally.alarms += any(each.works for each in audit.attacks)
+        tally.talked_round += status == "talked_round"
+        tally.withstands += status == "withstands"
+        tally.named += audit.worst(BOUND).effect["at"] == ONE
+    return {cell: tally}
+
+
+def _audited(cell: Cell, rng: np.random.Generator, resamples: int) -> Audit:
+    table, units = cell.grader().audited(
+        rng, cell.units, SHARES[cell.rubric], per_pair=cell.per_pair
+    )
+    rows = ResultRows("r")
+
+    def resampled(frequency: Frequency) -> Resamples:
+        return Resamples(frequency, resamples, rng)
+
+    add_injection_rows(rows, table, units, "pair", resampled)
+    (audit,) = audits(rows.rows.values())
+    return audit
+
+
+def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> str:
+    """The page about all this."""
+    today = datetime.now(UTC).date().isoformat()
+    return "\n".join(
+        [
+            "# How often the injection audit is wrong",
+            "",
+            f"Written by `python -m benchmarks.injection`, {today}, seed {seed}, "
+            f"{library_versions()}.",
+            "",
+            f"{runs:,} simulated audits a row (synthetic graders), {resamples:,} resamples, which "
+            "decide nothing: the p is a sign-flip test, the bounds are computed. An *alarm* says "
+            "that any of ten attacks has an effect beyond chance (Holm p < .05). *Talked round* "
+            f"and *withstands* are the audit's verdicts beside the usual bound of {BOUND:g}; else "
+            "it cannot tell yet. Noise is how often a grader changes its own label when it is "
+            "asked again, on average; in half of the pairs it is twice that, in the others none. "
+            "In brackets stands the Monte Carlo interval (Wilson, 95%).",
+            "",
+            *_said(found),
+            "",
+            "| grader | rubric | units | pairs | noise | alarm | talked round | withstands | "
+            "right attack named |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+            *(_line(cell, tally) for cell, tally in found.items()),
+            "",
+        ]
+    )
+
+
+def _said(found: dict[Cell, Tally]) -> Iterator[str]:
+    """The worst rates of each kind of error."""
+    steadfast = {cell: tally for cell, tally in found.items() if not cell.effect}
+    bound = {cell: tally for cell, tally in found.items() if cell.effect == BOUND}
+    for title, cells, name in (
+        ("False alarms on graders that no attack moves", steadfast, "alarms"),
+        ("*Talked round* although no effect is beyond the bound", bound, "talked_round"),
+        ("*Withstands* although an effect is at the bound", bound, "withstands"),
+    ):
+        rates = [getattr(tally, name) / tally.runs for tally in cells.values()]
+        yield f"- {title}: at most {max(rates, default=0.0):.3f} in {len(cells)} rows."
+
+
+def _line(cell: Cell, tally: Tally) -> str:
+    def share(count: int) -> str:
+        low, high = wilson(count / tally.runs, tally.runs)
+        return f"{count / tally.runs:.3f} [{low:.3f}, {high:.3f}]"
+
+    stated = ", probabilities" if cell.states else ""
+    one = bool(cell.effect) and not cell.everywhere
+    cells = (
+        cell.kind + stated,
+        cell.rubric,
+        cell.units,
+        cell.units // cell.per_pair,
+        f"{cell.noise:g}",
+        share(tally.alarms),
+        share(tally.talked_round),
+        share(tally.withstands),
+        f"{tally.named / tally.runs:.3f}" if one else "-",
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Simulate, print the page and write it."""
+    simulate_and_write(
+        arguments,
+        __doc__,
+        CELLS,
+        run_cell,
+        document,
+        runs=300,
+        resamples=20,
+        seed=SEED,
+        out=OUT,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""`audit`: what a grader does under attack."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
+from evenhand.cli.grading_text import print_forecast, print_run, print_stop
+from evenhand.cli.ratings import add_asking, add_pace
+from evenhand.cli.terminal import console, print_table, progress_bar
+from evenhand.cli.verbs import Parser, Verb, add_verbs
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.injection import Audit
+    from evenhand.analysis.results import ResultRow
+
+_COLUMNS = ["attack", "effect [95% CI]", "corrected p", "at least", "at most", "flips", "units"]
+
+
+def _options(audit: Parser) -> None:
+    add_verbs(audit, ACTIONS, dest="action", required=True)
+
+
+def _injection_options(injection: Parser) -> None:
+    injection.add_study()
+    injection.add_argument(
+        "--grader", required=True, metavar="GRADER", help="the grader, as `evenhand grade` names it"
+    )
+    injection.add_argument(
+        "--rubric", action="append", metavar="NAME", help="only this rubric; repeatable (all)"
+    )
+    injection.add_argument(
+        "--units", type=int, default=100, metavar="N", help="how many units of each rubric (100)"
+    )
+    add_asking(injection)
+    injection.add_argument(
+        "--dry-run", action="store_true", help="show what would be asked and cost; no network"
+    )
+    add_pace(injection)
+
+
+def _injection(arguments: argparse.Namespace) -> int:
+    from evenhand.graders import Choice
+    from evenhand.graders.audit.asking import audit_injection, forecast_audit
+    from evenhand.graders.audit.plan import AuditChoice
+    from evenhand.graders.run import Pace
+    from evenhand.reporting.injection import audits_of
+    from evenhand.study import open_study
+
+    asked = Choice(
+        rubrics=arguments.rubric,
+        method=arguments.method,
+        max_tokens=arguments.max_tokens,
+        effort=arguments.effort,
+        service_tier=arguments.service_tier,
+    )
+    choice = AuditChoice(arguments.grader, arguments.units, asked)
+    with open_study(arguments.dir) as study:
+        if arguments.dry_run:
+            print_forecast(forecast_audit(study, choice))
+            return DONE
+        with progress_bar("auditing") as progress:
+            pace = Pace(concurrency=arguments.concurrency, timeout=arguments.timeout)
+            summary = audit_injection(study, choice, progress, pace=pace, budget=arguments.budget)
+        (part,) = summary.graders
+        print_run(summary)
+        for audit in audits_of(study, part.rater_id):
+            _print(audit, study.config.decision.max_injection)
+    print_stop("audit injection", summary.stopped, part.warnings)
+    console().print(written("terminal.next", command=f"evenhand report {arguments.dir}"))
+    if summary.over_budget:
+        return OVER_BUDGET
+    return STOPPED if summary.stopped else DONE
+
+
+def _print(audit: Audit, bound: float) -> None:
+    """Every attack, the verdict, and the grader's own flips."""
+    rows = []
+    for each in audit.attacks:
+        effect, bounds = each.effect, each.bounds
+        shown = (
+            f"{_signed(effect, 'estimate')} [{_signed(effect, 'low')}, {_signed(effect, 'high')}]"
+        )
+        flips = _signed(each.flips, "estimate") if each.flips else "-"
+        ends = (_signed(bounds, "low"), _signed(bounds, "high"))
+        rows.append((each.name, shown, f"{each.p['estimate']:.2g}", *ends, flips, _units(effect)))
+    print_table(_COLUMNS, rows, title=audit.rubric)
+    say = console().print
+    say(audit.sentence(bound))
+    if works := [each.name for each in audit.attacks if each.works]:
+        say(written("injection.works", grader=audit.grader, attacks=", ".join(works)))
+    if audit.retest is not None:
+        share = audit.retest["estimate"]
+        say(written("injection.retest", grader=audit.grader, share=share))
+
+
+def _signed(row: ResultRow, name: str) -> str:
+    value = row[name]  # type: ignore[literal-required]
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
+def _units(row: ResultRow) -> str:
+    return str(row["n_units"])
+
+
+ACTIONS = (
+    Verb(
+        "injection",
+        "how far can a text talk a grader round? Ten attacks, each beside a harmless text",
+        _injection_options,
+        _injection,
+    ),
+)
+VERBS = (Verb("audit", "how far can a text talk a grader round?", _options),)

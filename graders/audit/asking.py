@@ -1,0 +1,55 @@
+"""Carrying out an injection audit with the runner of `grade`: resumable, and within a budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.graders.audit.plan import AuditChoice, AuditPlan
+from evenhand.graders.dry_run import GraderForecast, forecast_of
+from evenhand.graders.locking import only_runner
+from evenhand.graders.run import GraderSummary, Pace, Progress
+from evenhand.graders.runner import RunSummary, carry_out, new_context
+from evenhand.graders.scrub import Scrubber
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+
+def audit_injection(
+    study: Study,
+    choice: AuditChoice,
+    progress: Progress | None = None,
+    *,
+    pace: Pace | None = None,
+    budget: float | None = None,
+) -> RunSummary:
+    """Ask what is missing of an audit: the clean texts first, then, towards what the grader did not
+    say of these, the attacks. Safe to interrupt and to run again.
+
+    `budget` is the most that this run may spend, in US dollars. Raises InputError as `grade` does.
+    """
+    scrubber, pace = Scrubber.from_environment(study.config.providers), pace or Pace()
+    if pace.concurrency < 1:
+        raise InputError(f"concurrency is {pace.concurrency}; it must be at least 1")
+    with only_runner(study.folder):
+        audit = AuditPlan(study, choice, scrubber)
+        context = new_context(scrubber, pace, budget, 0, progress)
+        summary = GraderSummary(rater_id=audit.rater_id, already=0, planned=0)
+        for part in (audit.clean, audit.attacked):
+            plan = part()
+            counter = new_context(scrubber, pace, None, len(plan.questions), progress).progress
+            summary.already += plan.questions.already
+            summary.planned += len(plan.questions)
+            if len(plan.questions):
+                carry_out(study, [plan], replace(context, progress=counter), [summary])
+            if summary.stopped:
+                break
+    return RunSummary((summary,), context.budget.exhausted)
+
+
+def forecast_audit(study: Study, choice: AuditChoice) -> list[GraderForecast]:
+    """What an audit would ask and cost at most, without network or key."""
+    audit = AuditPlan(study, choice, Scrubber.from_environment(study.config.providers))
+    return [forecast_of(study, audit.at_most())]

@@ -1,0 +1,150 @@
+"""What an injection audit asks a grader: which units, clean first, and then under attack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.graders.audit.attacks import suffix, suite, targets_of, trials_of
+from evenhand.graders.choice import Choice, GraderPlan, plan_grading
+from evenhand.graders.open_questions import OpenQuestions
+from evenhand.graders.scrub import Scrubber
+from evenhand.rubrics import Rubric
+from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.questions import AttackedQuestion
+from evenhand.study.seeding import digest
+from evenhand.study.store.attacked_log import Trial, finished_trials
+from evenhand.study.tables.attacks import CLEAN, REPEATS
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+_UNKNOWN = "\0"  # no option's key
+
+
+@dataclass(frozen=True)
+class AuditChoice:
+    """Which grader is audited, on how many units of each rubric, and how it is `asked`: on which
+    rubrics (None: all that are no mere wording of another), by which method and settings.
+    """
+
+    grader: str
+    units: int = 100
+    asked: Choice = field(default_factory=Choice)
+
+
+@dataclass(frozen=True, slots=True)
+class AttackedQuestions(OpenQuestions):
+    """A grader's open questions of the audit, which are only ever asked live."""
+
+    asked: tuple[AttackedQuestion, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    def __iter__(self) -> Iterator[AttackedQuestion]:
+        return iter(self.asked)
+
+
+class AuditPlan:
+    """One grader's audit. Raises InputError where the grader, a rubric or the choice is none."""
+
+    def __init__(self, study: Study, choice: AuditChoice, scrubber: Scrubber) -> None:
+        if choice.units < 1:
+            raise InputError(f"units is {choice.units}; it must be at least 1")
+        usual = [name for name, rubric in study.rubrics.items() if not rubric.variant_of]
+        grading = replace(choice.asked, rubrics=choice.asked.rubrics or usual)
+        self._study = study
+        (self._plan,) = plan_grading(study, [choice.grader], grading, scrubber)
+        self._units = {
+            rubric: audited_units(study, rubric, choice.units)
+            for rubric, *_ in self._plan.questions.parts
+        }
+
+    @property
+    def rater_id(self) -> str:
+        return self._plan.questions.rater_id
+
+    def clean(self) -> GraderPlan:
+        """The units as they are, each asked twice."""
+        return self._open(
+            {
+                rubric: [(unit, CLEAN, "", "", draw) for unit in units for draw in range(REPEATS)]
+                for rubric, units in self._units.items()
+            }
+        )
+
+    def attacked(self) -> GraderPlan:
+        """The same units under attack, towards the ends of the scale that the clean answer was not
+        at; a unit without a clean label is left out.
+        """
+        return self._open({rubric: self._attacks(rubric, "") for rubric in self._units})
+
+    def at_most(self) -> GraderPlan:
+        """All of it, before the clean answers are known: as if each were at neither end."""
+        clean = self.clean().questions
+        attacked = self._open({r: self._attacks(r, _UNKNOWN) for r in self._units}).questions
+        together = AttackedQuestions(
+            self.rater_id, clean.already + attacked.already, (), (*clean, *attacked)
+        )
+        return replace(self._plan, questions=together)
+
+    def _attacks(self, rubric: Rubric, not_asked: str) -> list[Trial]:
+        """`not_asked` stands for the clean label of a unit that has not been asked about."""
+        labels, found = self._finished(rubric), []
+        for unit in self._units[rubric]:
+            if not (label := labels.get((unit, CLEAN, "", "", 0), not_asked)):
+                continue
+            other = [target for target in targets_of(rubric) if target != label]
+            if label == _UNKNOWN and len(rubric.categories) == 2:
+                other = other[:1]  # the label will be one of the two
+            found += [(unit, *trial, 0) for trial in trials_of(rubric, other)]
+        return found
+
+    def _open(self, wanted: Mapping[Rubric, Sequence[Trial]]) -> GraderPlan:
+        asked, already = [], 0
+        for rubric, trials in wanted.items():
+            finished = self._finished(rubric)
+            missing = [trial for trial in trials if trial not in finished]
+            already += len(trials) - len(missing)
+            asked += [_question(rubric, *trial) for trial in missing]
+        questions = AttackedQuestions(self.rater_id, already, (), tuple(asked))
+        return replace(self._plan, questions=questions)
+
+    def _finished(self, rubric: Rubric) -> dict[Trial, str]:
+        accepted = self._study.accepted_hashes()[rubric.name]
+        return finished_trials(self._study.store, self.rater_id, rubric.name, accepted, suite())
+
+
+def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
+    """So many units of the sample, drawn by the study's seed: one of every pair before a second of
+    any, as units of one pair tell less. More units later add to the same.
+    """
+    seed, turns = study.config.seed, Counter[str]()
+    ordered = []
+    drawn = sorted(study.rubric_units(rubric), key=lambda unit: digest(seed, "injection", unit))
+    for unit in drawn:
+        pair = parse_unit_id(unit)[0]
+        ordered.append((turns[pair], unit))
+        turns[pair] += 1
+    ordered.sort(key=lambda each: each[0])  # stable: in the drawn order within a turn
+    return [unit for _, unit in ordered[:count]]
+
+
+def _question(
+    rubric: Rubric, unit: str, attack: str, target: str, side: str, draw: int
+) -> AttackedQuestion:
+    return AttackedQuestion(
+        unit,
+        rubric,
+        "ab" if rubric.unit == "pair" else "",
+        draw,
+        attack=attack,
+        target=target,
+        side=side,
+        suite=suite(),
+        suffix="" if attack == CLEAN else suffix(rubric, attack, target, side),
+    )

@@ -1,0 +1,67 @@
+"""Answers that a cache between us and the model gives again: declined, and noticed where they come.
+
+A gateway may keep replies and give one of them to every later request of the same words. For a draw
+that is no answer: a hundred draws would be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+DECLINED = {
+    "Cache-Control": "no-cache",
+    "X-OpenRouter-Cache": "false",
+    "Helicone-Cache-Enabled": "false",
+    "cf-aig-skip-cache": "true",
+    "x-portkey-cache-force-refresh": "true",
+}
+"""By header, where that exists; a server that knows none of them passes them over."""
+
+LITELLM_DECLINED = {"cache": {"no-cache": True}}
+"""LiteLLM takes it in the body, where other servers would refuse it."""
+
+REPEATED = "repeated_reply"
+
+Question = tuple[str, str, str]
+"""(rubric, unit_id, order)"""
+
+
+def by_litellm(headers: Mapping[str, str]) -> bool:
+    """Whether a reply came through LiteLLM's proxy."""
+    return any(name.lower().startswith("x-litellm-") for name in headers)
+
+
+class Replies:
+    """Which replies a question has had, so that one that comes twice counts once."""
+
+    def __init__(self, known: Mapping[Question, Iterable[Mapping[str, Any]]]) -> None:
+        self._seen = {
+            question: {reply_identity(facts) for facts in replies}
+            for question, replies in known.items()
+        }
+
+    def is_repeat(self, question: Question, facts: Mapping[str, Any]) -> bool:
+        """Whether a reply with these facts came before; it has come now.
+
+        Its time belongs to its identity: some local servers draw ids from a thousand.
+        """
+        reply = reply_identity(facts)
+        if reply is None:
+            return False
+        seen = self._seen.setdefault(question, set())
+        if reply in seen:
+            return True
+        seen.add(reply)
+        return False
+
+
+def reply_identity(facts: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Id and time of a reply, and which of its answers; None where it has no id.
+
+    >>> reply_identity({"reply_id": "msg_1"}), reply_identity({"reply_id": ""})
+    (('msg_1', None, 0), None)
+    """
+    if not facts.get("reply_id"):
+        return None
+    return facts["reply_id"], facts.get("created"), facts.get("choice") or 0

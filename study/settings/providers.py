@@ -1,0 +1,90 @@
+"""The sections `[providers.NAME]` of study.toml: servers of one's own, and what they are sent."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from evenhand.study.settings.sections import Section
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAMED = re.compile(r"\$\{([^}]*)\}")
+
+
+def fault_of_address(url: str) -> str:
+    """What is wrong with a server's address, without repeating it; empty where nothing is.
+
+    >>> fault_of_address("https://key@example.com/v1")
+    'holds credentials; take them out and name the variable that holds the key'
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return "is not a valid address"
+    if parts.scheme not in ("http", "https"):
+        return "must begin with http:// or https://"
+    if parts.username is not None or parts.password is not None:
+        return "holds credentials; take them out and name the variable that holds the key"
+    if parts.query or parts.fragment:
+        return "must end before any ? or #; keys come from the environment"
+    if not parts.hostname or not url.isprintable() or re.search(r"\s", url):
+        return "is not a valid address"
+    return ""
+
+
+class ProviderSettings(Section):
+    """A server that graders may name. Secrets stand in the environment, never in study.toml."""
+
+    base_url: str = Field(
+        default="", description="its address, up to where /chat/completions or /v1/messages begins"
+    )
+    key_env: str = Field(
+        default="",
+        description="the variable that holds its key; without it, one named for the host "
+        "([providers](providers.md))",
+    )
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description="sent with every request; `${NAME}` is taken from the environment",
+        json_schema_extra={"example": '`x-team = "${TEAM_TOKEN}"`'},
+    )
+    speaks: str = Field(
+        default="",
+        description="`chat` (OpenAI's Chat Completions), `messages` (Anthropic's) or a form of "
+        "[your own](providers.md)",
+        json_schema_extra={"usual": "`chat`"},
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if value and (fault := fault_of_address(value)):
+            raise ValueError(f"the address {fault}")
+        return value
+
+    @field_validator("key_env")
+    @classmethod
+    def _names_a_variable(cls, value: str) -> str:
+        if value and not VARIABLE.fullmatch(value):
+            # It may be the key itself, so it is not repeated.
+            raise ValueError("write the name of an environment variable, never the key itself")
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _headers_can_be_sent(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not text.isprintable():
+                raise ValueError(f"{name!r} is not a header that can be sent")
+            for variable in NAMED.findall(text):
+                if not VARIABLE.fullmatch(variable):
+                    raise ValueError(f"the header {name!r} names no variable between its braces")
+        return value
+
+    def secrets(self) -> set[str]:
+        """The names of the variables that it takes something secret from."""
+        named = {name for text in self.headers.values() for name in NAMED.findall(text)}
+        return {*named, self.key_env} - {""}

@@ -1,0 +1,69 @@
+"""The log of the injection audit: what graders said of texts that try to talk them round.
+
+Append-only, in a table of its own: no rating is ever made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from evenhand.study.store.grades import TRANSIENT_REASONS
+from evenhand.study.store.schema import attacked_grades, is_latest
+from evenhand.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Trial = tuple[str, str, str, str, int]
+"""(unit_id, attack, target, side, draw): one text that was put to a grader."""
+
+_TRIAL = ("unit_id", "attack", "target", "side", "draw")
+_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL)
+
+
+def finished_trials(
+    store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
+) -> dict[Trial, str]:
+    """What need not be asked again of a grader, with its label; "" where none came."""
+    table = attacked_grades
+    query = (
+        sa.select(*(table.c[name] for name in _TRIAL), table.c.label)
+        .where(
+            table.c.rater_id == rater_id,
+            table.c.rubric == rubric,
+            table.c.rubric_hash.in_(rubric_hashes),
+            table.c.suite == suite,
+            table.c.unscored_reason.not_in(TRANSIENT_REASONS),
+        )
+        .order_by(table.c.event_id)
+    )
+    with store.read() as connection:
+        return {tuple(row[:5]): row.label for row in connection.execute(query)}
+
+
+def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
+    """What each grader said last, under a text that `accepted` (rubric -> hashes) names, of the
+    attacks' version that it met last.
+
+    Columns: `rubric, rater_id, unit_id, attack, target, side, draw, label, probabilities` (a dict
+    or None).
+    """
+    table = attacked_grades
+    names = ("rubric", "rater_id", *_TRIAL, "label", "probabilities", "rubric_hash", "suite")
+    query = (
+        sa.select(*(table.c[name] for name in names))
+        .where(is_latest(table, *_KEY), table.c.unscored_reason.not_in(TRANSIENT_REASONS))
+        .order_by(table.c.event_id)
+    )
+    found = store.table(query)
+    counted = [
+        digest in accepted.get(rubric, ())
+        for rubric, digest in zip(found["rubric"], found["rubric_hash"], strict=True)
+    ]
+    found = found.loc[counted]
+    newest = found.groupby(["rubric", "rater_id"])["suite"].transform("last")
+    found = found[found["suite"] == newest].drop(columns=["suite", "rubric_hash"])
+    return found.reset_index(drop=True)

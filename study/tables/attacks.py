@@ -1,0 +1,83 @@
+"""The attacks of the injection audit by name: what their table of grades, and the analysis, say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.study.tables.formats import read_table, row_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLEAN = "clean"
+"""The text as it is; asked twice, so that a grader's own flips are known."""
+PLACEBO, LONG_PLACEBO = "placebo", "placebo_long"
+"""A harmless text, as long as the attacks, or as the long one."""
+
+ATTACKS: dict[str, str] = {
+    "plain_order": PLACEBO,
+    "false_authority": PLACEBO,
+    "closing_tag": PLACEBO,
+    "lookalike_tag": PLACEBO,
+    "chat_tokens": PLACEBO,
+    "fake_turn": PLACEBO,
+    "fake_answer": PLACEBO,
+    "long_text": LONG_PLACEBO,
+    "other_language": PLACEBO,
+    "flattery": PLACEBO,
+}
+"""Every attack, with the placebo that is as long."""
+REPEATS = 2
+"""How often the clean text is asked."""
+
+COLUMNS = (
+    "rubric",
+    "rater_id",
+    "unit_id",
+    "attack",
+    "target",
+    "side",
+    "draw",
+    "label",
+    "probabilities",
+)
+"""Of the table of what graders said under attack."""
+
+
+def as_text(attacked: pd.DataFrame) -> pd.DataFrame:
+    """The table as a file has it: probabilities as a JSON object, "" where there are none."""
+    written = [json.dumps(each) if each else "" for each in attacked["probabilities"]]
+    return attacked.assign(probabilities=written)[list(COLUMNS)]
+
+
+def read_attacked(path: Path) -> pd.DataFrame:
+    """The table from a file. Raises InputError, one sentence, where it is none."""
+    import pandas as pd
+
+    table = read_table(path)
+    if missing := [name for name in COLUMNS if name not in table]:
+        raise InputError(f"{path.name} has no column {missing[0]!r}; export the study again")
+    known = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
+    probabilities = []
+    for at, (attack, draw, stated) in enumerate(
+        zip(table["attack"], table["draw"], table["probabilities"], strict=True)
+    ):
+        try:
+            found = json.loads(stated) if stated else None
+            sound = found is None or all(0 <= p <= 1 for p in found.values())
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            sound = False
+        if attack not in known or not re.fullmatch("[0-9]{1,6}", draw) or not sound:
+            row = row_number(table, at)
+            raise InputError(
+                f"{path.name}, row {row}: attack, draw or probabilities are none that evenhand "
+                "writes; export the study again"
+            )
+        probabilities.append(found)
+    table = table[list(COLUMNS)].reset_index(drop=True)
+    table["probabilities"] = pd.Series(probabilities, dtype=object)
+    return table.astype({"draw": int})

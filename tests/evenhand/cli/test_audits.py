@@ -1,0 +1,60 @@
+"""`audit injection` on the terminal, and what becomes of it, with the offline grader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evenhand.reporting.analysing import analyse_file, analyse_study
+from evenhand.study import Study
+from evenhand.study.store.attacked_log import attacked_table
+from evenhand.study.tables.attacks import ATTACKS
+from tests.evenhand.cli.commands import Run
+
+GRADER = "baseline:lexical"
+
+
+@pytest.fixture
+def study(make_study) -> Study:
+    return make_study(pairs=4, subjects=("s",))
+
+
+def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: Run) -> None:
+    words = ["audit", "injection", str(study.folder), "--grader", GRADER, "--rubric", "hedging"]
+    dry = run(*words, "--units", "3", "--dry-run")
+    assert dry.returncode == 0
+    assert f" {3 * (2 + 2 + 2 * len(ATTACKS))} " in dry.stdout
+    assert attacked_table(study.store, study.accepted_hashes()).empty
+    done = run(*words, "--units", "3")
+    assert done.returncode == 0
+    assert done.stdout.count("[") >= len(ATTACKS)
+    assert "chat-template tokens" in done.stdout
+    assert f"whether {GRADER} can be talked round. The worst may be" in done.stdout
+    assert "0.0% of its own labels" in done.stdout
+    assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
+
+
+def test_the_analysis_and_the_exported_files_have_it(
+    study: Study, run: Run, tmp_path: Path
+) -> None:
+    folder, out = str(study.folder), tmp_path / "ratings.csv"
+    only = ["--grader", GRADER, "--rubric", "hedging"]
+    run("grade", folder, *only)
+    run("export", folder, "--out", str(out))
+    assert not (tmp_path / "ratings.attacked.csv").exists()
+    run("audit", "injection", folder, *only, "--units", "3")
+    assert "of the injection audit to" in run("export", folder, "--out", str(out)).stdout
+    of_study, _ = analyse_study(study, verify=False)
+    of_file, _ = analyse_file(out)
+    kept = of_study.results["statistic"].str.startswith("injection_")
+    assert kept.sum() > 3 * len(ATTACKS)
+    assert of_file.results[kept].equals(of_study.results[kept])
+    (tmp_path / "ratings.attacked.csv").unlink()
+    assert "names the injection audit ratings.attacked.csv" in run("check", str(out)).stderr
+
+
+def test_what_is_wrong_is_said(study: Study, run: Run) -> None:
+    done = run("audit", "injection", str(study.folder), "--grader", "baseline:none")
+    assert done.returncode == 2
+    assert "there is no baseline" in done.stderr

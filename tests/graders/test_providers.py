@@ -1,0 +1,269 @@
+"""Who is asked, under which name, and which key goes where."""
+
+from __future__ import annotations
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.graders import Choice, forecast, grade, parse_spec
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.money import Tariff
+from evenhand.graders.providers.place import key_variable
+from evenhand.graders.providers.table import known_providers
+from evenhand.graders.runner import open_grader
+from evenhand.graders.scrub import Scrubber
+from evenhand.study.settings.providers import ProviderSettings
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer
+from harness.studies import MarkedStudy, with_settings
+from tests.graders.test_runner import FAST, rows
+
+HOST_KEY = "key-for-this-host-alone"
+OTHER_KEY = "key-of-another-provider"
+
+
+def keys_sent(server: ProtocolServer) -> set[str]:
+    return {call.headers["authorization"].removeprefix("Bearer ") for call in server.calls}
+
+
+# Whose name a grade stands under
+
+
+def test_at_its_providers_own_address_a_grader_keeps_its_plain_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert parse_spec("anthropic:m").text == "anthropic:m"
+    assert parse_spec("gemini:m").text == "gemini:m"
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://api.anthropic.com/")
+    assert parse_spec("anthropic:m").text == "anthropic:m"
+
+
+@pytest.mark.parametrize(
+    ("variable", "said", "typed", "named"),
+    [
+        (
+            "ANTHROPIC_BASE_URL",
+            "http://127.0.0.1:9/",
+            "anthropic:m",
+            "anthropic:m@http://127.0.0.1:9",
+        ),
+        ("OPENAI_BASE_URL", "https://gw.example/v1", "openai:m", "openai:m@https://gw.example/v1"),
+        ("LITELLM_BASE_URL", "https://gw.example", "litellm:m", "litellm:m@https://gw.example"),
+        ("VLLM_BASE_URL", "", "vllm:m", "vllm:m@http://localhost:8000/v1"),
+        (
+            "AZURE_OPENAI_ENDPOINT",
+            "https://lab.openai.azure.com/",
+            "azure:m",
+            "azure:m@https://lab.openai.azure.com/openai/v1",
+        ),
+        (
+            "ANTHROPIC_FOUNDRY_RESOURCE",
+            "lab",
+            "foundry:m",
+            "foundry:m@https://lab.services.ai.azure.com/anthropic",
+        ),
+    ],
+)
+def test_any_other_address_is_a_part_of_the_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, said: str, typed: str, named: str
+) -> None:
+    monkeypatch.setenv(variable, said)
+    assert parse_spec(typed).text == named
+
+
+def test_grades_at_everybodys_address_have_the_keys_that_they_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The address is a part of a grade's key, to the letter."""
+    for name in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{name}_API_KEY", HOST_KEY)
+    found = {}
+    for text in ("anthropic:m", "openai:m"):
+        identity = open_grader(parse_spec(text), GraderSettings("label"), Scrubber([]), 1).identity
+        found[identity.provider] = (identity.base_url, identity.endpoint)
+    assert found == {
+        "anthropic": ("https://api.anthropic.com", "messages"),
+        "openai": ("https://api.openai.com/v1/", "chat/completions"),
+    }
+
+
+def test_what_a_mock_says_is_not_claudes(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = marked_study(pairs=1)
+    assert grade(study, ["anthropic:claude-test"], **FAST).scored == 2
+    assert {row["rater_id"] for row in rows(study)} == {claude}
+    (same,) = forecast(study, [claude], Choice())
+    assert (same.already, same.new) == (2, 0)
+    monkeypatch.delenv("ANTHROPIC_BASE_URL")
+    (real,) = forecast(study, ["anthropic:claude-test"], Choice())
+    assert (real.rater_id, real.already, real.new) == ("anthropic:claude-test", 0, 2)
+
+
+def test_the_address_of_the_environment_must_be_one_and_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://lab:SECRET@gw.example/v1?key=SECRET")
+    with pytest.raises(InputError, match="OPENAI_BASE_URL") as caught:
+        parse_spec("openai:m")
+    assert "SECRET" not in str(caught.value)
+
+
+# Which key goes where
+
+
+def test_no_two_hosts_share_a_variable() -> None:
+    hosts = ("a.b", "a-b", "a.b:1", "b.a", "ab", "a-b:1", "a.b-1")
+    assert len({key_variable(f"https://{host}/v1") for host in hosts}) == len(hosts)
+
+
+def test_openais_key_stays_with_openai(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", OTHER_KEY)
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
+    study = marked_study(pairs=1)
+    grade(study, [server.openai], **FAST)
+    monkeypatch.setenv(key_variable(server.root), HOST_KEY)
+    grade(study, [server.openai.replace("test-model", "other")], **FAST)
+    assert keys_sent(server) == {"none", HOST_KEY}
+    assert not [call for call in server.calls if OTHER_KEY in repr(call.headers)]
+
+
+def test_anthropics_key_stays_with_anthropic(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", OTHER_KEY)
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", OTHER_KEY)
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", f"x-secret: {OTHER_KEY}")
+    assert grade(marked_study(pairs=1), [f"anthropic:m@{server.root}"], **FAST).scored == 2
+    assert not [call for call in server.calls if OTHER_KEY in repr(call.headers)]
+
+
+def test_a_server_that_wants_a_key_is_answered_with_the_variable_to_set(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
+    server.script = lambda call: Reply(401, {"error": {"message": "no key"}})
+    (sentence,) = grade(marked_study(pairs=1), [server.openai], **FAST).stopped
+    assert f"set {key_variable(server.root)}" in sentence
+
+
+def test_no_redirect_is_followed(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = ProtocolServer()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", HOST_KEY)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
+    monkeypatch.setenv(key_variable(server.root), HOST_KEY)
+    study = marked_study(pairs=1)
+    for status in (302, 307, 308):
+        server.script = lambda call, status=status: Reply(
+            status, "", {"location": f"{other.root}{call.path}?key={HOST_KEY}"}
+        )
+        summary = grade(study, [server.openai, "anthropic:m"], **FAST)
+        assert all("sends requests on to another address" in why for why in summary.stopped)
+        assert len(summary.stopped) == 2
+        assert HOST_KEY not in str(summary)
+    assert other.calls == []
+    other.close()
+
+
+# What study.toml names
+
+
+def test_a_provider_of_the_studys_own(
+    server: ProtocolServer,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = with_settings(
+        marked_study(pairs=1),
+        f"""
+[providers.lab]
+base_url = "{server.root}/v1"
+key_env = "LAB_SECRET"
+
+[providers.lab.headers]
+x-team = "team ${{TEAM_TOKEN}}"
+""",
+    )
+    with pytest.raises(InputError, match="TEAM_TOKEN"):
+        grade(study, ["lab:m"])
+    monkeypatch.setenv("LAB_SECRET", HOST_KEY)
+    monkeypatch.setenv("TEAM_TOKEN", "token-of-the-team")
+    server.script = lambda call: echoing(call)
+    (summary,) = grade(study, ["lab:m"], **FAST).graders
+    assert summary.scored == 2
+    assert ["LAB_SECRET" in line for line in summary.warnings] == [True, False]
+    assert {row["rater_id"] for row in rows(study)} == {f"lab:m@{server.root}/v1"}
+    assert keys_sent(server) == {HOST_KEY}
+    assert {call.headers["x-team"] for call in server.calls} == {"team token-of-the-team"}
+    (part,) = forecast(study, ["lab:m"], Choice())
+    assert [line for line in part.warnings if "LAB_SECRET" in line and server.root[7:] in line]
+    study.close()
+    kept = (study.folder / "study.db").read_bytes().decode("latin-1")
+    assert "token-of-the-team" not in kept
+    assert HOST_KEY not in kept
+
+
+def echoing(call: Call) -> Reply:
+    """The right answer, with all that a request carries of secrets beside it."""
+    reply = answer(call)
+    secrets = f"{call.headers['authorization']} {call.headers['x-team']}"
+    return Reply(200, reply.body | {"model": secrets, "system_fingerprint": secrets})
+
+
+def test_a_table_key_does_not_follow_to_an_address_of_the_study(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", OTHER_KEY)
+    study = with_settings(
+        marked_study(pairs=1), f'[providers.openai]\nbase_url = "{server.root}/v1"\n'
+    )
+    assert grade(study, ["openai:m"], **FAST).scored == 2
+    assert keys_sent(server) == {"none"}
+    said = 'key_env = "OPENAI_API_KEY"\n'
+    assert grade(with_settings(study, said), ["openai:m2"], **FAST).scored == 2
+    assert keys_sent(server) == {"none", OTHER_KEY}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[providers.lab]\nkey_env = "X"', "needs a base_url"),
+        ('[providers.lab]\nbase_url = "ftp://h"', "must begin with http"),
+        ('[providers.lab]\nbase_url = "https://SECRET@h"', "holds credentials"),
+        ('[providers.lab]\nbase_url = "https://h"\nkey_env = "sk-SECRET"', "never the key itself"),
+        ('[providers.lab]\nbase_url = "https://h"\nspeaks = "os"', "write chat or messages"),
+        ('[providers."A b"]\nbase_url = "https://h"', "lower-case"),
+    ],
+)
+def test_what_is_no_provider_is_refused_and_no_secret_repeated(
+    marked_study: MarkedStudy, text: str, sentence: str
+) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        grade(with_settings(marked_study(), text), ["lab:m"])
+    assert "SECRET" not in str(caught.value)
+
+
+def test_prices_follow_the_provider_not_the_address() -> None:
+    assert Tariff.find(parse_spec("gemini:gemini-2.5-pro")) is not None
+    assert Tariff.find(parse_spec("mistral:mistral-large-latest")) is not None
+    assert Tariff.find(parse_spec("openai:gpt-4o@http://gw.example/v1")) is None
+
+
+def test_every_row_of_the_table_is_one_that_can_be_asked() -> None:
+    from evenhand.graders.providers.forms import is_form
+
+    for name, row in known_providers({}).items():
+        assert row.speaks in ("chat", "messages", "baseline") or is_form(row.speaks), name
+        assert row.key in ("needed", "optional")
+        assert row.client in ("", "bedrock", "vertex", "foundry")
+
+
+def test_settings_of_a_provider_name_their_secrets() -> None:
+    said = ProviderSettings(base_url="https://h", key_env="A", headers={"x": "${B} ${C}"})
+    assert said.secrets() == {"A", "B", "C"}
