@@ -2,8 +2,11 @@
 
 export default function ({ data, setTriggerValue }) {
   const { name, login, forget } = data;
-  if (forget) sessionStorage.removeItem(name);
-  else if (login) sessionStorage.setItem(name, login);
+  if (forget) {
+    if (sessionStorage.getItem(name) === null) return;
+    sessionStorage.removeItem(name);
+    setTriggerValue("forgotten", true);
+  } else if (login) sessionStorage.setItem(name, login);
   else {
     const kept = sessionStorage.getItem(name);
     if (kept) setTriggerValue("kept", kept);

@@ -56,10 +56,20 @@ class KeptLogin:
             if isinstance(kept, str) and not (self.known() or self.is_leaving()):
                 self.keep(kept)
 
+        def end_at_provider() -> None:
+            """Only now: it leads away from this page, which still had to forget."""
+            if self.is_leaving() and st.user.to_dict().get("is_logged_in"):
+                st.logout()
+
         owner = f"{self.kind}\n{study.folder.resolve()}\n{study.config.name}"
         data = {
             "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
             "login": self.known(),
             "forget": self.is_leaving(),
         }
-        _keeper(key=key, data=data, on_kept_change=take_back)
+        _keeper(
+            key=key,
+            data=data,
+            on_kept_change=take_back,
+            on_forgotten_change=end_at_provider,
+        )
