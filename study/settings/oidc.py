@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from evenhand.study.settings.sections import Section
 
 _VARIABLE = re.compile(r"\$\{\w+\}")
+_PERSON = re.compile(r"sub:\S+|[^@\s]+@[^@\s]+")
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -37,12 +38,9 @@ def _is_variable(secret: str) -> str:
 
 
 def _is_person(entry: str) -> str:
-    subject = entry.removeprefix("sub:")
-    if (subject if entry.startswith("sub:") else entry.strip("@").count("@") == 1) and (
-        entry == entry.strip()
-    ):
-        return entry
-    raise ValueError(f"{entry!r} is no person; write an e-mail address, or sub: and an identifier")
+    if not _PERSON.fullmatch(entry):
+        raise ValueError(f"{entry!r} is no person; write an e-mail address, or sub:IDENTIFIER")
+    return entry
 
 
 Person = Annotated[str, AfterValidator(_is_person)]

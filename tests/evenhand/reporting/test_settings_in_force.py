@@ -334,6 +334,20 @@ ELSEWHERE = {
         "study/session/test_crowd.py",
         "test_who_is_stopped_is_paid_as_the_study_says",
     ),
+    **{
+        f"oidc.{key}": (
+            "annotate_app/test_single_sign_on.py",
+            "test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login",
+        )
+        for key in ("server_metadata_url", "client_id", "client_secret", "address", "label")
+    },
+    **{
+        f"oidc.{key}": (
+            "study/access/test_single_sign_on.py",
+            "test_who_is_listed_comes_in_as_what_they_are_listed_as",
+        )
+        for key in ("leads", "experts")
+    },
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),
     "quality.stop": ("evenhand/reporting/test_settings_of_people.py", "test_only_the_flags_named"),
 }
