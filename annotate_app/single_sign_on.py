@@ -38,6 +38,7 @@ def app_secrets(arguments: Sequence[str]) -> dict[str, Any]:
             "client_id": settings.client_id,
             "client_secret": client_secret(settings),
             "server_metadata_url": settings.server_metadata_url,
+            "client_kwargs": {"scope": "openid email"},
         }
         with open_study(arguments[0]) as study:
             shared = {

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -21,6 +22,8 @@ from harness.served import Served
 pytestmark = pytest.mark.browser
 
 ADA = {"sub": "ada-1", "email": "Ada@example.org", "email_verified": True}
+MANY = {"groups": [str(uuid5(NAMESPACE_URL, str(n))) for n in range(150)]}
+"""As large organisations say of everybody: it takes more than one cookie."""
 BEN = {"sub": "ben-2"}
 BUTTON = "Enter with the Institute's login"
 
@@ -94,7 +97,7 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     served: Served,
     provider: IdentityProvider,
 ) -> None:
-    page = come_by_it("?lead", ADA)
+    page = come_by_it("?lead", ADA | MANY)
     inside(page)
     with open_study(served.folder) as study:
         (account,) = [each for each in accounts(study.store).values() if each.role == "lead"]
@@ -103,6 +106,7 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     page.reload()
     inside(page)
     taken = page.context.cookies()
+    assert len(cookies(page)) > 2
     thief = new_context()
     thief.add_cookies(taken)
     stolen = thief.new_page()
