@@ -1,11 +1,10 @@
 // Keeps the lead's login in this window's session storage, and gives it back after a reload.
 
 export default function ({ data, setTriggerValue }) {
-  const { name, login, forget } = data;
+  const { name, login, forget, tell } = data;
   if (forget) {
-    if (sessionStorage.getItem(name) === null) return;
     sessionStorage.removeItem(name);
-    setTriggerValue("forgotten", true);
+    if (tell) setTriggerValue("forgotten", true);
   } else if (login) sessionStorage.setItem(name, login);
   else {
     const kept = sessionStorage.getItem(name);

@@ -58,7 +58,7 @@ class KeptLogin:
 
         def end_at_provider() -> None:
             """Only now: it leads away from this page, which still had to forget."""
-            if self.is_leaving() and st.user.to_dict().get("is_logged_in"):
+            if self._leaves_provider():
                 st.logout()
 
         owner = f"{self.kind}\n{study.folder.resolve()}\n{study.config.name}"
@@ -66,6 +66,7 @@ class KeptLogin:
             "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
             "login": self.known(),
             "forget": self.is_leaving(),
+            "tell": self._leaves_provider(),
         }
         _keeper(
             key=key,
@@ -73,3 +74,7 @@ class KeptLogin:
             on_kept_change=take_back,
             on_forgotten_change=end_at_provider,
         )
+
+    def _leaves_provider(self) -> bool:
+        """Whether a single sign-on is to end with the login."""
+        return self.is_leaving() and bool(st.user.to_dict().get("is_logged_in"))

@@ -131,7 +131,12 @@ def test_an_expert_labels_under_a_code_of_their_own(
     page.wait_for_selector(READY)
     with open_study(served.folder) as study:
         (account,) = [each for each in accounts(study.store).values() if each.role == "expert"]
-    assert account.name.startswith("sso-") and account.name != "sso-"
+    assert account.name.startswith("sso-") and "ben" not in account.name
+    with page.expect_response(lambda reply: "/auth/logout" in reply.url):
+        page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
+    expect(page.locator(".evenhand-complaint")).to_have_count(0)
+    assert not cookies(page)
 
 
 def test_who_is_not_listed_or_not_verified_is_refused(
