@@ -58,7 +58,7 @@ def keep_login(study: Study, admission: Admission | None = None) -> None:
 def log_out(study: Study) -> None:
     """End the login, here and on the server."""
     sign_out(study.store, _LOGIN.known())
-    _LOGIN.forget()
+    _LOGIN.forget(also_at_provider=True)
     st.session_state.pop(_ADMITTED, None)
 
 

@@ -37,10 +37,13 @@ class KeptLogin:
         st.session_state[f"{self.kind}_login"] = login
         st.session_state.pop(f"{self.kind}_leaving", None)
 
-    def forget(self) -> None:
-        """The browser forgets the login, and so does this session."""
+    def forget(self, also_at_provider: bool = False) -> None:
+        """The browser forgets the login, and so does this session; a single sign-on ends with it
+        where somebody logs out, not where a login has run out.
+        """
         st.session_state.pop(f"{self.kind}_login", None)
         st.session_state[f"{self.kind}_leaving"] = True
+        st.session_state[f"{self.kind}_leaving_provider"] = also_at_provider
 
     def is_leaving(self) -> bool:
         """Whether the browser is to forget the login that it keeps."""
@@ -76,5 +79,5 @@ class KeptLogin:
         )
 
     def _leaves_provider(self) -> bool:
-        """Whether a single sign-on is to end with the login."""
-        return self.is_leaving() and bool(st.user.to_dict().get("is_logged_in"))
+        wanted = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
+        return bool(wanted and st.user.to_dict().get("is_logged_in"))

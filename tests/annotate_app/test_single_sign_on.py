@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from evenhand.study import open_study
-from evenhand.study.access.accounts import accounts
+from evenhand.study.access.accounts import accounts, disable_account
 from evenhand.study.settings.study_toml import change_config
 from harness.annotator import READY
 from harness.identity_provider import CLIENT, SECRET, IdentityProvider
@@ -49,7 +49,7 @@ def served(
         "address": f"http://127.0.0.1:{port}",
         "label": BUTTON,
         "leads": ["ada@example.org"],
-        "experts": ["sub:ben-2"],
+        "experts": ["sub:ben-2", "sub:cy-3"],
     }
     change_config(folder, {"oidc": settings, "session": {"entry": "account"}})
     provider.redirect_uri = f"http://127.0.0.1:{port}/oauth2callback"
@@ -129,14 +129,30 @@ def test_an_expert_labels_under_a_code_of_their_own(
 ) -> None:
     page = come_by_it("", BEN)
     page.wait_for_selector(READY)
+    name = page.locator(".rater").inner_text()
+    assert name.startswith("sso-") and "ben" not in name
     with open_study(served.folder) as study:
-        (account,) = [each for each in accounts(study.store).values() if each.role == "expert"]
-    assert account.name.startswith("sso-") and "ben" not in account.name
+        assert accounts(study.store)[name].role == "expert"
     with page.expect_response(lambda reply: "/auth/logout" in reply.url):
         page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
     expect(page.locator(".evenhand-complaint")).to_have_count(0)
     assert not cookies(page)
+
+
+def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
+    come_by_it: Callable[..., Page], served: Served, provider: IdentityProvider
+) -> None:
+    page = come_by_it("", {"sub": "cy-3"})
+    page.wait_for_selector(READY)
+    name, logouts = page.locator(".rater").inner_text(), len(provider.logouts)
+    with open_study(served.folder) as study:
+        disable_account(study.store, name)
+    page.reload()
+    refused(page, "This login has ended")
+    assert len(provider.logouts) == logouts  # nobody logged out
+    page.get_by_role("button", name=BUTTON).click()
+    refused(page, "Your account in this study was ended")
 
 
 def test_who_is_not_listed_or_not_verified_is_refused(
