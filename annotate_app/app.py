@@ -15,9 +15,11 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
 
 from evenhand.annotate_app.door import Door
 from evenhand.annotate_app.front import Discreet, routes
+from evenhand.annotate_app.single_sign_on import app_secrets
 
 app = App(
     Path(__file__).with_name("page_script.py"),
+    secrets=app_secrets(sys.argv[1:]),
     routes=routes(),
     middleware=[Middleware(Door), Middleware(Discreet)],
 )

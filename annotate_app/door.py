@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from google.protobuf.message import DecodeError
 from streamlit import config
+from streamlit.auth_util import get_secrets_auth_section
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
+_SIGN_ON = ("/auth/", "/oauth2callback")
 _HERE = ("localhost", "127.0.0.1")
 _PARTS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_")
 _MOST_WIDGETS = 500
@@ -56,6 +58,8 @@ class Door:
 def _refusal(method: str, path: str) -> int:
     """The HTTP status by which a request is refused; 0 where it is not."""
     if path.startswith(_CLOSED):
+        return 404
+    if path.startswith(_SIGN_ON) and not get_secrets_auth_section():
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")

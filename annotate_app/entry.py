@@ -8,6 +8,7 @@ from evenhand.annotate_app.kept_login import KeptLogin
 from evenhand.annotate_app.languages import Language
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.annotate_app.single_sign_on import offer
 from evenhand.annotate_app.visitor_address import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -50,14 +51,14 @@ def current_rater(desk: AnnotationDesk) -> Admission | None:
 
 def keep_login(study: Study, admission: Admission | None = None) -> None:
     """The login of whoever has an account stays in this window, and is asked for after a reload."""
-    if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_experts(study)):
+    if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_logins(study)):
         _LOGIN.show(study)
 
 
 def log_out(study: Study) -> None:
     """End the login, here and on the server."""
     sign_out(study.store, _LOGIN.known())
-    _LOGIN.forget()
+    _LOGIN.forget(also_at_provider=True)
     st.session_state.pop(_ADMITTED, None)
 
 
@@ -72,6 +73,7 @@ def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -
             _ask_for_code(desk, reader)
         elif entry == "invite" and not complaint:
             st.text(reader.say("entry.invite"))
+        offer(desk.study, "label", reader)
         if entry == "account" or _has_experts(desk.study):
             _ask_for_login(desk, reader, entry == "account")
 
@@ -125,6 +127,10 @@ def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
         show_complaint(reader.complaint(error))
     else:
         _go_on({})
+
+
+def _has_logins(study: Study) -> bool:
+    return study.config.oidc is not None or _has_experts(study)
 
 
 def _has_experts(study: Study) -> bool:

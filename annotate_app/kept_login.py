@@ -37,10 +37,13 @@ class KeptLogin:
         st.session_state[f"{self.kind}_login"] = login
         st.session_state.pop(f"{self.kind}_leaving", None)
 
-    def forget(self) -> None:
-        """The browser forgets the login, and so does this session."""
+    def forget(self, also_at_provider: bool = False) -> None:
+        """The browser forgets the login, and so does this session; a single sign-on ends with it
+        where somebody logs out, not where a login has run out.
+        """
         st.session_state.pop(f"{self.kind}_login", None)
         st.session_state[f"{self.kind}_leaving"] = True
+        st.session_state[f"{self.kind}_leaving_provider"] = also_at_provider
 
     def is_leaving(self) -> bool:
         """Whether the browser is to forget the login that it keeps."""
@@ -56,10 +59,25 @@ class KeptLogin:
             if isinstance(kept, str) and not (self.known() or self.is_leaving()):
                 self.keep(kept)
 
+        def end_at_provider() -> None:
+            """Only now: it leads away from this page, which still had to forget."""
+            if self._leaves_provider():
+                st.logout()
+
         owner = f"{self.kind}\n{study.folder.resolve()}\n{study.config.name}"
         data = {
             "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
             "login": self.known(),
             "forget": self.is_leaving(),
+            "tell": self._leaves_provider(),
         }
-        _keeper(key=key, data=data, on_kept_change=take_back)
+        _keeper(
+            key=key,
+            data=data,
+            on_kept_change=take_back,
+            on_forgotten_change=end_at_provider,
+        )
+
+    def _leaves_provider(self) -> bool:
+        wanted = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
+        return bool(wanted and st.user.to_dict().get("is_logged_in"))

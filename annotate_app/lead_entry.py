@@ -11,6 +11,7 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.lead_login import LOGIN, require
 from evenhand.annotate_app.login_form import ask_for_password
 from evenhand.annotate_app.plain_text import show_complaint
+from evenhand.annotate_app.single_sign_on import offer
 from evenhand.annotate_app.visitor_address import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -60,6 +61,7 @@ def _ask_for_login(study: Study, complaint: str) -> None:
     with st.container(key="entry"):
         st.title(written("lead_door.title"), anchor=False)
         st.text(written("lead_door.text"))
+        offer(study, "lead", ENGLISH)
         if entered := ask_for_password(ENGLISH):
             try:
                 _admit(log_in(study.store, *entered, visitor_address(study)))

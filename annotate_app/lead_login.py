@@ -19,7 +19,7 @@ LOGIN = KeptLogin("lead")
 def leave(study: Study) -> None:
     """Log out: the login opens nothing any more, here or anywhere."""
     log_out(study.store, LOGIN.known())
-    LOGIN.forget()
+    LOGIN.forget(also_at_provider=True)
     take_pass()
 
 

@@ -19,6 +19,7 @@ from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
+from evenhand.annotate_app.single_sign_on import arrive
 from evenhand.annotate_app.unit_page import show_practice, show_units
 from evenhand.annotate_app.watch import start_watch
 from evenhand.errors import InputError
@@ -39,6 +40,7 @@ def show_page(arguments: Sequence[str]) -> None:
         if not arguments:
             raise InputError(written("lead_door.no_study"))
         desk, sessions = _desks(arguments[0])
+        arrive(desk.study)
         if is_asked_for():
             show_lead_entry(desk.study)
         else:

@@ -59,5 +59,10 @@ def serve(
     sys.stderr.flush()
     # The server would take anybody's word on this machine for where a visitor comes from; whom the
     # study trusts says study.toml.
-    environment = os.environ | {"FORWARDED_ALLOW_IPS": ""}
+    # And the cookies of a single sign-on hold all that the organisation says of somebody: past the
+    # usual 8 kB of a line they would shut that browser out for as long as it keeps them.
+    environment = os.environ | {
+        "FORWARDED_ALLOW_IPS": "",
+        "WEBSOCKETS_MAX_LINE_LENGTH": str(32 * 1024),
+    }
     os.execve(arguments[0], arguments, environment)  # noqa: S606 - no shell is wanted

@@ -25,6 +25,9 @@ Reason = Literal[
     "wait_minutes",
     "login_ended",
     "not_an_expert",
+    "account_ended",
+    "not_invited",
+    "email_not_verified",
 ]
 
 

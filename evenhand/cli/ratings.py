@@ -158,6 +158,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.languages import offered
     from evenhand.annotate_app.serve import free_port, serve
     from evenhand.study import open_study
+    from evenhand.study.access.single_sign_on import client_secret
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
@@ -167,6 +168,8 @@ def _annotate(arguments: argparse.Namespace) -> int:
     with open_study(arguments.dir) as study:
         study.check_labelled_subjects()
         offered(study.config.annotation)
+        if study.config.oidc:
+            client_secret(study.config.oidc)
         notes = study.edited_rubrics()
         if public and study.config.session.entry == "open":
             notes.append(written("terminal.open_entry"))

@@ -94,7 +94,9 @@ def _signer(store: Store, purpose: str) -> URLSafeTimedSerializer:
 
 @dataclass(frozen=True)
 class Account:
-    """A person with a password. `version` changes with the password and the role."""
+    """A person with a password, or one whom a provider vouches for. `version` changes with the
+    password and the role.
+    """
 
     name: str
     role: Role
@@ -158,6 +160,25 @@ def sign_in(store: Store, name: str, password: str, minutes: float, address: str
     return make_login(store, _LOGIN, {"name": name, "version": found.version}, minutes)
 
 
+def sign_in_vouched(store: Store, name: str, role: Role, minutes: float) -> str:
+    """The login of somebody whom a provider vouches for: as `sign_in`, for an account that no
+    password opens unless it is given one. It is made on the first login, and follows the role.
+
+    Raises InputError where the account was ended: to be vouched for again does not undo that.
+    """
+    with store.write() as connection:
+        query = _present().where(account_events.c.name == name)
+        row = connection.execute(query).first()
+        if row is not None and row.kind != "set":
+            raise Refused("account_ended")
+        if row is None or row.role != role:
+            event = {"name": name, "kind": "set", "role": role, "created_at": utc_now()}
+            event["password_hash"] = row.password_hash if row else ""
+            connection.execute(sa.insert(account_events).values(event))
+            row = connection.execute(query).one()
+    return make_login(store, _LOGIN, {"name": name, "version": row.event_id}, minutes)
+
+
 def read_login(store: Store, token: str) -> Account:
     """Whose login a token of `sign_in` is.
 
@@ -218,7 +239,7 @@ def _checked(store: Store, name: str, password: str, address: str) -> Account | 
         refuse_guessing(store, who)
         with store.read() as connection:
             row = connection.execute(_present().where(account_events.c.name == name)).first()
-        known = row is not None and row.kind == "set"
+        known = row is not None and row.kind == "set" and bool(row.password_hash)
         try:
             _hasher().verify(
                 row.password_hash if row and known else _no_ones_hash(), password[:LONGEST_PASSWORD]

@@ -54,7 +54,7 @@ def new_link_token(store: Store) -> str:
 def open_link(store: Store, token: str) -> str:
     """The login that a link gives. Raises InputError where it is none, is over, or was used."""
     claims = read_token(store, _LINK, token)
-    if not _use_once(store, claims["nonce"]):
+    if not use_once(store, claims["nonce"]):
         raise InputError("this link was used already; ask for a new one")
     return make_login(store, _BY_LINK, {}, LOGIN_MINUTES)
 
@@ -82,8 +82,8 @@ def visitor(store: Store, login: str) -> Visitor:
     return Visitor(account.name, account.role)
 
 
-def _use_once(store: Store, nonce: str) -> bool:
-    """Whether this is the first use of a link; notes the use."""
+def use_once(store: Store, nonce: str) -> bool:
+    """Whether this is the first use of a link, or of a provider's word; notes the use."""
     used = sa.select(lead_events.c.event_id).where(
         lead_events.c.kind == _USED, lead_events.c.reason == nonce
     )

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.settings.annotation import AnnotationSettings, SampleSettings
+from evenhand.study.settings.oidc import OidcSettings
 from evenhand.study.settings.prices import ModelPrices
 from evenhand.study.settings.providers import ProviderSettings
 from evenhand.study.settings.quality import QualitySettings
@@ -63,6 +64,7 @@ class StudyConfig(Section):
     attention: AttentionSettings | None = None
     prolific: ProlificSettings | None = None
     pay: PaySettings | None = None
+    oidc: OidcSettings | None = None
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
     quality: QualitySettings = QualitySettings()

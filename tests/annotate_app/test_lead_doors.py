@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from evenhand.annotate_app.lead.pages import PAGES
@@ -25,6 +26,15 @@ def folder(make_study: Callable[..., Path]) -> Path:
     with open_study(folder) as study:
         set_account(study.store, "ada", PASSWORD, "expert")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def shown_errors() -> Iterator[None]:
+    """Tells of what was refused, whatever a test before has set for all of the process."""
+    before = config.get_option("client.showErrorDetails")
+    config.set_option("client.showErrorDetails", "full")
+    yield
+    config.set_option("client.showErrorDetails", before)
 
 
 LOADED = """

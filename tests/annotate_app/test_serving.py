@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import socket
 import urllib.error
 import urllib.request
@@ -160,6 +161,22 @@ def test_what_is_closed_is_closed_by_nginx_too(proxied: Proxied) -> None:
     assert proxied.ask("PUT", upload, 5_000_000)[0] == 403
     assert proxied.ask("PUT", upload, 60_000_000)[0] == 413
     assert proxied.ask("PUT", "/", 5_000_000)[0] == 413
+
+
+def test_the_long_cookies_of_a_single_sign_on_pass(proxied: Proxied) -> None:
+    context = unverified()
+    port = int(proxied.url.rsplit(":", 1)[1].rstrip("/"))
+    stream = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }  # fmt: skip
+    for path, headers, status in (("/", {}, 200), ("/_stcore/stream", stream, 101)):
+        line = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+        line.request(
+            "GET", path, headers={"Host": NAME, "Cookie": "long=" + "x" * 20_000} | headers
+        )
+        assert line.getresponse().status == status
+        line.close()
 
 
 def test_pages_of_another_name_cannot_speak_to_the_app(proxied: Proxied) -> None:

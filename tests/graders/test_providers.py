@@ -209,6 +209,20 @@ x-team = "team ${{TEAM_TOKEN}}"
     assert HOST_KEY not in kept
 
 
+def test_a_provider_of_the_studys_own_that_speaks_as_claude_does(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = (
+        f'[providers.lab]\nbase_url = "{server.root}"\n'
+        'key_env = "LAB_SECRET"\nspeaks = "messages"\n'
+    )
+    study = with_settings(marked_study(pairs=1), own)
+    monkeypatch.setenv("LAB_SECRET", HOST_KEY)
+    (summary,) = grade(study, ["lab:m"], **FAST).graders
+    assert summary.scored == 2
+    assert {call.path for call in server.calls} == {"/v1/messages"}
+
+
 def echoing(call: Call) -> Reply:
     """The right answer, with all that a request carries of secrets beside it."""
     reply = answer(call)

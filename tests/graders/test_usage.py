@@ -271,6 +271,11 @@ def test_a_study_can_name_prices(server: ProtocolServer, marked_study: MarkedStu
     assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(4 * (900 * 2 + 10) / 1e6)
 
 
+def test_a_study_can_name_prices_for_what_is_cached() -> None:
+    prices = ModelPrices(input=2, output=10, cache_read=0.5, cache_write=3)
+    assert float(prices.cost(10**6, 400_000, 100_000, 0)) == pytest.approx(1.0 + 0.2 + 0.3)
+
+
 def test_a_forecast_follows_what_was_paid(
     server: ProtocolServer,
     claude: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 import sys
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -168,3 +169,12 @@ def test_an_open_study_that_others_reach_is_warned_of(
     assert main(["annotate", folder, "--url", "https://study.example.org"]) == 0
     assert served[0]["public_host"] == "study.example.org"
     assert ("any rater code" in capsys.readouterr().err) is warned
+
+
+def test_annotate_says_what_a_single_sign_on_lacks(study, capsys, monkeypatch) -> None:
+    monkeypatch.delenv("EVENHAND_OIDC_SECRET", raising=False)
+    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text("utf-8")
+    (as_documented,) = re.findall(r"```toml\n(\[oidc\].*?)```", page, re.S)
+    folder = set_up(study, as_documented)
+    assert main(["annotate", folder]) == 2
+    assert "EVENHAND_OIDC_SECRET, which is not set" in capsys.readouterr().err

@@ -362,6 +362,32 @@ ELSEWHERE = {
         "study/session/test_crowd.py",
         "test_who_is_stopped_is_paid_as_the_study_says",
     ),
+    **{
+        f"oidc.{key}": (
+            "annotate_app/test_single_sign_on.py",
+            "test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login",
+        )
+        for key in ("server_metadata_url", "client_id", "client_secret", "address", "label")
+    },
+    **{
+        f"oidc.{key}": (
+            "study/access/test_single_sign_on.py",
+            "test_who_is_listed_comes_in_as_what_they_are_listed_as",
+        )
+        for key in ("leads", "experts")
+    },
+    **{
+        f"providers.{key}": ("graders/test_providers.py", "test_a_provider_of_the_studys_own")
+        for key in ("base_url", "key_env", "headers")
+    },
+    "providers.speaks": (
+        "graders/test_providers.py",
+        "test_a_provider_of_the_studys_own_that_speaks_as_claude_does",
+    ),
+    **{
+        f"prices.{key}": ("graders/test_usage.py", "test_a_study_can_name_prices")
+        for key in ("input", "output", "cache_read", "cache_write")
+    },
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),
     "quality.stop": ("evenhand/reporting/test_settings_of_people.py", "test_only_the_flags_named"),
 }

@@ -1,0 +1,208 @@
+"""Login by an organisation's provider, in a real browser, against a provider of our own."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from evenhand.study import open_study
+from evenhand.study.access.accounts import accounts, disable_account
+from evenhand.study.settings.study_toml import change_config
+from harness.annotator import READY
+from harness.identity_provider import CLIENT, SECRET, IdentityProvider
+from harness.ports import free_port
+from harness.served import Served
+
+pytestmark = pytest.mark.browser
+
+ADA = {"sub": "ada-1", "email": "Ada@example.org", "email_verified": True}
+MANY = {"groups": [str(uuid5(NAMESPACE_URL, str(n))) for n in range(150)]}
+"""As large organisations say of everybody: it takes more than one cookie."""
+BEN = {"sub": "ben-2"}
+BUTTON = "Enter with the Institute's login"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[IdentityProvider]:
+    provider = IdentityProvider()
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def served(
+    make_study: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    provider: IdentityProvider,
+) -> Iterator[Served]:
+    folder, port = make_study(2), free_port()
+    settings = {
+        "server_metadata_url": provider.metadata_url,
+        "client_id": CLIENT,
+        "client_secret": "${EVENHAND_TEST_SECRET}",
+        "address": f"http://127.0.0.1:{port}",
+        "label": BUTTON,
+        "leads": ["ada@example.org"],
+        "experts": ["sub:ben-2", "sub:cy-3"],
+    }
+    change_config(folder, {"oidc": settings, "session": {"entry": "account"}})
+    provider.redirect_uri = f"http://127.0.0.1:{port}/oauth2callback"
+    served = Served(folder, tmp_path_factory.mktemp("server"), port)
+    served.environment["EVENHAND_TEST_SECRET"] = SECRET
+    served.start()
+    yield served
+    served.kill()
+
+
+@pytest.fixture
+def come_by_it(
+    new_context: Callable[..., BrowserContext], served: Served, provider: IdentityProvider
+) -> Callable[..., Page]:
+    """come_by_it(door, claims) -> the page of whoever clicked the button there."""
+
+    def come(door: str, person: dict[str, object]) -> Page:
+        provider.person, provider.signing_key = person, provider.key
+        page = new_context().new_page()
+        page.goto(f"{served.url}{door}")
+        page.get_by_role("button", name=BUTTON).click()
+        return page
+
+    return come
+
+
+def inside(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Leading the study")).to_be_visible()
+    page.wait_for_function("Object.keys(sessionStorage).some(k => k.startsWith('evenhand-login'))")
+
+
+def refused(page: Page, text: str) -> None:
+    expect(page.locator(".evenhand-complaint")).to_contain_text(text)
+    expect(page.get_by_text("Log out")).to_have_count(0)
+
+
+def cookies(page: Page) -> list[dict[str, object]]:
+    found = page.context.cookies()
+    return [each for each in found if str(each["name"]).startswith("_streamlit_user")]
+
+
+def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
+    come_by_it: Callable[..., Page],
+    new_context: Callable[..., BrowserContext],
+    served: Served,
+    provider: IdentityProvider,
+) -> None:
+    page = come_by_it("?lead", ADA | MANY)
+    inside(page)
+    with open_study(served.folder) as study:
+        (account,) = [each for each in accounts(study.store).values() if each.role == "lead"]
+    assert "ada" not in account.name
+    expect(page.get_by_text(f"as {account.name}")).to_be_visible()
+    page.reload()
+    inside(page)
+    taken = page.context.cookies()
+    assert len(cookies(page)) > 2
+    thief = new_context()
+    thief.add_cookies(taken)
+    stolen = thief.new_page()
+    stolen.goto(f"{served.url}?lead")
+    expect(stolen.get_by_role("button", name=BUTTON)).to_be_visible()
+    expect(stolen.get_by_text("Log out")).to_have_count(0)
+    kept = page.evaluate("Object.entries(sessionStorage)")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
+    page.wait_for_url(served.url)
+    assert not cookies(page)
+    assert len(provider.logouts) == 1
+    page.evaluate("kept => kept.forEach(([k, v]) => sessionStorage.setItem(k, v))", kept)
+    page.goto(f"{served.url}?lead")
+    refused(page, "log in again")
+
+
+def test_an_expert_labels_under_a_code_of_their_own(
+    come_by_it: Callable[..., Page], served: Served
+) -> None:
+    page = come_by_it("", BEN)
+    page.wait_for_selector(READY)
+    name = page.locator(".rater").inner_text()
+    assert name.startswith("sso-") and "ben" not in name
+    with open_study(served.folder) as study:
+        assert accounts(study.store)[name].role == "expert"
+    with page.expect_response(lambda reply: "/auth/logout" in reply.url):
+        page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
+    expect(page.locator(".evenhand-complaint")).to_have_count(0)
+    assert not cookies(page)
+
+
+def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
+    come_by_it: Callable[..., Page], served: Served, provider: IdentityProvider
+) -> None:
+    page = come_by_it("", {"sub": "cy-3"})
+    page.wait_for_selector(READY)
+    name, logouts = page.locator(".rater").inner_text(), len(provider.logouts)
+    with open_study(served.folder) as study:
+        disable_account(study.store, name)
+    page.reload()
+    refused(page, "This login has ended")
+    assert len(provider.logouts) == logouts  # nobody logged out
+    page.get_by_role("button", name=BUTTON).click()
+    refused(page, "Your account in this study was ended")
+
+
+def test_who_is_not_listed_or_not_verified_is_refused(
+    come_by_it: Callable[..., Page], provider: IdentityProvider
+) -> None:
+    page = come_by_it("?lead", {"sub": "eve", "email": "eve@example.org", "email_verified": True})
+    refused(page, "does not know you")
+    for claim in (False, "true"):
+        provider.person = ADA | {"sub": "eve", "email_verified": claim}
+        page.get_by_role("button", name=BUTTON).click()
+        refused(page, "not verified")
+
+
+def test_a_forged_token_opens_nothing(
+    come_by_it: Callable[..., Page], provider: IdentityProvider
+) -> None:
+    page = come_by_it("", {"sub": "nobody"})
+    refused(page, "not verified")
+
+    def come_again() -> None:
+        given = provider.tokens
+        with page.expect_response(lambda reply: "/oauth2callback" in reply.url):
+            page.get_by_role("button", name=BUTTON).click()
+        expect(page.get_by_role("button", name=BUTTON)).to_be_visible()
+        expect(page.locator(".evenhand-complaint")).to_have_count(0)  # another page, and still out
+        assert provider.tokens == given + 1
+
+    for claim in ({"nonce": "guessed"}, {"iss": "http://127.0.0.1:1"}, {"exp": 1}):
+        provider.person = BEN | claim
+        come_again()
+        assert not cookies(page)
+    provider.person = BEN | {"aud": "another-app"}
+    come_again()
+    provider.person = BEN
+    provider.forge()
+    come_again()
+    assert not cookies(page)
+    provider.signing_key = provider.key
+    page.get_by_role("button", name=BUTTON).click()  # it was this that kept them out
+    page.wait_for_selector(READY)
+
+
+def test_no_secret_is_written_anywhere(served: Served) -> None:
+    for file in [*served.folder.rglob("*"), *served.home.rglob("*")]:
+        if file.is_file():
+            assert SECRET.encode() not in file.read_bytes(), file
+
+
+def test_a_study_without_a_provider_has_none_of_its_addresses(mortal: Served) -> None:
+    for path in ("auth/login?provider=x", "oauth2callback?state=x", "auth/logout"):
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            urllib.request.urlopen(f"{mortal.url}{path}")  # noqa: S310
+        assert refusal.value.code == 404
