@@ -19,15 +19,17 @@ from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
-from evenhand.annotate_app.unit_page import show_practice, show_units
+from evenhand.annotate_app.unit_page import show_practice, show_units, take_panel
+from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.annotate_app.watch import start_watch
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
+_PATIENCE = 5.0  # so long does a page wait for the store before it says so
 
 
 def show_page(arguments: Sequence[str]) -> None:
@@ -35,6 +37,7 @@ def show_page(arguments: Sequence[str]) -> None:
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
+    panel = take_panel()
     try:
         if not arguments:
             raise InputError(written("lead_door.no_study"))
@@ -47,6 +50,9 @@ def show_page(arguments: Sequence[str]) -> None:
             _show_work(desk, sessions, reader)
     except InputError as error:
         show_complaint(str(error))
+    except StoreAway as error:
+        wait_for_store(error, panel)
+        st.stop()  # before Streamlit forgets what was chosen on the page that is not there
 
 
 def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> None:
@@ -77,6 +83,6 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
 @st.cache_resource(show_spinner=False)
 def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
     """One study, and with it one database connection, for all sessions of this process."""
-    study = open_study(folder)
+    study = open_study(folder, patience=_PATIENCE)
     start_watch(study)
     return AnnotationDesk(study), Sessions(study)
