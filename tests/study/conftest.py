@@ -14,9 +14,9 @@ from harness.postgresql import Postgresql
 
 
 @pytest.fixture(scope="session")
-def new_postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def new_postgresql() -> Iterator[Callable[[], str]]:
     """new_postgresql() -> the URL of an empty database."""
-    server = Postgresql(tmp_path_factory.mktemp("postgresql"))
+    server = Postgresql()
     yield server.new_database
     server.end()
 

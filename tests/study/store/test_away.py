@@ -99,7 +99,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Pa
     assert done.stderr.count("\n") == 1, done.stderr
     assert "store study.db is missing" in done.stderr
     (folder / "study.db").mkdir()
-    with pytest.raises(StoreAway, match="unable to open"):
+    with pytest.raises(StoreAway, match="missing"):
         open_study(folder)
     (folder / "study.db").rmdir()
     (folder / "study.db").write_bytes(b"no database" * 1000)
@@ -109,10 +109,8 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Pa
     assert store_answers(folder)
 
 
-def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    server = Postgresql(tmp_path_factory.mktemp("postgresql"))
+def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder: Path) -> None:
+    server = Postgresql()
     move_store(folder, server.new_database())
     with open_study(folder, patience=PATIENCE) as study:
         desk = AnnotationDesk(study)
