@@ -62,13 +62,14 @@ def show_pages(study: Study) -> None:
             st.text(f"{study.config.name}, as {who.name}{_synthetic(study)}")
         way_out.button("Log out", on_click=_log_out, args=(study,), width="stretch")
         # Said anew after a wait for the store: the browser does not know which page was open.
+        first = next(iter(open_to))
         if "lead_page" not in st.session_state or st.session_state.pop(WAITED, False):
-            st.session_state["lead_page"] = st.session_state.get("lead_page", next(iter(open_to)))
+            st.session_state["lead_page"] = st.session_state.get("lead_page", first)
         chosen = st.segmented_control("Page", list(open_to), key="lead_page", required=True)
         # Emptied first: the page before would stand there until this one is drawn.
         with st.empty().container():
             try:
-                open_to[chosen].show(study)
+                open_to[chosen or first].show(study)
             except InputError as error:
                 show_complaint(str(error))
 

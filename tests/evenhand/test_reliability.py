@@ -15,7 +15,7 @@ NAMED = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", PAGE)
 
 
 @cache
-def tests_in(file: str) -> set[str]:
+def functions_of(file: str) -> set[str]:
     tree = ast.parse((ROOT / file).read_text("utf-8"))
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
@@ -23,7 +23,7 @@ def tests_in(file: str) -> set[str]:
 @pytest.mark.parametrize(("file", "name"), NAMED)
 def test_a_named_test_is_there(file: str, name: str) -> None:
     assert name.startswith("test_")
-    assert name in tests_in(file)
+    assert name in functions_of(file)
 
 
 def test_every_row_names_one() -> None:
