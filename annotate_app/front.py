@@ -1,6 +1,6 @@
 """What a browser gets over HTTP beside Streamlit's own: the page that everything begins with, the
-panel, and the page for a proxy to show while the app is away. And what it does not get: a path or a
-version of this machine.
+panel, the page for a proxy to show while the app is away, and whether the store answers. And what
+it does not get: a path or a version of this machine.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.file_util import get_static_dir
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from evenhand.annotate_app.languages import ENGLISH, known_languages, language
+from evenhand.annotate_app.health import answer_health
+from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.panel_files import panel_module, panel_path
+from evenhand.annotate_app.plain_text import said
 
 _HERE = Path(__file__).parent
 
@@ -32,6 +34,7 @@ def routes() -> list[Route]:
         Route(f"/{panel_path()}", _panel),
         Route(f"/{_front_path()}", _script),
         Route("/evenhand/away.html", _away_page),
+        Route("/health", answer_health),
     ]
 
 
@@ -99,7 +102,7 @@ def front_page() -> str:
     page = page.replace("</head>", f"{head}</head>")
     # In the body: of two rules that weigh the same, Streamlit's stand in the head and come first.
     style = (_HERE / "page.css").read_text("utf-8") + _one_language_shows()
-    words = f'<div role="status" class="evenhand-offline">{_said("page.no_answer")}</div>'
+    words = f'<div role="status" class="evenhand-offline">{said("page.no_answer")}</div>'
     return page.replace('<div id="root">', f'<style>\n{style}</style>\n{words}\n<div id="root">')
 
 
@@ -108,23 +111,17 @@ def away_page() -> str:
     script, and so it stands there in every language.
     """
     page = (_HERE / "away.html").read_text("utf-8")
-    said = {"title": html.escape(ENGLISH.say("page.away_title")), "text": _said("page.away_text")}
-    for name, each in said.items():
+    parts = {"title": html.escape(ENGLISH.say("page.away_title")), "text": said("page.away_text")}
+    for name, each in parts.items():
         page = page.replace(f"{{{name}}}", each)
     return page
-
-
-def _said(key: str) -> str:
-    """A sentence in every language."""
-    each = ((code, html.escape(language(code).say(key))) for code in _codes())
-    return "".join(f'<p class="evenhand-said" lang="{code}">{text}</p>' for code, text in each)
 
 
 def _one_language_shows() -> str:
     """Of what is said in every language, only what the reader reads shows; English until known."""
     rules = [
         f':root:not([data-reads="{code}"]) .evenhand-said[lang="{code}"] {{ display: none; }}'
-        for code in _codes()
+        for code in codes_english_first()
         if code != ENGLISH.code
     ]
     code = ENGLISH.code
@@ -132,15 +129,10 @@ def _one_language_shows() -> str:
     return "\n".join([*rules, f"{other} {{ display: none; }}\n"])
 
 
-def _codes() -> list[str]:
-    """English first."""
-    return sorted(known_languages(), key=lambda code: (code != ENGLISH.code, code))
-
-
 @cache
 def _front_script() -> str:
     script = (_HERE / "front.js").read_text("utf-8")
-    return f"const LANGUAGES = {json.dumps(_codes())};\n{script}"
+    return f"const LANGUAGES = {json.dumps(codes_english_first())};\n{script}"
 
 
 def _front_path() -> str:

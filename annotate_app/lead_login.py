@@ -14,6 +14,8 @@ from evenhand.study.access.lead_login import Visitor, log_out, visitor
 from evenhand.texts import written
 
 LOGIN = KeptLogin("lead")
+WAITED = "waited"
+"""Set in a session that has been shown, in place of its page, that the store is away."""
 
 
 def leave(study: Study) -> None:

@@ -20,15 +20,17 @@ from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
 from evenhand.annotate_app.single_sign_on import arrive
-from evenhand.annotate_app.unit_page import show_practice, show_units
+from evenhand.annotate_app.unit_page import check_store, show_practice, show_units, take_panel
+from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.annotate_app.watch import start_watch
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.session.sessions import Sessions
 from evenhand.texts import written
 
 _HERE = Path(__file__).parent
+_PATIENCE = 1.5  # seconds to wait for the store: less than after which the panel sends again
 
 
 def show_page(arguments: Sequence[str]) -> None:
@@ -36,7 +38,9 @@ def show_page(arguments: Sequence[str]) -> None:
     # An icon of our own: Streamlit's named icons are fetched from another host.
     icon = str(_HERE / "panel" / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
+    panel = take_panel()
     try:
+        check_store()
         if not arguments:
             raise InputError(written("lead_door.no_study"))
         desk, sessions = _desks(arguments[0])
@@ -49,6 +53,9 @@ def show_page(arguments: Sequence[str]) -> None:
             _show_work(desk, sessions, reader)
     except InputError as error:
         show_complaint(str(error))
+    except StoreAway as error:
+        wait_for_store(error, panel)
+        st.stop()  # before Streamlit forgets what was chosen on the page that is not there
 
 
 def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> None:
@@ -79,6 +86,6 @@ def _show_work(desk: AnnotationDesk, sessions: Sessions, reader: Language) -> No
 @st.cache_resource(show_spinner=False)
 def _desks(folder: str) -> tuple[AnnotationDesk, Sessions]:
     """One study, and with it one database connection, for all sessions of this process."""
-    study = open_study(folder)
+    study = open_study(folder, patience=_PATIENCE)
     start_watch(study)
     return AnnotationDesk(study), Sessions(study)

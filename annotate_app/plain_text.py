@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import streamlit as st
 
+from evenhand.annotate_app.languages import codes_english_first, language
+
 
 def show(*parts: str) -> None:
     """Put parts that were made here onto the page."""
@@ -51,6 +53,15 @@ def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -
         lines.append(f'<dt dir="auto">{html.escape(term)}</dt>')
         lines += [f'<dd dir="auto">{html.escape(each)}</dd>' for each in said if each]
     return f'<dl class="evenhand-items"{_lang(lang)}>{"".join(lines)}</dl>'
+
+
+def said(key: str, tag: str = "p") -> str:
+    """A sentence in every language, of which our style shows the reader's."""
+    shown = '<{tag} class="evenhand-said" lang="{code}">{text}</{tag}>'
+    return "".join(
+        shown.format(tag=tag, code=code, text=html.escape(language(code).say(key)))
+        for code in codes_english_first()
+    )
 
 
 def plain(text: str) -> str:

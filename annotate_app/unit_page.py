@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from evenhand.annotate_app.language_choice import choose
 from evenhand.annotate_app.languages import ENGLISH, Language, Sentence
 from evenhand.annotate_app.panel_files import fetching_code
 from evenhand.annotate_app.payload import Desk, Setting, View, page_data, read_look, read_sent
+from evenhand.errors import StoreAway
 from evenhand.study.access.admission import Admission, Way
 from evenhand.study.desk.answers import Answer
 from evenhand.study.desk.desk import AnnotationDesk
@@ -32,9 +34,42 @@ _PANEL = "panel"
 _RECEIPTS = "receipts"
 _VIEW = "view"
 _KNOWN = "known"
+_SHOWN = "shown"
+_AWAY = "away"
 
 
 _mount = component("evenhand_panel", js=fetching_code())
+
+
+@dataclass(frozen=True)
+class PanelShown:
+    """The panel as a session saw it last."""
+
+    desk: Desk
+    rater: str
+    log_out: Callable[[], None]
+    data: dict[str, Any]
+
+    def draw_again(self) -> None:
+        """While the store is away: it keeps what the rater does, sends it again, and says so."""
+        receipts = st.session_state.get(_RECEIPTS, {})
+        _draw_panel(
+            self.desk, self.rater, self.log_out, self.data | {"receipts": receipts, "away": True}
+        )
+
+
+def take_panel() -> PanelShown | None:
+    """The panel that this session's last run showed, if it did."""
+    shown: PanelShown | None = st.session_state.pop(_SHOWN, None)
+    return shown
+
+
+def check_store() -> None:
+    """Raises StoreAway where what the panel has just sent met no store: the page need not ask it as
+    well, while the panel waits to hear.
+    """
+    if error := st.session_state.pop(_AWAY, None):
+        raise error
 
 
 def show_units(
@@ -117,6 +152,16 @@ def _show_panel(
 ) -> bool:
     """The rater's open unit in the panel, with receipts for the answers that the panel has sent;
     False where none is left.
+    """
+    receipts = st.session_state.get(_RECEIPTS, {})
+    view = st.session_state.get(_VIEW, View())
+    data = page_data(desk, rater, receipts, view, setting_now, reader)
+    _draw_panel(desk, rater, log_out, data)
+    return data["sheet"] is not None
+
+
+def _draw_panel(desk: Desk, rater: str, log_out: Callable[[], None], data: dict[str, Any]) -> None:
+    """Put the panel on the page, and take in what it sends.
 
     Not a fragment: a browser that finds its server started anew asks for the fragment of the old
     one, which the new one does not know, and the answer would never arrive.
@@ -126,15 +171,16 @@ def _show_panel(
         _store(desk, rater, _heard("submit"))
 
     def look() -> None:
-        _look(desk, rater, _heard("look"))
+        try:
+            _look(desk, rater, _heard("look"))
+        except StoreAway as error:  # the panel asks again
+            st.session_state[_AWAY] = error
 
     def choose_language() -> None:
         sent = _heard("language")
         choose(sent.get("code") if isinstance(sent, Mapping) else None, desk.study)
 
-    receipts = st.session_state.get(_RECEIPTS, {})
-    view = st.session_state.get(_VIEW, View())
-    data = page_data(desk, rater, receipts, view, setting_now, reader)
+    st.session_state[_SHOWN] = PanelShown(desk, rater, log_out, data)
     panel = _mount(
         key=_PANEL,
         data=lightened(data, st.session_state.pop(_KNOWN, frozenset())),
@@ -144,10 +190,9 @@ def _show_panel(
         on_log_out_change=log_out,
     )
     # In the first run after a restart the callback was not known yet; what was sent is here.
-    if any(each.submit_id not in receipts for each in read_sent(panel["submit"])):
+    if any(each.submit_id not in data["receipts"] for each in read_sent(panel["submit"])):
         _store(desk, rater, panel["submit"])
         st.rerun()
-    return data["sheet"] is not None
 
 
 def _heard(event: str) -> Any:
@@ -168,6 +213,9 @@ def _store(desk: Desk, rater: str, sent: Any) -> None:
     read = read_sent(sent)
     try:
         statuses = [receipt.status for receipt in desk.submit_all(rater, read)]
+    except StoreAway as error:
+        statuses = ["failed"] * len(read)
+        st.session_state[_AWAY] = error
     except Exception:
         # An exception would take the panel off the page, and with it the answer's way to the
         # store. So it is logged, the page says "not saved", and the panel sends the answer again.

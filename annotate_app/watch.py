@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.quality import stop_flagged_in
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
@@ -38,7 +38,7 @@ def _watch(study: Study, every: float, over: threading.Event) -> None:
             if (present := data_version(study)) != seen:
                 seen = present
                 apart(stop_flagged_in, study.folder.resolve())
-        except InputError as error:
+        except (InputError, StoreAway) as error:
             _log.error("the raters could not be looked at: %s", error)
         except Exception:  # a watch that dies would look like a crowd without fault
             _log.exception("the raters could not be looked at")

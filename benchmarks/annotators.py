@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for store in asked.stores:
             folder = Path(home) / store
             folder.mkdir()
-            with STORES[store](folder) as location:
+            with STORES[store]() as location:
                 study = folder / "study"
                 labels, taken = labelled_study(study, asked.pairs, asked.raters, location)
                 imports.append(f"| {store} | {labels:,} | {taken:.1f} |")
@@ -218,13 +218,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @contextmanager
-def _sqlite(_folder: Path) -> Iterator[str]:
+def _sqlite() -> Iterator[str]:
     yield StudyPlan.store
 
 
 @contextmanager
-def _postgresql(folder: Path) -> Iterator[str]:
-    with own_postgresql(folder / "server") as make:
+def _postgresql() -> Iterator[str]:
+    with own_postgresql() as make:
         yield make()
 
 

@@ -1,4 +1,4 @@
-"""The one error that a user is meant to read."""
+"""The errors that a user is meant to read."""
 
 from __future__ import annotations
 
@@ -7,4 +7,11 @@ class InputError(ValueError):
     """Input that cannot be used: one sentence naming the place (file, row) and the mend.
 
     The command line prints the sentence and exits with 2; nothing has been written by then.
+    """
+
+
+class StoreAway(Exception):  # noqa: N818 - nothing was done wrong
+    """The study's store cannot be read or written for now: stopped, full, locked, out of reach.
+
+    What was asked of it was not done. It may be asked again: once the store is back, it answers.
     """

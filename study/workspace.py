@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.lengths import with_response_words
 from evenhand.study.prompts.units import parse_unit_id, presented_values, units_table
 from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
+from evenhand.study.store.database import PATIENCE
 from evenhand.study.store.store import Store
 from evenhand.study.store.waves import inclusion_so_far
 from evenhand.study.tables.columns import INCLUSION
@@ -138,11 +139,13 @@ class Study:
         return [self.rubrics[name] for name in self.config.annotation.rubrics or usual]
 
 
-def open_study(folder: str | Path) -> Study:
+def open_study(folder: str | Path, *, patience: float = PATIENCE) -> Study:
     """Open a study folder.
 
     Where others could read it (an older study, a copy) they no longer can, and a warning says so.
-    Raises InputError where it is none, or where its settings or rubrics do not hold together.
+    Raises InputError where it is none, or where its settings or rubrics do not hold together;
+    StoreAway where its store is missing or, as in every later act, has not answered after
+    `patience` seconds.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -160,11 +163,25 @@ def open_study(folder: str | Path) -> Study:
                     f"study.toml: {section} names the rubric {name!r}, but the study has "
                     + ", ".join(rubrics)
                 )
-    store = Store.open(config.store, folder)
+    store = Store.open(config.store, folder, patience=patience)
     if read_config(folder).store != config.store:  # who moves a study makes others wait
         store.close()
         raise InputError("the study was moved to another store meanwhile; run this again")
     return Study(folder, config, rubrics, store)
+
+
+def store_answers(folder: Path, patience: float = 2.0) -> bool:
+    """Whether the study's store can be read, over a connection of its own."""
+    try:
+        store = Store.connect(read_config(folder).store, folder, patience=patience)
+        try:
+            store.schema_version()
+        finally:
+            store.close()
+    except (InputError, StoreAway) as error:
+        _log.warning("the store was asked whether it is there: %s", error)
+        return False
+    return True
 
 
 def check_wordings(rubrics: Mapping[str, Rubric]) -> None:

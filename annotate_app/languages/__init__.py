@@ -88,6 +88,11 @@ def language(code: str) -> Language:
     return Language(code, rooms.pop("name"), rooms.pop("dir"), rooms)
 
 
+def codes_english_first() -> list[str]:
+    """The codes of all languages, for what is said in each."""
+    return sorted(known_languages(), key=lambda code: (code != ORIGINAL, code))
+
+
 ENGLISH = language(ORIGINAL)
 """For the study's lead, and whoever starts the app."""
 

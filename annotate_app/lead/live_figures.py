@@ -23,7 +23,7 @@ import streamlit as st
 
 from evenhand.analysis.raters.quality import QUALITY_COLUMNS
 from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.live_figures import OVER_TIME_FILE, QUALITY_FILE, study_figures
 from evenhand.reporting.workers import apart
 from evenhand.study import Study
@@ -151,6 +151,9 @@ class FiguresMaker:
             apart(study_figures, self._study, out, on_stage=self._tell)
         except InputError as error:
             complaint = str(error)
+        except StoreAway as error:
+            _log.warning("%s: %s", _FAILED, error)
+            complaint, version = _FAILED, ""  # so that they are tried again
         except Exception:
             _log.exception(_FAILED)
             complaint = _FAILED

@@ -21,7 +21,7 @@ from evenhand.annotate_app.lead.progress_page import show_progress
 from evenhand.annotate_app.lead.raters_page import show_raters
 from evenhand.annotate_app.lead.sessions_page import show_sessions
 from evenhand.annotate_app.lead.settings_page import show_settings
-from evenhand.annotate_app.lead_login import leave, require
+from evenhand.annotate_app.lead_login import WAITED, leave, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study
@@ -63,13 +63,15 @@ def show_pages(study: Study) -> None:
             st.title("Leading the study", anchor=False)
             st.text(f"{study.config.name}, as {who.name}{_synthetic(study)}")
         way_out.button("Log out", on_click=_log_out, args=(study,), width="stretch")
-        chosen = st.segmented_control(
-            "Page", list(open_to), key="lead_page", default=next(iter(open_to)), required=True
-        )
+        # Said anew after a wait for the store: the browser does not know which page was open.
+        first = next(iter(open_to))
+        if "lead_page" not in st.session_state or st.session_state.pop(WAITED, False):
+            st.session_state["lead_page"] = st.session_state.get("lead_page", first)
+        chosen = st.segmented_control("Page", list(open_to), key="lead_page", required=True)
         # Emptied first: the page before would stand there until this one is drawn.
         with st.empty().container():
             try:
-                open_to[chosen].show(study)
+                open_to[chosen or first].show(study)
             except InputError as error:
                 show_complaint(str(error))
 

@@ -218,12 +218,12 @@ class DrawnPanel {
     const unsent = this.drafts.unsent();
     if (unsent.some((answer) => this.data.receipts[answer.submit_id] === "failed")) return "failed";
     const late = performance.now() - this.waitingSince >= OFFLINE_AFTER_MS;
-    return late || this.line.down ? "offline" : "waiting";
+    return late || this.line.down || this.data.away ? "offline" : "waiting";
   }
 
   stateOfLine() {
     const late = this.looking && performance.now() - this.lookingSince >= OFFLINE_AFTER_MS;
-    return late || this.line.down ? "away" : "saved";
+    return late || this.line.down || this.data.away ? "away" : "saved";
   }
 
   say(notice) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 
 DONE = 0
 NOT_MET = 1
@@ -19,7 +19,7 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     """Run a command, say in one sentence what stopped it, and return the code to exit with."""
     try:
         return run() or DONE
-    except InputError as error:
+    except (InputError, StoreAway) as error:
         _say(f"{command}: {error}")
         return BAD_INPUT
     except OSError as error:

@@ -17,7 +17,7 @@ from multiprocessing.context import BaseContext
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 
 Result = TypeVar("Result")
 
@@ -115,9 +115,9 @@ def apart(
 
     With `on_stage` the function is given an `on_stage` of its own, and what it tells that is told
     here. Nothing that it imports is loaded here, and it takes no time from those who wait for this
-    process. Raises the InputError that it raised, InputError naming the file that the system did
-    not let it use, RuntimeError with the traceback of any other error, and InputError where the
-    process was ended from outside.
+    process. Raises the InputError or StoreAway that it raised, InputError naming the file that the
+    system did not let it use, RuntimeError with the traceback of any other error, and InputError
+    where the process was ended from outside.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -153,7 +153,7 @@ def _answer(
     options = {"on_stage": sender.send} if tells else {}
     try:
         sender.send((function(*arguments, **options), None))
-    except InputError as error:
+    except (InputError, StoreAway) as error:
         sender.send((None, error))
     except Exception as error:
         if isinstance(error, OSError) and error.filename and error.strerror:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study.keeping.backup import BACKUPS, backup_of
 from evenhand.study.settings.study_toml import change_config, read_config
 from evenhand.study.store.address import is_url, resolved
@@ -133,8 +133,8 @@ def _copied(source: sa.Connection, target: Database) -> States:
             wanted = states(source, found_tables(source))
             if states(connection, found_tables(connection)) == wanted:
                 return wanted
-    except sa.exc.DatabaseError as error:
-        reason = str(error.orig).splitlines()[0]
+    except (StoreAway, sa.exc.DatabaseError) as error:
+        reason = str(error.__cause__).splitlines()[0]  # in the driver's words
         raise InputError(f"the store cannot be copied there: {reason}") from None
     raise InputError(
         "--to holds another study, or another state of this one; name an empty database or a new "

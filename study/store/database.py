@@ -1,14 +1,16 @@
 """Where a study is kept: SQLAlchemy Core over SQLite in WAL mode, or PostgreSQL by URL.
 
 What `write()` commits is on disk. Within a process all threads share one SQLite connection under a
-lock: a connection per thread runs into "database is locked" under load.
+lock: a connection per thread runs into "database is locked" under load. A store that does not
+answer is `StoreAway`, whichever database it is.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import StaticPool
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
 from evenhand.study.tables.private import new_file
@@ -25,8 +27,10 @@ from evenhand.study.tables.private import new_file
 if TYPE_CHECKING:
     import pandas as pd
 
-_BUSY_MILLISECONDS = 30_000
-_BUSY_ALONE = 2_000  # who wants to be alone learns soon that others are there
+PATIENCE = 30.0
+"""Seconds to wait for others' work on the store, if nothing else is said."""
+_TURNS = 3  # whose turn it is may wait for so long as well, and so may the next
+_ALONE = 2.0  # who wants to be alone learns soon that others are there
 _SCHEMA = "schema"  # the row of `meta` that holds the version
 _IN_USE = (
     "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
@@ -35,23 +39,47 @@ _IN_USE = (
 _LOCKED = (
     "another run has the study to itself, such as `evenhand store`; run this when it has ended"
 )
+_NO_ANSWER = "the store does not answer: {reason}"
 _ADVISORY_LOCK = 0x65766E68  # one writer at a time on PostgreSQL too
+_AWAY_CODES = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+)
+# libpq's own settings. A host that is gone says nothing, and TCP alone would wait for long.
+_REACH = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 15_000,
+}
 
 
 class Database:
     """A study's tables, and transactions on them."""
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, patience: float = PATIENCE) -> None:
         self.engine = engine
+        self._patience = patience
         self._lock = threading.RLock()
 
     @classmethod
-    def open(cls, location: str, folder: Path, *, create: bool = False) -> Self:
+    def open(
+        cls, location: str, folder: Path, *, create: bool = False, patience: float = PATIENCE
+    ) -> Self:
         """The store at a URL, or at a file name within the study's folder.
 
-        Raises InputError where there is none (unless `create`) or its schema is not this one.
+        Raises InputError where its schema is not this one; StoreAway where there is none (unless
+        `create`) and, as every act on it does, where it has not answered after `patience` seconds.
         """
-        store = cls.connect(location, folder, create=create)
+        store = cls.connect(location, folder, create=create, patience=patience)
         try:
             if create:
                 store.create_tables()
@@ -64,22 +92,29 @@ class Database:
 
     @classmethod
     def connect(
-        cls, location: str, folder: Path, *, create: bool = False, alone: bool = False
+        cls,
+        location: str,
+        folder: Path,
+        *,
+        create: bool = False,
+        alone: bool = False,
+        patience: float = PATIENCE,
     ) -> Self:
         """The same of whatever schema it is, and empty where it is new. With `alone` nobody else
         may have it open, now or until it is closed: see `only_user`.
         """
         location = resolved(location)
         if is_url(location):
-            return cls(_url_engine(location))
+            return cls(_url_engine(location, patience), patience)
         file = folder / location
         if not create and not file.is_file():
-            raise InputError(f"the study's store {location} is missing from {folder}")
+            raise StoreAway(f"the study's store {location} is missing from {folder}")
         if not os.access(file if file.exists() else folder, os.W_OK):
-            raise InputError(f"the study's store {file} cannot be written; mend its permissions")
+            raise StoreAway(f"the study's store {file} cannot be written; mend its permissions")
         if create:
             new_file(file)  # the log beside it takes over its mode
-        return cls(_sqlite_engine(file, alone=alone))
+        patience = _ALONE if alone else patience
+        return cls(_sqlite_engine(file, patience, alone=alone), patience)
 
     def create_tables(self) -> None:
         """Make every table. Raises InputError where the database holds a study."""
@@ -95,7 +130,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """One transaction that excludes every other writer, in this and any other process."""
-        with self._lock, self.engine.connect() as connection:
+        with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=True)
             with connection.begin():
                 if connection.dialect.name == "postgresql":
@@ -105,7 +140,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """One transaction that sees one state and changes nothing."""
-        with self._lock, self.engine.connect() as connection:
+        with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=False)
             with connection.begin():
                 yield connection
@@ -124,14 +159,24 @@ class Database:
         could be lost. Raises InputError where somebody has.
         """
         try:
-            with self._lock, self.engine.connect() as connection, connection.begin():
+            with self._turn(), self.engine.connect() as connection, connection.begin():
                 if connection.dialect.name == "postgresql":
                     _keep_others_out(connection)
                 yield connection
-        except sa.exc.OperationalError as error:
-            if not _is_locked(error):
+        except StoreAway as away:
+            if not _is_locked(away):
                 raise
             raise InputError(_IN_USE) from None
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Until this thread's turn is over no other has one: not for long behind one that waits."""
+        if not self._lock.acquire(timeout=_TURNS * self._patience):
+            raise StoreAway(_NO_ANSWER.format(reason="others wait for it"))
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def schema_version(self) -> int:
         """Raises InputError where this is no store, or a newer evenhand wrote it."""
@@ -140,9 +185,13 @@ class Database:
             with self.read() as connection:
                 found = connection.execute(sa.select(meta.c.value).where(meta.c.key == _SCHEMA))
                 version = found.scalar_one_or_none()
-        except sa.exc.DatabaseError as error:
-            if _is_locked(error):
+        except StoreAway as away:
+            if _is_locked(away):
                 raise InputError(_LOCKED) from None
+            if _is_operational(away):
+                raise
+        except sa.exc.DatabaseError:
+            pass  # it lacks what every store has
         if version is None or not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
         if int(version) > int(SCHEMA_VERSION):
@@ -176,8 +225,13 @@ def set_schema_version(connection: sa.Connection) -> None:
     connection.execute(sa.update(meta).where(meta.c.key == _SCHEMA).values(value=SCHEMA_VERSION))
 
 
-def _is_locked(error: sa.exc.DatabaseError) -> bool:
-    return isinstance(error, sa.exc.OperationalError) and "lock" in str(error.orig)
+def _is_locked(away: StoreAway) -> bool:
+    return _is_operational(away) and "lock" in str(away.__cause__)
+
+
+def _is_operational(away: StoreAway) -> bool:
+    """Whether the store itself may be in order. The driver's error is the cause."""
+    return any(each.__name__ == "OperationalError" for each in type(away.__cause__).__mro__)
 
 
 def _keep_others_out(connection: sa.Connection) -> None:
@@ -205,18 +259,18 @@ def renew_statistics(connection: sa.Connection) -> None:
         connection.exec_driver_sql("ANALYZE")
 
 
-def _sqlite_engine(file: Path, *, alone: bool = False) -> sa.Engine:
+def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.Engine:
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(file)),
         poolclass=StaticPool,
         connect_args={"check_same_thread": False},
     )
+    sa.event.listen(engine, "handle_error", _as_away)
 
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not by the driver
-        busy = _BUSY_ALONE if alone else _BUSY_MILLISECONDS
-        connection.execute(f"PRAGMA busy_timeout = {busy}")
+        connection.execute(f"PRAGMA busy_timeout = {round(patience * 1000)}")
         if alone:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # before the log is first used
         connection.execute("PRAGMA journal_mode = WAL")
@@ -232,18 +286,53 @@ def _sqlite_engine(file: Path, *, alone: bool = False) -> sa.Engine:
     return engine
 
 
-def _url_engine(url: str) -> sa.Engine:
+def _url_engine(url: str, patience: float) -> sa.Engine:
+    kind = url.partition("://")[0]  # the URL may hold a password: name its kind only
     try:
-        engine = sa.create_engine(url, pool_pre_ping=True)
+        engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
+        sa.event.listen(engine, "handle_error", _as_away)
+        if engine.dialect.name == "postgresql":
+            sa.event.listen(engine, "connect", _lock_timeout(patience))
         with engine.connect():
             return engine
+    except StoreAway as error:
+        reason = str(error.__cause__).splitlines()[0]
+        raise StoreAway(f"the store ({kind}) cannot be opened: {reason}") from error.__cause__
     except ModuleNotFoundError as error:
         raise InputError(
             f"the store needs {error.name}, which is not installed; for PostgreSQL: "
             "pip install 'evenhand[postgresql]'"
         ) from None
     except (sa.exc.SQLAlchemyError, ImportError) as error:
-        # The URL may hold a password: name its kind only.
-        kind = url.partition("://")[0]
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None
+
+
+def _connect_args(url: str) -> dict[str, int]:
+    """How long to wait for a host, save where the URL says so itself."""
+    target = sa.make_url(url)
+    if target.drivername != "postgresql+psycopg":
+        return {}
+    return {name: value for name, value in _REACH.items() if name not in target.query}
+
+
+def _lock_timeout(patience: float) -> Callable[[Any, Any], None]:
+    def configure(connection: Any, _record: Any) -> None:
+        connection.execute(f"SET lock_timeout = {round(patience * 1000)}")
+        connection.commit()
+
+    return configure
+
+
+def _as_away(context: sa.engine.ExceptionContext) -> StoreAway | None:
+    """The one place where drivers' errors become `StoreAway`; others are faults of the program."""
+    error = context.original_exception
+    if isinstance(error, sqlite3.DatabaseError):
+        # The lowest byte is the kind of error (SQLite, "Result and Error Codes").
+        is_away = getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY_CODES
+    else:
+        names = {each.__name__ for each in type(error).__mro__}
+        is_away = bool(names & {"OperationalError", "InterfaceError"})  # DB-API 2.0 (PEP 249)
+    if not is_away:
+        return None
+    return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0]))

