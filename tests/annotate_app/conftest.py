@@ -31,9 +31,19 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
-    """serve_study(folder) -> the app, running; stopped at the end of the run."""
+    """serve_study(folder) -> the app, running; stopped when the file's tests are done."""
+    yield from _servers(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def serve_all_along(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
+    """The same, stopped at the end of the run."""
+    yield from _servers(tmp_path_factory)
+
+
+def _servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Served]]:
     running: list[Served] = []
 
     def start(folder: Path) -> Served:
@@ -49,15 +59,15 @@ def serve_study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
 
 @pytest.fixture(scope="session")
-def served(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def served(make_study: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
     """One server for the tests that only read and label: each with rater codes of its own."""
-    return serve_study(make_study(150))
+    return serve_all_along(make_study(150))
 
 
 @pytest.fixture(scope="session")
-def mortal(make_study: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def mortal(make_study: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
     """A small study whose server tests may kill, as long as they start it again."""
-    return serve_study(make_study(2))
+    return serve_all_along(make_study(2))
 
 
 @pytest.fixture(scope="session")
@@ -76,9 +86,9 @@ def make_session(make_study: Callable[..., Path]) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def crowd(make_session: Callable[..., Path], serve_study: Callable[[Path], Served]) -> Served:
+def crowd(make_session: Callable[..., Path], serve_all_along: Callable[[Path], Served]) -> Served:
     """One server for those who go through a session, each under a name of their own."""
-    return serve_study(make_session(3))
+    return serve_all_along(make_session(3))
 
 
 # ---- a browser ----------------------------------------------------------------------------------
