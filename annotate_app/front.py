@@ -33,7 +33,6 @@ def routes() -> list[Route]:
         Route("/", _front_page),
         Route(f"/{panel_path()}", _panel),
         Route(f"/{_front_path()}", _script),
-        Route("/evenhand/away.html", _away_page),
         Route("/health", answer_health),
     ]
 
@@ -86,10 +85,6 @@ def _kept_script(text: str) -> Response:
     return Response(text, media_type="text/javascript", headers=kept)
 
 
-async def _away_page(_: Request) -> Response:
-    return HTMLResponse(away_page())
-
-
 @cache
 def front_page() -> str:
     """Streamlit's page with our style and, for as long as nothing else is there, our words."""
@@ -107,8 +102,8 @@ def front_page() -> str:
 
 
 def away_page() -> str:
-    """The page that a proxy shows while the app does not answer: it needs nothing else, not even a
-    script, and so it stands there in every language.
+    """The page that a proxy shows while the app does not answer; deploy/nginx has it as a file. It
+    needs nothing else, not even a script, and so it stands there in every language.
     """
     page = (_HERE / "away.html").read_text("utf-8")
     parts = {"title": html.escape(ENGLISH.say("page.away_title")), "text": said("page.away_text")}

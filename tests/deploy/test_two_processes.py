@@ -27,7 +27,7 @@ ENOUGH = ANNOTATORS + 2
 """So many acknowledged answers say that the work goes on."""
 
 
-class Postgresql:
+class ChildPostgresql:
     """A server that is a child of the test, which can so kill it and see that it is gone."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,14 +72,14 @@ class Site:
 
     apps: list[Served]
     proxy: Proxy
-    postgresql: Postgresql
+    postgresql: ChildPostgresql
 
 
 @pytest.fixture
 def site(tmp_path_factory: pytest.TempPathFactory, nginx: None) -> Iterator[Callable[..., Site]]:
     """site(pairs) -> two processes that serve one study, on a PostgreSQL of its own."""
     home = tmp_path_factory.mktemp
-    postgresql = Postgresql(home("postgresql"))
+    postgresql = ChildPostgresql(home("postgresql"))
     postgresql.start()
     apps: list[Served] = []
     proxies: list[Proxy] = []
