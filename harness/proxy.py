@@ -161,6 +161,10 @@ class ProxiedSession(Session):
             raise ConnectionError("not acknowledged")
         self.acknowledged |= receipts.keys()
         self.pending = []
+        sheet = self.data["sheet"]
+        if sheet and sheet["id"] in {each["sheet_id"] for each in answers}:
+            # Stored, but the store went away before it was asked what comes next: the page waits.
+            raise ConnectionError("nothing came next")
 
     async def work(self, over: asyncio.Event, pause: float) -> None:
         """Label until it is over, through every break, and then until all is acknowledged."""
@@ -171,10 +175,15 @@ class ProxiedSession(Session):
                     await asyncio.sleep(pause)
             except (OSError, TimeoutError, KeyError, websockets.WebSocketException):
                 self.breaks += 1
+                await self.close()  # as a page does: the proxy counts what an address keeps open
                 await asyncio.sleep(0.5)
             else:
                 break
         await self.close()
+
+    async def close(self) -> None:
+        if hasattr(self, "socket"):
+            await super().close()
 
 
 def program(name: str) -> str:
