@@ -127,8 +127,8 @@ def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
         from evenhand.graders import other_form
 
         return other_form.build_request(plan.spec, prompt, plan.settings)
-    from evenhand.graders.openai_chat import build_request as build_chat_request
-    from evenhand.graders.openai_chat import first_shape
+    from evenhand.graders.chat_requests import build_request as build_chat_request
+    from evenhand.graders.chat_requests import first_shape
 
     shape = first_shape(plan.spec, plan.settings)
     return build_chat_request(plan.spec.model, prompt, shape, plan.settings)

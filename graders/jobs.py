@@ -90,7 +90,7 @@ class GradeJob:
         return None
 
     def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
-        return self.grader.parse(body, question.rubric)
+        return self.grader.read(body, question.rubric)[0]
 
     def sent(
         self, question: Question, prompt: PromptText, request: Mapping[str, Any]
