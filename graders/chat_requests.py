@@ -126,12 +126,14 @@ def learn(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
-def first_shape(spec: GraderSpec, settings: GraderSettings) -> Shape:
+def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
     """What the first request looks like. A model that gives probabilities only without reasoning is
-    asked so at once, by its name behind a gateway too; others once they refuse probabilities.
+    asked so at once, by its name behind a gateway too, or where that is known; others once they
+    give none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
-    efforts = ("none",) if probabilities_need_no_effort(spec) else Shape().efforts
+    off = no_reasoning or probabilities_need_no_effort(spec)
+    efforts = ("none",) if off else Shape().efforts
     if settings.effort:
         efforts = ()  # the user's word stands, with or without probabilities
     return replace(shape, efforts=efforts).for_method(settings.method)

@@ -202,7 +202,9 @@ class ClaudeGrader:
             return [read_text(reply)]
         return [parse_reply(reply, rubric, self.settings.method)]
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
         import httpx2
         from anthropic import AnthropicError
 

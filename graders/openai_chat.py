@@ -74,7 +74,13 @@ class OpenAIGrader:
     """Asks one model at OpenAI or a compatible server, with one client for all requests."""
 
     def __init__(
-        self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
+        self,
+        spec: GraderSpec,
+        settings: GraderSettings,
+        scrubber: Scrubber,
+        *,
+        timeout: float,
+        no_reasoning: bool = False,
     ) -> None:
         import openai
 
@@ -82,7 +88,7 @@ class OpenAIGrader:
         self.settings = settings
         self._scrubber = scrubber
         self._timeout = timeout
-        self._probing = Probing(first_shape(spec, settings))
+        self._probing = Probing(first_shape(spec, settings, no_reasoning=no_reasoning))
         self._client = chat_client(spec, scrubber, timeout)
         self._refused: Counter[str] = Counter()
         self._litellm = False

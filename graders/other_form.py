@@ -96,7 +96,9 @@ class OtherGrader:
     ) -> list[Outcome]:
         return [parse_reply(self.spec.speaks, reply, rubric, self.settings.method)]
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
         import httpx2
         from openai import OpenAIError
 

@@ -108,7 +108,7 @@ class _Audit:
             if paired.any():
                 self._mean(FLIPS, trials.flipped - trials.retest, paired, at=name)
             if held.any():
-                self._mean(UNSCORED, trials.unscored.astype(float), held, at=name)
+                self._mean(UNSCORED, trials.unscored, held, at=name)
 
     def _mean(self, statistic: str, values: Array, held: Mask, at: str = "") -> None:
         """A mean over some trials, with its bootstrap interval."""
