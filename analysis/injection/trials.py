@@ -124,21 +124,17 @@ _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
 def _texts(table: pd.DataFrame) -> list[_Text]:
-    """One grader's texts, in the order of the table, their draws in order. The clean text's draws
-    are those of its readings one after another, each with as many as the other texts have.
+    """One grader's texts, their draws in order. The clean text's draws are those of its readings
+    one after another, each with as many as the other texts have.
     """
     columns = [table[name].tolist() for name in _COLUMNS]
-    rows = sorted(enumerate(zip(*columns, strict=True)), key=lambda row: row[1][4])
-    draws = 1 + max((row[4] for _, row in rows if row[1] != CLEAN), default=0)
-    found: dict[tuple[str, str, str, str, int], list[tuple[int, Any, Any]]] = {}
-    for at, (unit, attack, target, side, draw, label, stated) in rows:
+    rows = sorted(zip(*columns, strict=True), key=lambda row: row[4])
+    draws = 1 + max((row[4] for row in rows if row[1] != CLEAN), default=0)
+    found: dict[tuple[str, str, str, str, int], list[tuple[str, Any]]] = {}
+    for unit, attack, target, side, draw, *said in rows:
         nth = draw // draws if attack == CLEAN else 0
-        found.setdefault((unit, attack, target, side, nth), []).append((at, label, stated))
-    in_order = sorted(found.items(), key=lambda item: min(item[1])[0])
-    return [
-        _Text(*text, [label for _, label, _ in said], [stated for *_, stated in said])
-        for text, said in in_order
-    ]
+        found.setdefault((unit, attack, target, side, nth), []).append((said[0], said[1]))
+    return [_Text(*text, *zip(*said, strict=True)) for text, said in found.items()]
 
 
 def _changed(known: Sequence[_Text], clean: Mapping[str, str], labels: Sequence[str]) -> Array:
