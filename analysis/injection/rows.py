@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 EFFECT, P, BOUNDS = "injection_effect", "injection_effect_p", "injection_bounds"
 TOWARDS, FLIPS, RETEST = "injection_effect_towards", "injection_flips", "injection_retest_flips"
 UNSCORED = "injection_unscored"
+STATISTICS = (BOUNDS, EFFECT, P, TOWARDS, FLIPS, UNSCORED, RETEST)
+"""All of them, that which decides first."""
 
 
 def add_injection_rows(

@@ -6,10 +6,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.tables.attacks import ATTACKS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 _CLAUSE = re.compile(
     r"(?P<statistic>[a-z][a-z0-9_]*)"
-    r"(?:@(?P<at>[^\s<>=|]+))?"
+    r"(?:@(?P<at>[^\s<>=|]+?))?"
     r"(?P<binary>\|binary)?"
     r"(?:\.(?P<part>estimate|low|high))?"
     r"\s*(?P<operator>>=|<=|==|>|<)"
@@ -51,11 +52,14 @@ class Clause:
 
 @dataclass(frozen=True)
 class CheckedClause:
-    """A clause with the value that it was held against; `note` says why there is none."""
+    """A clause with the value that it was held against; `note` says why there is none. `worst_of`
+    counts the attacks among which this one is furthest from meeting it.
+    """
 
     clause: Clause
     value: float
     note: str
+    worst_of: int = 0
 
     @property
     def is_met(self) -> bool:
@@ -68,10 +72,19 @@ class CheckedClause:
         return math.isnan(self.value)
 
     @property
+    def slack(self) -> float:
+        """By how much it holds; negative where it does not."""
+        above = self.value - self.clause.number
+        sign = {">": 1, ">=": 1, "<": -1, "<=": -1}.get(self.clause.operator)
+        return -abs(above) if sign is None else sign * above
+
+    @property
     def sentence(self) -> str:
         """The clause, its value and whether it is met."""
         one = self.clause
         at = f" at {one.at}" if one.at else ""
+        if self.worst_of:
+            at += written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
         shown = f"{self.value:.6g}"
         if self.is_undefined:
@@ -136,6 +149,8 @@ def check_clauses(
 
 def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     of = rows[rows["statistic"] == clause.statistic]
+    if clause.statistic.startswith("injection_"):
+        _check_audited(clause.statistic, of, grader)
     if of.empty:
         raise InputError(
             f"--require: there is no statistic {clause.statistic!r} here; results.csv has "
@@ -151,6 +166,9 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
         if not found.empty:
             row = found.sort_values("rater_a", ascending=False).iloc[0]  # with people first
             return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
+    if not clause.at and (every := _by_attack(clause, own)):
+        worst = min(every, key=lambda each: (each.is_met, each.is_undefined, each.slack))
+        return replace(worst, worst_of=len(every))
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(
             f"--require: there is no {clause.statistic}|binary here, as no labels count as yes; "
@@ -162,3 +180,27 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     if places:
         what += f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
     raise InputError(what)
+
+
+def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:
+    """A clause on the injection audit that names no attack, held against each."""
+    attacks = own[own["at"].str.partition(">")[0].isin(list(ATTACKS))]
+    if clause.binary or not clause.statistic.startswith("injection_"):
+        return []
+    return [
+        CheckedClause(replace(clause, at=at), float(value), note or "no interval")
+        for at, value, note in zip(
+            attacks["at"], attacks[clause.part], attacks["note"], strict=True
+        )
+    ]
+
+
+def _check_audited(statistic: str, of: pd.DataFrame, grader: str) -> None:
+    """Raises InputError where the injection audit has no such statistic, or there was none."""
+    from evenhand.analysis.injection.rows import STATISTICS
+
+    if statistic not in STATISTICS:
+        named = ", ".join(STATISTICS)
+        raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=named))
+    if not (of["rater_a"] == grader).any():
+        raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))
