@@ -256,7 +256,7 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(
 ) -> None:
     server.script = obeys_flattery
     study, grader = marked_study(pairs=2), claude if provider == "anthropic" else server.openai
-    choice = AuditChoice(grader, units=2)
+    choice = AuditChoice(grader, units=2, asked=Choice(method="label"))
     real, parts = BatchRun._collect_all, iter(range(1, part + 1))
 
     async def dies(run: BatchRun, chunks: Any) -> None:
@@ -270,10 +270,10 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(
             audit_injection(study, choice, pace=FAST, batch=True)
     kept = len(stored(study))
     assert kept == (1 if part == 1 else 4 + 1)  # each part asks its first question live
-    assert grade(study, [grader], batch=True, wait_scale=0.0005).scored == 4
+    assert grade(study, [grader], batch=True, method="label", wait_scale=0.0005).scored == 4
     assert len(stored(study)) == kept  # grading by batches leaves the audit's alone
-    audit_injection(study, choice, pace=FAST, batch=True)
-    assert effects(study, grader) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
+    (summary,) = audit_injection(study, choice, pace=FAST, batch=True).graders
+    assert effects(study, summary.rater_id) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     asked = len(server.calls) + len(server.batches.calls)
     assert asked == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
     assert len(stored(study, grades)) == 4
