@@ -84,7 +84,7 @@ class CheckedClause:
         one = self.clause
         at = f" at {one.at}" if one.at else ""
         if self.worst_of:
-            at += written("gate.worst_of", attacks=self.worst_of)
+            at += " " + written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
         shown = f"{self.value:.6g}"
         if self.is_undefined:

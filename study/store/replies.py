@@ -42,12 +42,15 @@ def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dic
 
 def gave_without_reasoning(store: Store, rater_id: str) -> bool:
     """Whether a grader gave token probabilities when it was asked with reasoning effort none."""
-    effort = grades.c.provenance["settings", "reasoning_effort"].as_string()
-    gave = sa.select(grades.c.event_id).where(
-        grades.c.rater_id == rater_id, grades.c.prob_method == "logprobs", effort == "none"
-    )
     with store.read() as connection:
-        return connection.execute(gave.limit(1)).first() is not None
+        for table in (grades, attacked_grades):
+            effort = table.c.provenance["settings", "reasoning_effort"].as_string()
+            gave = sa.select(table.c.event_id).where(
+                table.c.rater_id == rater_id, table.c.prob_method == "logprobs", effort == "none"
+            )
+            if connection.execute(gave.limit(1)).first():
+                return True
+    return False
 
 
 def raw_replies(

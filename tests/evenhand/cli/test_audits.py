@@ -58,6 +58,9 @@ def test_what_is_wrong_is_said(study: Study, run: Run) -> None:
     done = run("audit", "injection", str(study.folder), "--grader", "baseline:none")
     assert done.returncode == 2
     assert "there is no baseline" in done.stderr
+    no_batch = ["--grader", GRADER, "--cancel"]
+    done = run("audit", "injection", str(study.folder), *no_batch)
+    assert (done.returncode, "add --batch" in done.stderr) == (2, True)
 
 
 def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_path: Path) -> None:
