@@ -39,7 +39,12 @@ def material_of(
 
 
 def _of_study(study: Study, raters: Collection[str]) -> Material:
-    ratings = _of_raters(exported_ratings(study), raters, "the study")
+    from evenhand.study.store.grades import TRIED
+
+    every = exported_ratings(study)
+    # What a grader said under a text that was only tried is no part of the study.
+    every = every[~every["rater_id"].str.contains(TRIED, regex=False)]
+    ratings = _of_raters(every, raters, "the study")
     scales = study_scales(study)
     return Material(
         name=study.config.name,

@@ -1,4 +1,4 @@
-"""Scores for Langfuse: a line for each, as `POST /api/public/scores` takes it.
+"""Scores for Langfuse: a line for each, as `POST /api/public/scores` takes them in a list.
 
 https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
 """

@@ -153,4 +153,5 @@ def moment(created_at: str) -> str:
     except ValueError:
         at = datetime.now(UTC)
     at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
+    how = "milliseconds" if at.microsecond >= 1000 else "seconds"
+    return at.replace(tzinfo=None).isoformat(timespec=how) + "Z"

@@ -11,7 +11,6 @@ from evenhand.exchange.writers.material import (
     Material,
     combined,
     not_carried,
-    with_label,
 )
 from evenhand.study.tables.formats import csv_bytes
 from evenhand.study.tables.spreadsheets import guarded
@@ -31,7 +30,7 @@ def wide(material: Material) -> Made:
     """
     import pandas as pd
 
-    rows, unscored = with_label(material.combined)
+    rows = material.combined
     if (rows["label"] == MISSING).any():
         raise InputError(f"a label is {MISSING!r}, which R reads as missing; rename it before")
     keys = ["unit_id", "rubric"] if rows["rubric"].nunique() > 1 else ["unit_id"]
@@ -45,7 +44,7 @@ def wide(material: Material) -> Made:
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
     table.columns = pd.Index([guarded(str(name)) for name in table])
     lost = not_carried(material, "A wide table", ())
-    return Made({"": csv_bytes(table)}, len(table), [*combined(material), *unscored, *lost])
+    return Made({"": csv_bytes(table)}, len(table), [*combined(material), *lost])
 
 
 def _raters(rows: pd.DataFrame) -> list[str]:
