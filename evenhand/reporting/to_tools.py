@@ -75,7 +75,9 @@ def _of_file(file: Path, raters: Collection[str], options: ScaleOptions) -> Mate
     if beside is not None:
         units = with_units(units, read_table(beside), beside.name)
     sidecar = known or Sidecar()
-    ratings, scales, _ = declared_scales(options, ratings, rows.places, sidecar.known_scales())
+    ratings, scales, remarks = declared_scales(
+        options, ratings, rows.places, sidecar.known_scales()
+    )
     ratings = _of_raters(ratings, raters, file.name)
     return Material(
         name=sidecar.study or file.stem,
@@ -88,6 +90,7 @@ def _of_file(file: Path, raters: Collection[str], options: ScaleOptions) -> Mate
             if name in set(ratings["rubric"])
         },
         synthetic=sidecar.synthetic,
+        notes=[*rows.notes, *remarks],
     )
 
 

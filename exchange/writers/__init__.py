@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.writers.argilla import argilla
-from evenhand.exchange.writers.huggingface import huggingface
+from evenhand.exchange.writers.hugging_face import hugging_face
 from evenhand.exchange.writers.inspect_scores import inspect_scores
 from evenhand.exchange.writers.label_studio import label_studio
 from evenhand.exchange.writers.langfuse import langfuse
@@ -37,7 +37,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     "argilla": Format("Argilla", "suggestions", "", argilla),
-    "huggingface": Format("Hugging Face datasets", "ratings", "", huggingface),
+    "hugging-face": Format("Hugging Face datasets", "ratings", "", hugging_face),
     "inspect": Format("Inspect", "precomputed scores", ".json", inspect_scores),
     "label-studio": Format("Label Studio", "predictions", ".json", label_studio),
     "langfuse": Format("Langfuse", "scores", ".jsonl", langfuse),
@@ -52,8 +52,9 @@ def format_of(name: str) -> Format:
     from difflib import get_close_matches
 
     plain = name.casefold().replace("_", "-")
-    if plain in FORMATS:
-        return FORMATS[plain]
+    for known, how in FORMATS.items():
+        if plain.replace("-", "") == known.replace("-", ""):
+            return how
     near = get_close_matches(plain, FORMATS, n=1, cutoff=0.5)
     meant = f" (did you mean {near[0]}?)" if near else ""
     raise InputError(f"--format is {name!r}{meant}; write one of {', '.join(FORMATS)}")

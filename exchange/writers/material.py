@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,8 @@ class Material:
     `ratings` is the table of this name, validated. `combined` has its columns too, but one row for
     each rater, unit and rubric: repeated draws and both orders as the analysis takes them. `units`
     has a row for each `unit_id`, the `TEXTS` among its columns where they are known, and perhaps
-    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric.
+    the ids by which the tool knows the unit, such as `trace_id`. `scales` are by rubric. What was
+    assumed of a file stands in `notes`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Material:
     units: pd.DataFrame
     scales: Mapping[str, Scale]
     synthetic: bool = False
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -11,30 +11,31 @@ import pytest
 
 from evenhand.cli.main import main
 from evenhand.exchange.writers import FORMATS
-from tests.conftest import MakeStudy
+from harness.studies import marked_study
 from tests.evenhand.cli.commands import Run
 
 DRAWN = """unit_id,rubric,rater_id,rater_kind,label,draw,order,unscored_reason
-p0001|s1|a,refusal,ann,human,2,0,,
-p0001|s1|a,refusal,x:drawn,model,1,0,,
-p0001|s1|a,refusal,x:drawn,model,5,1,,
-p0001|s1|a,refusal,x:drawn,model,5,2,,
-p0001|s1|b,refusal,x:drawn,model,3,0,,
-p0001|s1|b,refusal,x:drawn,model,4,1,,
-p0001|s1|b,refusal,ann,human,,0,,unclear
-p0001|s1,even-handedness,ann,human,A,0,,
-p0001|s1,even-handedness,x:drawn,model,A,0,ab,
-p0001|s1,even-handedness,x:drawn,model,B,0,ba,
+p0001|m|a,refusal,ann,human,2,0,,
+p0001|m|a,refusal,x:drawn,model,1,0,,
+p0001|m|a,refusal,x:drawn,model,5,1,,
+p0001|m|a,refusal,x:drawn,model,5,2,,
+p0001|m|b,refusal,x:drawn,model,3,0,,
+p0001|m|b,refusal,x:drawn,model,4,1,,
+p0001|m|b,refusal,ann,human,,0,,unclear
+p0001|m,even-handedness,ann,human,A,0,,
+p0001|m,even-handedness,x:drawn,model,A,0,ab,
+p0001|m,even-handedness,x:drawn,model,B,0,ba,
 """
 
 
-@pytest.fixture
-def folder(make_study: MakeStudy, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study with draws that differ, orders that differ, and a label that is missing."""
-    study = make_study(pairs=2)
-    (tmp_path / "drawn.csv").write_text(DRAWN)
-    assert main(["import", str(study.folder), str(tmp_path / "drawn.csv")]) == 0
-    return study.folder
+    home = tmp_path_factory.mktemp("exported")
+    marked_study(home / "study", pairs=2, rubrics=("refusal", "even-handedness")).close()
+    (home / "drawn.csv").write_text(DRAWN)
+    assert main(["import", str(home / "study"), str(home / "drawn.csv")]) == 0
+    return home / "study"
 
 
 def test_a_wide_table_holds_what_the_report_compares(
@@ -46,9 +47,9 @@ def test_a_wide_table_holds_what_the_report_compares(
     assert "10 ratings became 6" in done.stdout
     rows = {row["unit_id"]: row for row in csv.DictReader((tmp_path / "wide.csv").open())}
     assert {unit: (row["ann"], row["x:drawn"]) for unit, row in rows.items()} == {
-        "p0001|s1|a": ("2", "5"),  # two of three draws
-        "p0001|s1|b": ("NA", "NA"),  # no label; a tie of draws
-        "p0001|s1": ("A", "NA"),  # the two orders disagree
+        "p0001|m|a": ("2", "5"),  # two of three draws
+        "p0001|m|b": ("NA", "NA"),  # no label; a tie of draws
+        "p0001|m": ("A", "NA"),  # the two orders disagree
     }
 
 
@@ -58,7 +59,10 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
     assert "tasks.config.xml" in done.stdout
     assert "labels by human raters (3)" in done.stdout
     (task,) = json.loads(out.read_text("utf-8"))
-    assert task["data"]["text"] == "Prompt\n\nArgue for 0\n\nResponse\n\ns1: for 0."
+    assert (
+        task["data"]["text"]
+        == "Prompt\n\nArgue for 1.\n\nResponse\n\n[[p0001|m|a]] A plain answer."
+    )
     assert task["predictions"][0]["result"][0]["value"] == {"choices": ["5"]}
     config = (tmp_path / "tasks.config.xml").read_text("utf-8")
     assert '<Choice value="1" hint="Literal compliance"/>' in config
@@ -80,15 +84,12 @@ def test_an_exported_file_gives_the_same_scales_and_units(
 def test_a_hugging_face_folder_says_that_a_study_is_synthetic(
     folder: Path, run: Run, tmp_path: Path
 ) -> None:
-    text = (folder / "study.toml").read_text()
-    assert "synthetic" not in text
-    (folder / "study.toml").write_text("synthetic = true\n" + text)
-    assert run("export", folder, "--out", tmp_path / "set", "--format", "huggingface").stdout
+    assert run("export", folder, "--out", tmp_path / "set", "--format", "hugging-face").stdout
     assert '"synthetic"' in (tmp_path / "set" / "README.md").read_text("utf-8")
     units = pd.read_parquet(tmp_path / "set" / "units.parquet").set_index("unit_id")
-    assert units.loc["p0001|s1|b", "response"] == "s1: against 0."
-    assert units.loc["p0001|s1", "response_a"] == "s1: for 0."
-    assert units.loc["p0001|s1", "response"] == ""
+    assert units.loc["p0001|m|b", "response"] == "[[p0001|m|b]] A plain answer."
+    assert units.loc["p0001|m", "response_a"] == "[[p0001|m|a]] A plain answer."
+    assert units.loc["p0001|m", "response"] == ""
 
 
 def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:

@@ -112,9 +112,9 @@ def test_argilla_reads_the_same_questions_and_suggestions() -> None:
 
 def test_hugging_face_loads_every_column_of_both_tables(tmp_path: Path) -> None:
     out = tmp_path / "set"
-    save(made("huggingface"), out, FORMATS["huggingface"])
+    save(made("hugging-face"), out, FORMATS["hugging-face"])
     for name, rows in (("ratings", RATINGS), ("units", UNITS)):
-        loaded, table = said("huggingface")[name], pd.read_parquet(out / f"{name}.parquet")
+        loaded, table = said("hugging-face")[name], pd.read_parquet(out / f"{name}.parquet")
         assert loaded == json.loads(table.to_json(orient="records"))
         assert [each["unit_id"] for each in loaded] == [each["unit_id"] for each in rows]
     card = (out / "README.md").read_text("utf-8")
@@ -226,7 +226,7 @@ def test_a_folder_is_written_whole_or_not_at_all(
 def test_nothing_of_somebodys_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(InputError, match="is there already; name a new folder"):
-        check_out(tmp_path, FORMATS["huggingface"])
+        check_out(tmp_path, FORMATS["hugging-face"])
     with pytest.raises(InputError, match=r"x\.csv: the extension must be \.jsonl for Langfuse"):
         check_out(Path("x.csv"), FORMATS["langfuse"])
 
@@ -237,7 +237,8 @@ def test_nothing_of_somebodys_is_written_over(tmp_path: Path) -> None:
 def test_an_unknown_format_suggests_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(InputError, match=rf"did you mean {nearest}\?"):
         format_of(name)
-    assert format_of("Label_Studio") is FORMATS["label-studio"]
+    for known in ("Label_Studio", "labelstudio"):
+        assert format_of(known) is FORMATS["label-studio"]
 
 
 @pytest.fixture(params=PACKAGES)

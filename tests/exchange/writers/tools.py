@@ -17,7 +17,7 @@ from typing import Any
 
 PACKAGES = {
     "argilla": ("argilla==2.8.0", "requests"),
-    "huggingface": ("datasets==5.2.0",),
+    "hugging-face": ("datasets==5.2.0",),
     "inspect": ("inspect_ai==0.3.285",),
     "label-studio": ("label-studio-sdk==2.1.2",),
     "langfuse": ("langfuse==5.0.4",),
@@ -46,7 +46,7 @@ def argilla(folder: Path) -> Any:
     }
 
 
-def huggingface(folder: Path) -> Any:
+def hugging_face(folder: Path) -> Any:
     """The rows of both tables."""
     from datasets import load_dataset
 
@@ -149,7 +149,7 @@ def server(answer: dict[str, Any]) -> tuple[str, list[Any]]:
 
 TOOLS = {
     "argilla": argilla,
-    "huggingface": huggingface,
+    "hugging-face": hugging_face,
     "inspect": inspect,
     "label-studio": label_studio,
     "langfuse": langfuse,

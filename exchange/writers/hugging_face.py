@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TABLES = ("ratings", "units")
 
 
-def huggingface(material: Material) -> Made:
+def hugging_face(material: Material) -> Made:
     """`README.md`, `ratings.parquet` and `units.parquet`: every column of both tables, read by
     `datasets.load_dataset(FOLDER, "ratings")`.
     """
