@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, get_model
-from inspect_ai.scorer import Score, categorical, scorer
+try:
+    from inspect_ai.model import ChatMessageSystem, ChatMessageUser, GenerateConfig, get_model
+    from inspect_ai.scorer import Score, categorical, scorer
+except ModuleNotFoundError as absent:
+    raise ModuleNotFoundError(
+        "evenhand.inspect needs Inspect: pip install 'evenhand[inspect]'", name=absent.name
+    ) from absent
 
 from evenhand.errors import InputError
 from evenhand.graders.chat_replies import parse_reply

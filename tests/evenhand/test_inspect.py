@@ -199,6 +199,16 @@ def test_inspect_finds_it_by_name_and_asks_the_role_grader(tmp_path: Path) -> No
     assert log.eval.scorers[0].options["rubric"] == "refusal"  # so the log can be scored again
 
 
+def test_without_inspect_it_says_what_to_install() -> None:
+    # In a process of its own, where inspect_ai cannot be had even if it is installed.
+    code = "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect"
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(
+        "evenhand.inspect needs Inspect: pip install 'evenhand[inspect]'"
+    )
+
+
 @pytest.mark.load
 def test_all_of_it_where_inspect_is_installed(tmp_path: Path) -> None:
     folder = installed(PACKAGE.replace("==", "-"), pip_command(PACKAGE))
