@@ -42,7 +42,7 @@ FORMATS = {
     "label-studio": Format("Label Studio", "predictions", ".json", label_studio),
     "langfuse": Format("Langfuse", "scores", ".jsonl", langfuse),
     "mlflow": Format("MLflow", "assessments", ".jsonl", mlflow),
-    "wide": Format("R and spreadsheets", "units", ".csv", wide),
+    "wide": Format("R and spreadsheets", "rows", ".csv", wide),
 }
 """By the name that `evenhand export --format` takes."""
 

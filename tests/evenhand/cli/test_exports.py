@@ -43,7 +43,7 @@ def test_a_wide_table_holds_what_the_report_compares(
 ) -> None:
     done = run("export", folder, "--out", tmp_path / "wide.csv", "--format", "wide")
     assert done.returncode == 0
-    assert "Wrote 3 units for R and spreadsheets to" in done.stdout.replace("\n", " ")
+    assert "Wrote 3 rows for R and spreadsheets to" in done.stdout.replace("\n", " ")
     assert "10 ratings became 6" in done.stdout
     rows = {row["unit_id"]: row for row in csv.DictReader((tmp_path / "wide.csv").open())}
     assert {unit: (row["ann"], row["x:drawn"]) for unit, row in rows.items()} == {
