@@ -1,7 +1,7 @@
 """Runs the notebooks of docs/notebooks and keeps what their cells show.
 
-`python docs/run_notebooks.py FOLDER`, where FOLDER has the data that they read. Without what differs
-from run to run: times, and the process's own names.
+`python -m docs.run_notebooks FOLDER`, where FOLDER has the data that they read. Without what
+differs from run to run: times, and the versions of what ran them.
 """
 
 from __future__ import annotations

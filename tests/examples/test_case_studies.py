@@ -104,7 +104,9 @@ def test_every_figure_of_the_text_is_in_the_table_or_its_row(case: CaseStudy) ->
     told = case.page.split("## What it teaches")[1].split("## The figures")[0]
     numbers = {
         text: float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
-        for text in re.findall(r"-?\d+(?:\.\d+)?%?", re.sub(r"GPT-4|95%\s+interval|`[^`]+`", "", told))
+        for text in re.findall(
+            r"-?\d+(?:\.\d+)?%?", re.sub(r"GPT-4|95%\s+interval|`[^`]+`", "", told)
+        )
     }
     known = {float(each) for each in re.findall(r"-?\d+\.\d+", str(case.table("statistic")))}
     for statistic, raters, part, _, units in case.table("statistic"):
