@@ -28,6 +28,7 @@ COLOURS = 96
 
 
 def take_all() -> None:
+    expect.set_options(timeout=60_000)  # machines may be crowded
     with tempfile.TemporaryDirectory() as made, sync_playwright() as playwright:
         browser = launched_chromium(playwright)
         for name, study in (("pairs", "pairs"), ("opinions", "stance")):
@@ -44,16 +45,18 @@ def take_all() -> None:
 
 
 def _take_the_app(browser: Browser, served: Served) -> None:
-    for scheme, name in (("light", "annotation"), ("dark", "annotation-dark")):
-        served.enter(name)
+    views = (("ada", "light", "annotation"), ("bo", "dark", "annotation-dark"))
+    for rater, scheme, name in views:
+        served.enter(rater)
         with _page(browser, scheme) as page:
-            page.goto(f"{served.url}?rater={name}")
+            page.goto(f"{served.url}?rater={rater}")
             page.wait_for_selector(READY)
             _keep(page, name)
     with _page(browser, "light") as page:
         page.goto(lead_link(served.folder, served.url))
-        # There once the figures are computed, which takes a minute on a busy machine.
-        expect(page.get_by_text("Ask for a verdict now")).to_be_visible(timeout=300_000)
+        expect(page.get_by_text("Who has come how far")).to_be_visible()
+        # The figures are computed meanwhile, for a minute on a busy machine.
+        expect(page.get_by_text("Working on the figures")).to_have_count(0, timeout=400_000)
         _keep(page, "lead")
 
 

@@ -87,8 +87,9 @@ def _picture_of(found: re.Match[str], page: str) -> str:
 
 
 def notebook_page(notebook: dict[str, Any]) -> str:
-    """A notebook that has been run, as Markdown with what its cells showed."""
-    return "\n\n".join(part for cell in notebook["cells"] for part in _cell(cell)) + "\n"
+    """A notebook that has been run, as Markdown with what its cells showed; as wide as can be."""
+    parts = [part for cell in notebook["cells"] for part in _cell(cell)]
+    return "\n\n".join(["---\nhide: [toc]\n---", *parts]) + "\n"
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:
@@ -102,8 +103,9 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
         for kind in ("text/html", "image/svg+xml"):
             if kind in shown:
                 lines = "".join(shown[kind]).splitlines()
-                # Markdown ends a block of HTML at an empty line.
-                yield "<div>" + "\n".join(line for line in lines if line.strip()) + "</div>"
+                # Markdown ends a block of HTML at an empty line; the site's styles stay outside.
+                inside = "\n".join(line for line in lines if line.strip())
+                yield f'<div><template shadowrootmode="open">{inside}</template></div>'
                 break
         else:
             printed = "".join(output.get("text", shown.get("text/plain", "")))

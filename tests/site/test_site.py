@@ -126,5 +126,6 @@ def test_a_notebook_becomes_text_code_and_what_it_showed() -> None:
         {"cell_type": "code", "source": ["1 + 1"], "outputs": [{"text": ["2\n"]}, shown]},
     ]
     assert notebook_page({"cells": cells}) == (
-        "# A\nb\n\n```py\n1 + 1\n```\n\n```text\n2\n```\n\n<div><p>one</p>\n<p>two</p></div>\n"
+        "---\nhide: [toc]\n---\n\n# A\nb\n\n```py\n1 + 1\n```\n\n```text\n2\n```\n\n"
+        '<div><template shadowrootmode="open"><p>one</p>\n<p>two</p></template></div>\n'
     )

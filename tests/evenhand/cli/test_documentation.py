@@ -60,11 +60,13 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], int]:
     """Runs `evenhand demo DIR ...`, by which several pages begin: once, and is copied from then."""
-    home = tmp_path_factory.mktemp("demos")
+    tmp = tmp_path_factory.mktemp("demos")
 
     def make(words: list[str]) -> int:
         _, folder, *options = words
-        made = home / "-".join([folder, *options]) / folder
+        home = tmp / "".join(options)
+        home.mkdir(exist_ok=True)
+        made = home / folder
         status = 0 if made.exists() else main(["demo", str(made), *options])
         shutil.copytree(made, folder)
         return status
