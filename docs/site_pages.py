@@ -34,7 +34,7 @@ ELSEWHERE = {
     "docs/notebooks/dices.ipynb": "notebooks/dices.md",
 }
 """Files of the checkout, and the pages that they become."""
-WIDTH = "96"
+WIDTH = "84"
 """Of the verbs' help, in characters."""
 
 _LINK = re.compile(
