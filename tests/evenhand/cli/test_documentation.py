@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.cli.main import main
+from evenhand.study.settings.study_toml import StudyConfig
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 
@@ -96,6 +98,15 @@ def test_every_command_runs(
 def test_every_python_example_runs(page: Path) -> None:
     for example in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
         exec(compile(example, page.name, "exec"), {})  # noqa: S102 - our own pages
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "howto").glob("*.md")), ids=lambda p: p.name
+)
+def test_settings_of_a_recipe_are_settings_of_a_study(page: Path) -> None:
+    for settings in re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        whole = {"name": "n", "seed": 1, "sample": {"pairs": 10}} | tomllib.loads(settings)
+        StudyConfig.model_validate(whole)
 
 
 def serve_until_it_answers(words: list[str]) -> None:
