@@ -13,7 +13,9 @@ from evenhand.graders import Choice, grade
 from evenhand.graders.audit.asking import audit_injection, forecast_audit
 from evenhand.graders.audit.plan import AuditChoice, audited_units
 from evenhand.graders.batch import BatchRun
+from evenhand.graders.money import Tariff
 from evenhand.graders.run import Pace
+from evenhand.graders.spec import parse_spec
 from evenhand.reporting.injection import audits_of
 from evenhand.rubrics import rendering
 from evenhand.study import Study
@@ -131,6 +133,25 @@ def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(
     assert summary.over_budget
     assert 0.0048 * len(server.calls) <= 0.44
     assert 0 < len(server.calls) < 4 * 24
+
+
+@pytest.mark.parametrize("draws", [1, 2])
+def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, draws: int
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
+    server.script = steadfast  # at neither end, so that all is asked
+    study, grader = marked_study(pairs=1), "anthropic:claude-opus-4-5"
+    choice = AuditChoice(grader, units=1, asked=Choice(draws=draws))
+    (forecast,) = forecast_audit(study, choice)
+    audit_injection(study, choice, pace=FAST)
+    tariff = Tariff.find(parse_spec(grader))
+    assert tariff is not None
+    assert forecast.new == len(server.calls)
+    least = sum(tariff.at_least(call.body) for call in server.calls)
+    assert forecast.cost is not None
+    assert forecast.cost[0] == pytest.approx(float(least))
 
 
 def test_pairs_are_attacked_from_either_side(
