@@ -13,7 +13,7 @@ import pytest
 from evenhand.texts import texts, written
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("analysis", "annotate_app", "evenhand", "graders", "rubrics", "study")
+ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
 MOST_WORDS = 25
 WRITERS = ("written", "in_pieces")
 NOT_SAID = (

@@ -1,0 +1,1 @@
+"""Other tools' files: read as ratings, and written from them."""
