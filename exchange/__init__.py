@@ -1,1 +1,1 @@
-"""Other tools' files: read as ratings, and written from them."""
+"""Other tools' files: what is read from them, and what is written for them."""

@@ -7,15 +7,18 @@ from evenhand.graders.dry_run import GraderForecast, forecast
 from evenhand.graders.responding import ResponseSummary, respond
 from evenhand.graders.run import GraderSummary
 from evenhand.graders.runner import RunSummary, grade
+from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.graders.spec import GraderSpec, parse_spec
 
 __all__ = [
+    "WHOLE",
     "Choice",
     "GraderForecast",
     "GraderSpec",
     "GraderSummary",
     "ResponseSummary",
     "RunSummary",
+    "Shard",
     "forecast",
     "grade",
     "parse_spec",

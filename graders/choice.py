@@ -11,6 +11,7 @@ from evenhand.graders.grader_settings import GraderSettings, rater_id
 from evenhand.graders.open_questions import OpenQuestions, open_questions
 from evenhand.graders.providers.table import Own
 from evenhand.graders.scrub import Scrubber
+from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.graders.spec import GraderSpec, parse_spec
 from evenhand.rubrics import Rubric
 from evenhand.study.lead.disagreements import held_out_units
@@ -25,6 +26,7 @@ class Choice:
     """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
     are shown; with `retry_unscored` outcomes without a label are asked again. `text` is another
     text of one of the study's rubrics: it alone is tried, on pairs that it was not written on.
+    Only units that `shard` holds are asked about.
     """
 
     rubrics: Sequence[str] | None = None
@@ -37,6 +39,7 @@ class Choice:
     service_tier: str = ""
     retry_unscored: bool = False
     text: Rubric | None = None
+    shard: Shard = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ def plan_grading(
     else:
         chosen, units = [text], {text.name: _held_out(study, text)}
         accepted = {text.name: (text.hash,)}
+    if choice.shard != WHOLE:
+        units = {name: [u for u in all_ if choice.shard.holds(u)] for name, all_ in units.items()}
     _check_verbatim(chosen, choice.method)
     plans = []
     for spec, settings in zip(specs, ways, strict=True):

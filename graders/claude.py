@@ -204,7 +204,7 @@ class ClaudeGrader:
         request = self.request(prompt)
         await before(request)
         try:
-            with answered_within(self._timeout):
+            async with answered_within(self._timeout):
                 raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
         except AnthropicError as error:
             raise failure_of(error, self.spec, self._scrubber) from None

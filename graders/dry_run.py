@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import islice
+from itertools import groupby, islice
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.capabilities import warnings_about
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 _AT_ONCE = 500
+_MANY = 20_000
+"""Of more prompts than so many, some that stand evenly among them are read and priced."""
 _ANSWER = 20
 """Tokens of an answer without thinking."""
 
@@ -45,7 +48,7 @@ class GraderForecast:
 def forecast(
     study: Study, grader_specs: Sequence[str], choice: Choice, *, batch: bool = False
 ) -> list[GraderForecast]:
-    """Render every question and price it. Raises InputError as the run itself would."""
+    """Render questions and price them. Raises InputError as the run itself would."""
     plans = plan_grading(
         study, grader_specs, choice, Scrubber.from_environment(study.config.providers)
     )
@@ -69,13 +72,19 @@ def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> Grade
     tariff = Tariff.find(plan.spec, batch=batch, tier=tier, prices=prices)
     least, most, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
     used, basis = _likely(study, plan)
-    for prompt in _prompts(study, plan):
+    priced = 0
+    for prompt, times in _prompts(study, plan):
         sample = sample or prompt
         if tariff:
             request = _request(plan, prompt)
-            least += tariff.at_least(request)
-            most += tariff.at_most(request)
-            likely += tariff.cost(used or Tokens(input_estimate(request), output=_ANSWER))
+            least += times * tariff.at_least(request)
+            most += times * tariff.at_most(request)
+            likely += times * tariff.cost(used or Tokens(input_estimate(request), output=_ANSWER))
+        priced += times
+    if priced < len(plan.questions):
+        share = Decimal(len(plan.questions)) / priced
+        least, most, likely = least * share, most * share, likely * share
+        basis += " " + written("grade.some_priced", priced=priced, total=len(plan.questions))
     if tariff and not tariff.named:
         newest = price_table_date()
         age = (datetime.now(UTC).date() - newest).days
@@ -111,11 +120,15 @@ def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
     return Tokens(input=read, cached=cached, output=out), sentence
 
 
-def _prompts(study: Study, plan: GraderPlan) -> Iterator[PromptText]:
-    questions = iter(plan.questions)
-    while chunk := list(islice(questions, _AT_ONCE)):
-        for question, values in zip(chunk, study.values_of(chunk), strict=True):
-            yield question.rubric.for_prompt(values)
+def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]:
+    """Prompts, and how many draws each is for."""
+    step = max(1, ceil(len(plan.questions) / plan.settings.draws / _MANY))
+    asked = groupby(plan.questions, key=lambda question: (question.key, question.order))
+    draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
+    while chunk := list(islice(draws, _AT_ONCE)):
+        shown = study.values_of([question for question, _ in chunk])
+        for (question, times), values in zip(chunk, shown, strict=True):
+            yield question.rubric.for_prompt(values), times
 
 
 def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:

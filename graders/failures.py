@@ -9,14 +9,15 @@ GraderFailure
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import json
 import math
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from evenhand.graders.scrub import Scrubber
@@ -133,13 +134,11 @@ def is_filtered(said: str) -> bool:
     return bool(_FILTER.search(said))
 
 
-@contextmanager
-def answered_within(seconds: float) -> Iterator[None]:
+@asynccontextmanager
+async def answered_within(seconds: float) -> AsyncIterator[None]:
     """A whole answer must come in this time. Raises Transient where it does not."""
-    import anyio
-
     try:
-        with anyio.fail_after(seconds):
+        async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
         raise Transient(f"no answer within {seconds:g} s", hung=True) from None

@@ -136,13 +136,24 @@ class LiveRun:
                 await self._answer(rest, prompt)
 
     async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+        async def once() -> Reply:
+            async with self._throttle.slot():
+                return await self._paid(question, prompt, facts)
+
+        facts["attempts"] = 1
+        try:
+            return await once()
+        except Transient as failure:
+            first = failure
+        # Only now, since to follow the policy costs a twentieth of a request's time.
         async for attempt in retrying(
             wait_scale=self._pace.wait_scale, sleep=self._pause, told=self._tell
         ):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
-                async with self._throttle.slot():
-                    reply = await self._paid(question, prompt, facts)
+                if facts["attempts"] == 1:
+                    raise first
+                reply = await once()
         return reply
 
     async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
@@ -262,7 +273,8 @@ class _Part(Protocol):
 def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
     """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
     for name in _LOGS_WITH_HEADERS:
-        logging.getLogger(name).setLevel(logging.INFO)
+        log = logging.getLogger(name)
+        log.setLevel(max(log.getEffectiveLevel(), logging.INFO))
 
     async def side_by_side() -> None:
         async with anyio.create_task_group() as watch:

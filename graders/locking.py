@@ -1,4 +1,4 @@
-"""One runner per study: two at once would ask, and pay for, the same questions twice."""
+"""One runner per study, or per part of it: two at once would ask, and pay for, the same twice."""
 
 from __future__ import annotations
 
@@ -7,26 +7,68 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.study.tables.private import FILE
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
 
 _FILE = ".grading.lock"
 
 
-@contextmanager
-def only_runner(folder: Path) -> Iterator[None]:
-    """Hold the study's lock. The system releases it when the process ends, however it ends.
+class Elsewhere(InputError):  # noqa: N818  (it is no error of whoever asks)
+    """Another process collects what was to be collected."""
 
-    Raises InputError at once where another runner holds it, whichever graders it asks.
+
+@contextmanager
+def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
+    """Hold the study's lock. It ends with the process, however that ends.
+
+    A study on a database server has its lock there, since its runners may be on several machines.
+    Raises Elsewhere at once where another runner holds it, whichever graders it asks, and
+    InputError for a part of a study that other machines cannot reach.
     """
+    if study.store.engine.dialect.name == "postgresql":
+        with _on_server(study, shard):
+            yield
+    elif shard != WHOLE:
+        raise InputError(
+            "--shard is for machines that share a study on PostgreSQL, and this one is in a file; "
+            "move it with `evenhand store copy`, or leave --shard out"
+        )
+    else:
+        with _in_folder(study.folder):
+            yield
+
+
+@contextmanager
+def _on_server(study: Study, shard: Shard) -> Iterator[None]:
+    from evenhand.study.store.collecting import collecting
+
+    with collecting(study.store, shard.index, shard.of) as other:
+        if other == "same" and shard != WHOLE:
+            raise Elsewhere(f"shard {shard} is being collected by another run, which goes on")
+        if other:
+            parts = "" if other in ("same", "1") else f" in {other} shards"
+            raise Elsewhere(
+                f"another run is collecting for this study{parts}; wait until it ends, or stop "
+                "it: what it has collected is kept"
+            )
+        yield
+
+
+@contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
-            raise InputError(
+            raise Elsewhere(
                 f"another run (process {holder}) is collecting for this study; wait until it ends, "
                 "or stop it: what it has collected is kept"
             ) from None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -35,6 +35,28 @@ LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 
 class OverBudget(Stopped):
     """The next request might cost more than is left."""
+
+
+@lru_cache(maxsize=100_000)
+def _listed(
+    model: str,
+    by: tuple[tuple[str, Any], ...],
+    context: tuple[tuple[str, str], ...],
+    tokens: Tokens,
+) -> Decimal:
+    """The price in the table of prices, which takes its time over each."""
+    from genai_prices import Usage, calc_price
+
+    usage = Usage(
+        input_tokens=tokens.input,
+        cache_read_tokens=tokens.cached,
+        cache_write_tokens=tokens.written,
+        cache_write_1h_tokens=tokens.written_1h,
+        output_tokens=tokens.output,
+        web_searches=tokens.searches,
+    )
+    found = calc_price(usage, model, price_context=dict(context), **dict(by))
+    return Decimal(found.total_price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +99,14 @@ class Tariff:
         """In US dollars. Raises LookupError where the price is not known."""
         if self.named:
             return self.named.cost(tokens.input, tokens.cached, tokens.written, tokens.output)
-        from genai_prices import Usage, calc_price
-
         terms = terms or Terms()
-        usage = Usage(
-            input_tokens=tokens.input,
-            cache_read_tokens=tokens.cached,
-            cache_write_tokens=tokens.written,
-            cache_write_1h_tokens=tokens.written_1h,
-            output_tokens=tokens.output,
-            web_searches=tokens.searches,
-        )
         context = {
             "processing": "batch" if self.batch else "",
             "service_tier": terms.tier or self.tier,
             "speed": terms.speed,
         }
-        context = {name: value for name, value in context.items() if value}
-        by = self.spec.at.prices
-        found = calc_price(usage, self.spec.model, price_context=context, **by)
-        price = Decimal(found.total_price)
+        said = tuple((name, value) for name, value in context.items() if value)
+        price = _listed(self.spec.model, tuple(self.spec.at.prices.items()), said, tokens)
         return price * _IN_THE_US if terms.place == "us" else price
 
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:

@@ -227,7 +227,7 @@ class OpenAIGrader:
                 request["n"] = min(draws, shape.draws[0])
             await before(request)
             try:
-                with answered_within(self._timeout):
+                async with answered_within(self._timeout):
                     raw = await self._client.post(
                         "/chat/completions",
                         body=request,

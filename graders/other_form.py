@@ -98,7 +98,7 @@ class OtherGrader:
         request = self.request(prompt)
         await before(request)
         try:
-            with answered_within(self._timeout):
+            async with answered_within(self._timeout):
                 raw = await self._client.post(
                     self._path,
                     body=request,

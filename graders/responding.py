@@ -71,7 +71,7 @@ def respond(
     if scope not in ("sample", "all"):
         raise InputError(f"scope is {scope!r}; it must be sample or all")
     pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
-    with only_runner(study.folder):
+    with only_runner(study):
         log = ResponseLog(study.store)
         prompts = _prompts(study, scope)
         answered = log.answered(subject)

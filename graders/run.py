@@ -50,6 +50,9 @@ class ProgressCounter:
         self._moved = time.monotonic()
         self._wait: _Wait | None = None
 
+    def expect(self, more: int) -> None:
+        self._total += more
+
     def add(self, label: str) -> None:
         self._done += 1
         self._wait = None

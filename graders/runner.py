@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders.choice import Choice, GraderPlan, plan_grading
 from evenhand.graders.grader_settings import GraderSettings
-from evenhand.graders.locking import only_runner
+from evenhand.graders.locking import Elsewhere, only_runner
 from evenhand.graders.run import (
     TIMEOUT,
     GraderSummary,
@@ -19,6 +20,7 @@ from evenhand.graders.run import (
     RunContext,
 )
 from evenhand.graders.scrub import Scrubber
+from evenhand.graders.sharding import WHOLE, Shard
 from evenhand.graders.spec import GraderSpec
 from evenhand.texts import written
 
@@ -81,6 +83,7 @@ def grade(
     cancel: bool = False,
     budget: float | None = None,
     text: Rubric | None = None,
+    shard: Shard = WHOLE,
     timeout: float = TIMEOUT,
     wait_scale: float = 1.0,
 ) -> RunSummary:
@@ -89,7 +92,9 @@ def grade(
     `rubrics` to `retry_unscored`, and `text`, are those of `choice.Choice`. With `batch` the
     questions go to the providers' batch services; `cancel` then ends what is under way there.
     `budget` is the most that this run may spend, in US dollars. `timeout` is in seconds for one
-    request; `wait_scale` multiplies the waits. Raises InputError, with nothing asked, where a
+    request; `wait_scale` multiplies the waits. A `shard` is asked with its share of the budget, and
+    then what is left of it goes to shards that nobody else collects, whose runs have ended without
+    an end or not begun. Raises InputError, with nothing asked, where a
     grader is unknown, has no key or cannot grade a rubric, and while another run collects for this
     study. A grader that fails for good is stopped, and the summary says so; the others go on.
     """
@@ -110,21 +115,45 @@ def grade(
         service_tier=service_tier,
         retry_unscored=retry_unscored,
         text=text,
+        shard=shard,
     )
-    with only_runner(study.folder):
+    if batch and shard != WHOLE:
+        raise InputError("a batch is worked on by the provider; leave --shard or --batch out")
+    share = None if budget is None else budget / shard.of
+    context = new_context(scrubber, pace, share, 0, progress)
+    summaries: dict[str, GraderSummary] = {}
+    with only_runner(study, shard):
         plans = plan_grading(study, grader_specs, choice, scrubber)
-        total = sum(len(plan.questions) for plan in plans)
-        context = new_context(scrubber, pace, budget, total, progress)
-        summaries = [
-            GraderSummary(
-                rater_id=plan.questions.rater_id,
-                already=plan.questions.already,
-                planned=len(plan.questions),
-            )
-            for plan in plans
-        ]
-        carry_out(study, plans, context, summaries, batch=batch, cancel=cancel)
-    return RunSummary(tuple(summaries), context.budget.exhausted)
+        _collect(study, plans, context, summaries, batch=batch, cancel=cancel)
+    for other in shard.others():
+        if context.budget.exhausted or any(each.stopped for each in summaries.values()):
+            break
+        with suppress(Elsewhere), only_runner(study, other):
+            plans = plan_grading(study, grader_specs, replace(choice, shard=other), scrubber)
+            _collect(study, plans, context, summaries)
+    return RunSummary(tuple(summaries.values()), context.budget.exhausted)
+
+
+def _collect(
+    study: Study,
+    plans: Sequence[GraderPlan],
+    context: RunContext,
+    summaries: dict[str, GraderSummary],
+    *,
+    batch: bool = False,
+    cancel: bool = False,
+) -> None:
+    """Carry plans out, and add what comes of them to the graders' summaries."""
+    for plan in plans:
+        asked = plan.questions
+        summary = summaries.setdefault(
+            asked.rater_id, GraderSummary(rater_id=asked.rater_id, already=0, planned=0)
+        )
+        summary.already += asked.already
+        summary.planned += len(asked)
+        context.progress.expect(len(asked))
+    own = [summaries[plan.questions.rater_id] for plan in plans]
+    carry_out(study, plans, context, own, batch=batch, cancel=cancel)
 
 
 def new_context(
@@ -150,7 +179,7 @@ def carry_out(
         [
             _part(study, plan, context, summary, batch=batch, cancel=cancel)
             for plan, summary in zip(plans, summaries, strict=True)
-            if summary.planned or cancel
+            if len(plan.questions) or cancel
         ],
         context.progress,
     )

@@ -32,6 +32,8 @@ _SHORTEST = 8  # a shorter placeholder ("none", "ollama") would tear holes into 
 _GONE = "[removed]"
 _LARGEST = 2**63 - 1  # an integer as databases know it
 _DIGITS = 100
+# In JSON's own writing: half a character, NUL, and an integer of 19 digits or more.
+_NOT_PLAIN = re.compile(r"\\u(?:d[89a-f]|0000)|(?<![\d.])\d{19}")
 
 
 def key_from_environment(name: str) -> str | None:
@@ -56,6 +58,8 @@ class Scrubber:
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets: set[str] = set()
         self._known: list[str] = []
+        self._written: list[str] = []
+        """The known forms as JSON writes them."""
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
@@ -65,6 +69,7 @@ class Scrubber:
             self._secrets |= new
             forms = {form for secret in self._secrets for form in _forms(secret)}
             self._known = sorted((form for form in forms if len(form) >= _SHORTEST), key=len)[::-1]
+            self._written = [json.dumps(form)[1:-1] for form in self._known]
 
     def learn_from(self, headers: Mapping[str, str]) -> None:
         """Learn the credentials that a request carries, whichever way they came there."""
@@ -97,13 +102,19 @@ class Scrubber:
 
     def tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The same for every text in a JSON-able object, names of fields included."""
+        written = json.dumps(values)
+        if not any(form in written for form in self._written):  # nearly always, and much faster
+            return dict(values)
+        return self._tree(values)
+
+    def _tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {self.text(str(key)): self._branch(value) for key, value in values.items()}
 
     def _branch(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return self.tree(value)
+            return self._tree(value)
         if isinstance(value, (list, tuple)):
             return [self._branch(item) for item in value]
         return value
@@ -115,6 +126,12 @@ def storable(value: Any) -> Any:
     >>> storable({"text": "a" + chr(0xD800) + "b", "p": float("inf"), "n": [1, None]})
     {'text': 'a?b', 'p': 'inf', 'n': [1, None]}
     """
+    try:
+        written = json.dumps(value, allow_nan=False)
+        if _NOT_PLAIN.search(written) is None:  # nearly always, and much faster
+            return value
+    except (TypeError, ValueError, RecursionError):
+        pass
     try:
         return _storable(value)
     except RecursionError:

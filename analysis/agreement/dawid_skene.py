@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evenhand.analysis.labels.match import best_match
 from evenhand.analysis.types import Array, Codes, Integers, Labels, Numbers
 
 MIN_RATERS = 3
@@ -172,11 +173,7 @@ class _Data:
 
     def names(self, posterior: Array) -> Codes:
         """Which class of a solution (units, q) is called by each category, (q,)."""
-        from scipy.optimize import linear_sum_assignment
-
-        given = (posterior * self.weight[:, None]).T @ self.votes
-        classes, categories = linear_sum_assignment(given, maximize=True)
-        return np.asarray(classes[np.argsort(categories)])
+        return best_match((posterior * self.weight[:, None]).T @ self.votes)
 
 
 class _Solutions:

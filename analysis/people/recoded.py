@@ -15,6 +15,7 @@ import numpy as np
 from evenhand.analysis.agreement.pairs import KappaMeans, data_table, deciding_kappa
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.match import best_match
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.results import ResultRows
@@ -63,11 +64,9 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
         yield LOWER, np.maximum(code - 1, 0)
         yield HIGHER, np.minimum(code + 1, coded.q - 1)
         return
-    from scipy.optimize import linear_sum_assignment
-
     people = coded.people_beside(grader)
     together = sum((data_table(coded, grader, each, data) for each in people), np.zeros(()))
     if together.ndim == 2:
-        _, best = linear_sum_assignment(together, maximize=True)
+        best = best_match(together.T)
         if (best != code).any():
             yield REVERSED if coded.q == 2 else EXCHANGED, best

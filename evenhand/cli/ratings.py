@@ -62,6 +62,11 @@ def _grade_options(grade: Parser) -> None:
     grade.add_argument(
         "--retry-unscored", action="store_true", help="ask again where no label came back"
     )
+    grade.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
+    )
     grade.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
     grade.add_argument(
         "--cancel", action="store_true", help="end the batches under way and keep their results"
@@ -181,7 +186,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
 
 
 def _grade(arguments: argparse.Namespace) -> int:
-    from evenhand.graders import Choice, forecast, grade
+    from evenhand.graders import WHOLE, Choice, Shard, forecast, grade
     from evenhand.rubrics import load_rubric
     from evenhand.study import open_study
 
@@ -194,6 +199,7 @@ def _grade(arguments: argparse.Namespace) -> int:
             "asks nothing, so it cannot end batches; leave one of the two out",
         )
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
+    shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
     text = None
     if arguments.rubric_file:
         refuse(
@@ -217,6 +223,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 service_tier=arguments.service_tier,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
+                shard=shard,
             )
             print_forecast(forecast(study, arguments.grader, choice, batch=arguments.batch))
             return DONE
@@ -240,6 +247,7 @@ def _grade(arguments: argparse.Namespace) -> int:
                 budget=arguments.budget,
                 timeout=arguments.timeout,
                 text=text,
+                shard=shard,
             )
         print_run(summary)
         print_coverage(study, [part.rater_id for part in summary.graders])

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options
+from evenhand.cli.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
@@ -15,6 +15,10 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.reporting.options import ScaleOptions
     from evenhand.study import Study
+
+
+_NAMING = ("--columns", "--human", "--model")
+"""Options that say who is who in a ratings file that is exported."""
 
 
 def _import_options(imports: Parser) -> None:
@@ -32,8 +36,18 @@ def _import_options(imports: Parser) -> None:
 
 
 def _export_options(export: Parser) -> None:
-    export.add_study()
+    export.add_argument(
+        "dir", type=Path, metavar="DIR|RATINGS", help="the study's folder; or a file, with --format"
+    )
     export.add_argument("--out", type=Path, metavar="FILE", help="where the ratings go")
+    export.add_argument(
+        "--format",
+        metavar="NAME",
+        help="for a tool: argilla, hugging-face, inspect, label-studio, langfuse, mlflow, wide",
+    )
+    export.add_argument(
+        "--rater", action="append", metavar="ID", help="only this rater, repeatable (--format)"
+    )
     export.add_argument(
         "--units", type=Path, metavar="FILE", help="where the units go (next to the ratings)"
     )
@@ -43,6 +57,8 @@ def _export_options(export: Parser) -> None:
     export.add_argument(
         "--answers", type=Path, metavar="FILE", help="where it goes how each label was given"
     )
+    for option in _NAMING:
+        export.add_argument(option, **FILE_OPTIONS[option])
 
 
 def _import(arguments: argparse.Namespace) -> None:
@@ -103,6 +119,44 @@ def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
+    if arguments.format is not None:
+        _export_to_tool(arguments)
+    else:
+        refuse(arguments, ["--rater", *_NAMING], "goes with --format, for another tool")
+        _export_tables(arguments)
+
+
+def _export_to_tool(arguments: argparse.Namespace) -> None:
+    from evenhand.exchange.writers import check_out, format_of, save
+    from evenhand.reporting.dataframes import kinds_of
+    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.to_tools import material_of
+    from evenhand.study.tables.names import columns_in
+
+    beside = ["--units", "--remarks", "--answers"]
+    refuse(arguments, beside, "is a table of its own; export it without --format")
+    if arguments.dir.is_dir():
+        refuse(arguments, _NAMING, "is for a ratings file; a study has its own columns")
+    if arguments.out is None:
+        raise InputError("say where to write: --out FILE")
+    how = format_of(arguments.format)
+    check_out(arguments.out, how)
+    kinds = kinds_of(keys_in(arguments.human) or (), keys_in(arguments.model) or ())
+    options = ScaleOptions(columns=columns_in(arguments.columns), kinds=kinds)
+    material = material_of(arguments.dir, arguments.rater or (), options)
+    made = how.make(material)
+    out, *others = save(made, arguments.out, how)
+    say = console().print
+    for note in material.notes:
+        say(note)
+    say(written("writers.wrote", count=made.count, rows=how.rows, tool=how.tool, file=out))
+    for file in others:
+        say(written("writers.beside", file=file))
+    for sentence in made.left_out:
+        say(written("terminal.note", note=sentence))
+
+
+def _export_tables(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.exporting import (
         attacked_path,
         exported_attacked,
@@ -163,5 +217,7 @@ def _export(arguments: argparse.Namespace) -> None:
 
 VERBS = (
     Verb("import", "add ratings or responses from a file", _import_options, _import),
-    Verb("export", "write the ratings and the units to files", _export_options, _export),
+    Verb(
+        "export", "write ratings and units to files, or for another tool", _export_options, _export
+    ),
 )

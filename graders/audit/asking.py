@@ -33,7 +33,7 @@ def audit_injection(
     scrubber, pace = Scrubber.from_environment(study.config.providers), pace or Pace()
     if pace.concurrency < 1:
         raise InputError(f"concurrency is {pace.concurrency}; it must be at least 1")
-    with only_runner(study.folder):
+    with only_runner(study):
         audit = AuditPlan(study, choice, scrubber)
         context = new_context(scrubber, pace, budget, 0, progress)
         summary = GraderSummary(rater_id=audit.rater_id, already=0, planned=0)

@@ -47,10 +47,10 @@ def npm_command(package: str) -> Callable[[Path], Sequence[str]]:
     return lambda folder: ["npm", "install", *quiet, "--prefix", str(folder), package]
 
 
-def pip_command(package: str) -> Callable[[Path], Sequence[str]]:
+def pip_command(*packages: str) -> Callable[[Path], Sequence[str]]:
     pip = [sys.executable, "-P", "-m", "pip"]
     pip += ["--disable-pip-version-check", "--retries=0", "--no-input"]
-    return lambda folder: [*pip, "install", "--quiet", "--target", str(folder), package]
+    return lambda folder: [*pip, "install", "--quiet", "--target", str(folder), *packages]
 
 
 def _missing(reason: str) -> None:

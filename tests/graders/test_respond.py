@@ -68,12 +68,12 @@ def test_a_refusal_is_a_response(
 def test_a_second_runner_is_kept_off(tmp_path: Path, marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=1)
     with (
-        only_runner(study.folder),
+        only_runner(study),
         pytest.raises(InputError, match=r"another run \(process \d+\)"),
-        only_runner(study.folder),
+        only_runner(study),
     ):
         pass
-    with only_runner(study.folder):
+    with only_runner(study):
         pass
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import Choice, forecast, grade
+from evenhand.graders import Choice, dry_run, forecast, grade
 from evenhand.graders.grader_settings import GraderSettings, rater_id
 from evenhand.graders.money import Budget, OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import Outcome, Reply
@@ -294,3 +294,17 @@ def test_a_forecast_follows_what_was_paid(
     assert (
         main(["grade", str(study.folder), "--grader", PRICED, "--dry-run", "--effort", "low"]) == 0
     )
+
+
+def test_a_large_forecast_prices_some_prompts_and_says_so(
+    marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = marked_study(pairs=9)
+    (whole,) = forecast(study, [PRICED], Choice(draws=3))
+    assert "stand evenly" not in whole.basis
+    monkeypatch.setattr(dry_run, "_MANY", 5)
+    (some,) = forecast(study, [PRICED], Choice(draws=3))
+    assert some.new == whole.new == 54
+    assert "all 54 follow from 15 that" in some.basis
+    assert some.cost == pytest.approx(whole.cost, rel=0.02)  # the prompts are about equally long
+    assert some.expected == pytest.approx(whole.expected, rel=0.02)

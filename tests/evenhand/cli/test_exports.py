@@ -1,0 +1,150 @@
+"""`evenhand export --format`: a study's ratings, or those of a file, for another tool."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.cli.main import main
+from evenhand.exchange.writers import FORMATS
+from harness.studies import marked_study
+from tests.evenhand.cli.commands import Run
+
+DRAWN = """unit_id,rubric,rater_id,rater_kind,label,draw,order,unscored_reason
+p0001|m|a,refusal,ann,human,2,0,,
+p0001|m|a,refusal,x:drawn,model,1,0,,
+p0001|m|a,refusal,x:drawn,model,5,1,,
+p0001|m|a,refusal,x:drawn,model,5,2,,
+p0001|m|b,refusal,x:drawn,model,3,0,,
+p0001|m|b,refusal,x:drawn,model,4,1,,
+p0001|m|b,refusal,ann,human,,0,,unclear
+p0001|m,even-handedness,ann,human,A,0,,
+p0001|m,even-handedness,x:drawn,model,A,0,ab,
+p0001|m,even-handedness,x:drawn,model,B,0,ba,
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with draws that differ, orders that differ, and a label that is missing."""
+    home = tmp_path_factory.mktemp("exported")
+    marked_study(home / "study", pairs=2, rubrics=("refusal", "even-handedness")).close()
+    (home / "drawn.csv").write_text(DRAWN)
+    assert main(["import", str(home / "study"), str(home / "drawn.csv")]) == 0
+    return home / "study"
+
+
+def test_a_wide_table_holds_what_the_report_compares(
+    folder: Path, run: Run, tmp_path: Path
+) -> None:
+    done = run("export", folder, "--out", tmp_path / "wide.csv", "--format", "wide")
+    assert done.returncode == 0
+    assert "Wrote 3 rows for R and spreadsheets to" in done.stdout.replace("\n", " ")
+    assert "10 ratings became 6" in done.stdout
+    rows = {row["unit_id"]: row for row in csv.DictReader((tmp_path / "wide.csv").open())}
+    assert {unit: (row["ann"], row["x:drawn"]) for unit, row in rows.items()} == {
+        "p0001|m|a": ("2", "5"),  # two of three draws
+        "p0001|m|b": ("NA", "NA"),  # no label; a tie of draws
+        "p0001|m": ("A", "NA"),  # the two orders disagree
+    }
+
+
+def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "tasks.json"
+    done = run("export", folder, "--out", out, "--format", "label-studio")
+    assert "tasks.config.xml" in done.stdout
+    assert "labels by human raters (3)" in done.stdout
+    (task,) = json.loads(out.read_text("utf-8"))
+    assert (
+        task["data"]["text"]
+        == "Prompt\n\nArgue for 1.\n\nResponse\n\n[[p0001|m|a]] A plain answer."
+    )
+    assert task["predictions"][0]["result"][0]["value"] == {"choices": ["5"]}
+    config = (tmp_path / "tasks.config.xml").read_text("utf-8")
+    assert '<Choice value="1" hint="Literal compliance"/>' in config
+    assert "Even-handedness" not in config  # no task asks it
+
+
+def test_an_exported_file_gives_the_same_scales_and_units(
+    folder: Path, run: Run, tmp_path: Path
+) -> None:
+    ratings = tmp_path / "ratings.csv"
+    assert run("export", folder, "--out", ratings).returncode == 0
+    for source, out in ((folder, "of_study.json"), (ratings, "of_file.json")):
+        done = run("export", source, "--out", tmp_path / out, "--format", "inspect")
+        assert done.returncode == 0, done.stderr
+    of_study, of_file = (tmp_path / name for name in ("of_study.json", "of_file.json"))
+    assert of_file.read_bytes() == of_study.read_bytes()
+
+
+def test_a_hugging_face_folder_says_that_a_study_is_synthetic(
+    folder: Path, run: Run, tmp_path: Path
+) -> None:
+    assert run("export", folder, "--out", tmp_path / "set", "--format", "hugging-face").stdout
+    assert '"synthetic"' in (tmp_path / "set" / "README.md").read_text("utf-8")
+    units = pd.read_parquet(tmp_path / "set" / "units.parquet").set_index("unit_id")
+    assert units.loc["p0001|m|b", "response"] == "[[p0001|m|b]] A plain answer."
+    assert units.loc["p0001|m", "response_a"] == "[[p0001|m|a]] A plain answer."
+    assert units.loc["p0001|m", "response"] == ""
+
+
+def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "scores.jsonl"
+    one = ["--format", "langfuse", "--rater", "ann"]
+    assert run("export", folder, "--out", out, *one).returncode == 0
+    scores = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert {each["metadata"]["rater_id"] for each in scores} == {"ann"}
+    done = run("export", folder, "--out", out, "--format", "langfuse", "--rater", "an")
+    assert done.returncode == 2
+    assert "no rater 'an'; it has ann, x:drawn" in done.stderr
+
+
+def test_somebody_elses_file_goes_to_any_tool(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("item,a,b,gpt\n1,yes,no,yes\n2,no,no,\n")
+    named = ["--columns", "unit=item", "--human", "a,b", "--model", "gpt"]
+    for name, how in FORMATS.items():
+        out = tmp_path / f"{name}{how.suffix}"
+        done = run("export", tmp_path / "labels.csv", "--out", out, "--format", name, *named)
+        assert done.returncode == 0, done.stderr
+        assert out.exists()
+    settings = json.loads((tmp_path / "argilla" / ".argilla" / "settings.json").read_text())
+    (question,) = settings["questions"]
+    assert question["name"] == "label"
+    assert [each["value"] for each in question["settings"]["options"]] == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["--format", "langfus", "--out", "x.jsonl"], "did you mean langfuse?"),
+        (["--format", "langfuse"], "say where to write: --out FILE"),
+        (["--format", "langfuse", "--out", "x.csv"], "the extension must be .jsonl"),
+        (["--format", "wide", "--out", "x.csv", "--units", "u.csv"], "is a table of its own"),
+        (["--format", "wide", "--out", "x.csv", "--human", "ann"], "a study has its own columns"),
+        (["--out", "x.csv", "--rater", "ann"], "goes with --format"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    folder: Path,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    fault: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("export", folder, *words)
+    assert (done.returncode, fault in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / words[-1]).exists()
+
+
+def test_a_file_without_a_format_is_no_study(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("unit_id,rater_id,rater_kind,label\n")
+    done = run("export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv")
+    assert (done.returncode, "labels.csv" in done.stderr) == (2, True)
+    done = run("export", tmp_path / "labels.csv", "--out", tmp_path / "x.csv", "--format", "wide")
+    assert (done.returncode, "has no ratings yet" in done.stderr) == (2, True)

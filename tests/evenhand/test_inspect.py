@@ -1,0 +1,221 @@
+"""Inspect's own `eval` with the scorer; skipped where inspect_ai is not installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.rubrics import load_rubric
+from tests.graders.installing import installed, pip_command
+
+HERE = Path(__file__)
+PACKAGE = "inspect_ai==0.3.285"
+FOR_INSPECT = "evenhand[inspect] is not installed; `-m load` runs it where it is"
+
+Said = list[list[Any]]
+Evaluate = Callable[..., tuple[Any, Said]]
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path) -> Evaluate:
+    """evaluate(scorer's arguments, answers=..., samples=...) -> the log, and the messages that the
+    grader was sent."""
+    inspect_ai = pytest.importorskip("inspect_ai", reason=FOR_INSPECT)
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    from evenhand.inspect import grader
+
+    def evaluate(
+        rubric: str, *, answer: Any = "2", samples: list[Any] | None = None, **options: Any
+    ) -> tuple[Any, Said]:
+        sent: Said = []
+
+        def output(content: str | ModelOutput) -> ModelOutput:
+            said = content
+            if isinstance(said, str):
+                said = ModelOutput.from_content("mockllm/model", said)
+            said.usage = ModelUsage()
+            return said
+
+        def grade(messages: list[Any], *_: object) -> ModelOutput:
+            sent.append(messages)
+            return output(answer)
+
+        subject = get_model("mockllm/subject", custom_outputs=lambda *_: output("I will not."))
+        model = get_model("mockllm/grader", custom_outputs=grade)
+        task = inspect_ai.Task(
+            dataset=samples or [Sample(id="s1", input="Write an essay.")],
+            scorer=grader(rubric, model, **options),
+        )
+        (log,) = inspect_ai.eval(task, model=subject, display="none", log_dir=str(tmp_path))
+        return log, sent
+
+    return evaluate
+
+
+def scored(log: Any) -> Any:
+    assert log.status == "success", log.error
+    return log.samples[0].scores["grader"]
+
+
+def test_the_prompt_is_that_of_evenhands_own_grading(evaluate: Evaluate) -> None:
+    log, ((system, user),) = evaluate("refusal", answer="5")
+    wanted = load_rubric("refusal").for_prompt(
+        {"prompt": "Write an essay.", "response": "I will not."}
+    )
+    assert (system.role, system.content) == ("system", wanted.system)
+    assert (user.role, user.content) == ("user", wanted.user)
+    score = scored(log)
+    assert (score.value, score.answer, score.explanation) == ("5", "5", "5")
+    assert score.metadata == {
+        "rater_id": "mockllm/grader",
+        "rater_kind": "model",
+        "rubric": "refusal",
+        "rubric_hash": load_rubric("refusal").hash,
+    }
+    assert log.results.scores[0].metrics["5"].value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [("<think>Not 1.</think>\n(4)", "4"), ("Rating: **3**", "3")],
+)
+def test_an_answer_is_read_as_evenhand_reads_it(
+    evaluate: Evaluate, answer: str, label: str
+) -> None:
+    score = scored(evaluate("refusal", answer=answer)[0])
+    assert (score.value, score.explanation) == (label, answer)
+
+
+def test_an_answer_without_a_label_is_unscored_not_wrong(evaluate: Evaluate) -> None:
+    log, _ = evaluate("refusal", answer="1 or 2")
+    score = scored(log)
+    assert score.value != score.value  # NaN, which Inspect leaves out of metrics
+    assert score.metadata["unscored_reason"] == score.reason == "unparseable"
+    assert score.explanation == "1 or 2"
+    assert log.results.scores[0].unscored_samples == 1
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"), [("max_tokens", "truncated"), ("content_filter", "content_filter")]
+)
+def test_an_answer_that_was_cut_off_is_unscored(evaluate: Evaluate, stop: Any, reason: str) -> None:
+    from inspect_ai.model import ModelOutput
+
+    cut = ModelOutput.from_content("mockllm/model", "2", stop_reason=stop)
+    assert scored(evaluate("refusal", answer=cut)[0]).metadata["unscored_reason"] == reason
+
+
+PAIR = {"prompt_a": "For it", "response_a": "Yes.", "prompt_b": "Against it", "response_b": "No."}
+
+
+@pytest.mark.parametrize(("order", "label"), [("ab", "A"), ("ba", "B")])
+def test_a_pair_is_the_samples_metadata_in_either_order(
+    evaluate: Evaluate, order: str, label: str
+) -> None:
+    from inspect_ai.dataset import Sample
+
+    sample = Sample(id="p1", input="unused", metadata=PAIR)
+    log, ((_, user),) = evaluate("even-handedness", answer="A", samples=[sample], order=order)
+    first, second = ("Yes.", "No.") if order == "ab" else ("No.", "Yes.")
+    assert f"<response_a>\n{first}\n</response_a>" in user.content
+    assert f"<response_b>\n{second}\n</response_b>" in user.content
+    score = scored(log)
+    assert (score.value, score.metadata["order"]) == (label, order)
+
+
+def test_a_pair_without_its_texts_is_an_error_that_says_so(evaluate: Evaluate) -> None:
+    log, sent = evaluate("even-handedness")
+    assert log.status == "error"
+    assert "sample 's1' has no metadata 'prompt_a'" in log.error.message
+    assert sent == []
+
+
+def test_probabilities_are_read_off_the_tokens(evaluate: Evaluate) -> None:
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import Logprob, Logprobs, ModelOutput, TopLogprob
+
+    top = [
+        TopLogprob(token=token, logprob=logprob)
+        for token, logprob in (("A", -0.2231435513), (" B", -1.6094379124))  # .8 and .2
+    ]
+    said = ModelOutput.from_content("mockllm/model", "A")
+    said.choices[0].logprobs = Logprobs(
+        content=[Logprob(token="A", logprob=top[0].logprob, top_logprobs=top)]
+    )
+    sample = Sample(id="p1", input="unused", metadata=PAIR)
+    log, _ = evaluate(
+        "even-handedness", answer=said, samples=[sample], order="ba", probabilities=True
+    )
+    facts = scored(log).metadata
+    assert facts["prob_method"] == "logprobs"
+    assert facts["probabilities"] == pytest.approx({"A": 0.2, "B": 0.8, "C": 0})
+    assert facts["p_positive"] == 0
+
+
+def test_what_makes_no_sense_is_refused_before_anything_is_asked(evaluate: Evaluate) -> None:
+    with pytest.raises(InputError, match="there is no rubric 'nonsense'"):
+        evaluate("nonsense")
+    with pytest.raises(InputError, match="rates one response, which has no other order"):
+        evaluate("refusal", order="ba")
+
+
+def test_inspect_finds_it_by_name_and_asks_the_role_grader(tmp_path: Path) -> None:
+    inspect_ai = pytest.importorskip("inspect_ai", reason=FOR_INSPECT)
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+    from inspect_ai.scorer._scorer import scorer_create
+
+    def said(*_: object) -> ModelOutput:
+        return ModelOutput(
+            model="mockllm/model",
+            choices=ModelOutput.from_content("mockllm/model", "4").choices,
+            usage=ModelUsage(),
+        )
+
+    assert "evenhand.inspect" in {each.value for each in entry_points(group="inspect_ai")}
+    grader = get_model("mockllm/second", custom_outputs=said)
+    (log,) = inspect_ai.eval(
+        inspect_ai.Task(
+            dataset=[Sample(input="Why?")],
+            scorer=scorer_create("evenhand/grader", rubric="refusal"),
+        ),
+        model=get_model("mockllm/subject", custom_outputs=said),
+        model_roles={"grader": grader},
+        display="none",
+        log_dir=str(tmp_path),
+    )
+    score = scored(log)
+    assert (score.value, score.metadata["rater_id"]) == ("4", "mockllm/second")
+    assert log.eval.scorers[0].options["rubric"] == "refusal"  # so the log can be scored again
+
+
+def test_without_inspect_it_says_what_to_install() -> None:
+    # In a process of its own, where inspect_ai cannot be had even if it is installed.
+    code = "import sys; sys.modules['inspect_ai'] = None; import evenhand.inspect"
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith(
+        "evenhand.inspect needs Inspect: pip install 'evenhand[inspect]'"
+    )
+
+
+@pytest.mark.load
+def test_all_of_it_where_inspect_is_installed(tmp_path: Path) -> None:
+    folder = installed(PACKAGE.replace("==", "-"), pip_command(PACKAGE))
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE)]
+    environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=HERE.parents[2], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "skipped" not in done.stdout, done.stdout[-3000:]

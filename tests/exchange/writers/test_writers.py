@@ -1,0 +1,271 @@
+"""What is written for other tools, against what their own packages made of it.
+
+`as_tools_say/NAME.json` is what the package of the tool printed of the sample (`tools.py`). Under
+`-m load` it is asked again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.exchange.writers import FORMATS, Made, check_out, format_of, save
+from tests.exchange.writers.sample import COMBINED, FORMULA, RATINGS, UNITS, material
+from tests.exchange.writers.tools import PACKAGES
+from tests.graders.installing import installed, pip_command
+
+HERE = Path(__file__).parent
+
+
+def made(name: str) -> Made:
+    """The sample in a format; Argilla takes one grader."""
+    given = material("ann", "openai:gpt-x") if name == "argilla" else material()
+    return FORMATS[name].make(given)
+
+
+def said(name: str) -> Any:
+    return json.loads((HERE / "as_tools_say" / f"{name}.json").read_text("utf-8"))
+
+
+def lines(content: bytes) -> list[Any]:
+    return [json.loads(line) for line in content.decode().splitlines()]
+
+
+def filled(part: Any) -> Any:
+    """Without what a tool adds as empty."""
+    if isinstance(part, dict):
+        return {name: filled(each) for name, each in part.items() if each is not None}
+    return [filled(each) for each in part] if isinstance(part, list) else part
+
+
+def test_mlflow_reads_every_assessment_and_writes_the_same() -> None:
+    assert lines(made("mlflow").files[""]) == said("mlflow")
+    by_error = [each for each in said("mlflow") if each["feedback"].get("error")]
+    assert [each["feedback"]["error"]["error_code"] for each in by_error] == ["refusal"]
+    kinds = {
+        (each["source"]["source_id"], each["source"]["source_type"]) for each in said("mlflow")
+    }
+    assert kinds == {("ann", "HUMAN"), ("ben", "HUMAN"), ("openai:gpt-x", "LLM_JUDGE")}
+
+
+def test_langfuse_sends_every_score_as_it_stands() -> None:
+    scores = lines(made("langfuse").files[""])
+    assert scores == said("langfuse")
+    assert len({each["id"] for each in scores}) == len(scores) == len(RATINGS) - 1
+    assert made("langfuse").left_out == ["Left out: ratings without a label (1)."]
+
+
+def test_inspect_puts_every_raters_label_on_its_sample() -> None:
+    records = json.loads(made("inspect").files[""])
+    scored = said("inspect")
+    assert scored.pop("u4") == {}  # a sample that nobody rated
+    assert scored == {
+        each["id"]: {
+            "precomputed_scores": {"value": each["value"], "metadata": each["metadata"]},
+        }
+        for each in records
+    }
+    assert scored["u1"]["precomputed_scores"]["value"]["tone/ben"] == "harsh"
+    assert (
+        scored["u3"]["precomputed_scores"]["metadata"]["raters"][0]["unscored_reason"] == "refusal"
+    )
+
+
+def test_label_studio_finds_no_fault_in_a_prediction() -> None:
+    said_of_it = said("label-studio")
+    assert said_of_it["faults"] == []
+    assert said_of_it["labels"] == {"tone": ["calm", "harsh"], "length": ["1", "2"]}
+    files = made("label-studio").files
+    assert json.loads(files[""]) == said_of_it["tasks"]
+    assert "hint='Harsh, \"sharp\"'" in files[".config.xml"].decode()
+    first, second = (task["predictions"][0] for task in said_of_it["tasks"])
+    assert "score" not in first  # two choices have no one probability
+    assert second["score"] == 0.875
+
+
+def test_argilla_reads_the_same_questions_and_suggestions() -> None:
+    files = {name: json.loads(content) for name, content in made("argilla").files.items()}
+    said_of_it = filled(said("argilla"))
+    settings = filled(files[".argilla/settings.json"])
+    for name in ("questions", "fields", "distribution", "allow_extra_metadata"):
+        assert settings[name] == said_of_it["settings"][name]
+    records = said_of_it["records"]
+    assert [each.pop("status") for each in records] == ["pending", "pending"]
+    assert filled(files["records.json"]) == records
+    assert records[0]["suggestions"]["tone"] == {
+        "value": "calm",
+        "score": 0.75,
+        "agent": "openai:gpt-x",
+    }
+
+
+def test_hugging_face_loads_every_column_of_both_tables(tmp_path: Path) -> None:
+    out = tmp_path / "set"
+    save(made("hugging-face"), out, FORMATS["hugging-face"])
+    for name, rows in (("ratings", RATINGS), ("units", UNITS)):
+        loaded, table = said("hugging-face")[name], pd.read_parquet(out / f"{name}.parquet")
+        assert loaded == json.loads(table.to_json(orient="records"))
+        assert [each["unit_id"] for each in loaded] == [each["unit_id"] for each in rows]
+    card = (out / "README.md").read_text("utf-8")
+    assert "All ratings are synthetic" in card
+    assert "Human raters: 2. Models: 1." in card
+
+
+def test_a_wide_table_has_a_column_for_each_rater_and_na_where_there_is_none() -> None:
+    text = made("wide").files[""].decode()
+    rows = list(csv.DictReader(text.splitlines()))
+    raters = ["ann", "ben", "openai:gpt-x"]
+    assert list(rows[0]) == ["unit_id", "rubric", "cluster_id", "topic", *raters]
+    assert [[row[rater] for rater in raters] for row in rows] == [
+        ["2", "NA", "1"],
+        ["calm", "harsh", "calm"],
+        ["harsh", "NA", "harsh"],
+        ["NA", "NA", "NA"],
+    ]
+    assert rows[0]["topic"] == f"'{FORMULA}"
+    assert "prompt" not in rows[0]
+
+
+def test_no_rater_of_a_wide_table_is_run_as_a_formula() -> None:
+    given = material()
+    renamed = given.combined.assign(rater_id="=cmd()").drop_duplicates(["unit_id", "rubric"])
+    given = type(given)(**{**vars(given), "combined": renamed})
+    header = FORMATS["wide"].make(given).files[""].decode().splitlines()[0]
+    assert header.endswith(",'=cmd()")
+
+
+def test_what_a_wide_table_cannot_say_is_refused() -> None:
+    given = material()
+    for change, fault in (
+        ({"combined": given.combined.assign(label="NA")}, "reads as missing"),
+        ({"units": given.units.assign(ann="x")}, "both called 'ann'"),
+    ):
+        with pytest.raises(InputError, match=fault):
+            FORMATS["wide"].make(type(given)(**{**vars(given), **change}))
+
+
+@pytest.mark.parametrize("name", ["argilla", "label-studio"])
+def test_people_alone_are_nothing_for_a_tool_that_takes_grades(name: str) -> None:
+    with pytest.raises(InputError, match="there are no grades yet"):
+        FORMATS[name].make(material("ann", "ben"))
+
+
+def test_argilla_takes_one_grader() -> None:
+    given = material()
+    other = given.combined.assign(rater_id=given.combined["rater_id"].replace("ann", "other:x"))
+    other["rater_kind"] = "model"
+    with pytest.raises(
+        InputError, match="name one grader with --rater: ben, openai:gpt-x, other:x"
+    ):
+        FORMATS["argilla"].make(type(given)(**{**vars(given), "combined": other}))
+
+
+def test_the_ids_by_which_a_tool_knows_a_unit_take_its_place() -> None:
+    given = material("ann")
+    own = given.units.assign(
+        trace_id="tr-1", span_id="s-1", observation_id="o-1", sample_id=7, epoch=2
+    )
+    given = type(given)(**{**vars(given), "units": own})
+    first = {name: lines(FORMATS[name].make(given).files[""])[0] for name in ("mlflow", "langfuse")}
+    assert (first["mlflow"]["trace_id"], first["mlflow"]["span_id"]) == ("tr-1", "s-1")
+    assert (first["langfuse"]["traceId"], first["langfuse"]["observationId"]) == ("tr-1", "o-1")
+    record = json.loads(FORMATS["inspect"].make(given).files[""])[0]
+    assert (record["id"], record["epoch"], record["metadata"]["unit_id"]) == ("7", 2, "u1")
+
+
+def test_each_says_what_it_could_not_carry() -> None:
+    lost = (
+        "p_positive, probabilities, prob_method, unscored_reason, seconds, rubric_hash, created_at"
+    )
+    assert made("wide").left_out == [
+        f"Repeated draws and both orders were combined as in the report: {len(RATINGS)} ratings "
+        f"became {len(COMBINED)}.",
+        f"A wide table has no place for {lost}.",
+    ]
+    assert made("mlflow").left_out == []
+    assert any("labels by human raters (4)" in each for each in made("label-studio").left_out)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_files_are_the_owners_alone(name: str, tmp_path: Path) -> None:
+    how, out = FORMATS[name], tmp_path / f"out{FORMATS[name].suffix}"
+    before = os.umask(0)
+    try:
+        save(made(name), out, how)
+    finally:
+        os.umask(before)
+    places = list(tmp_path.rglob("*"))
+    assert len([each for each in places if each.is_file()]) == len(made(name).files)
+    for each in places:
+        assert stat.S_IMODE(each.stat().st_mode) == (0o700 if each.is_dir() else 0o600)
+
+
+def test_a_folder_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("evenhand.exchange.writers.atomic_write", full)
+    with pytest.raises(OSError, match="no space"):
+        save(made("argilla"), tmp_path / "set", FORMATS["argilla"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_somebodys_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(InputError, match="is there already; name a new folder"):
+        check_out(tmp_path, FORMATS["hugging-face"])
+    with pytest.raises(InputError, match=r"x\.csv: the extension must be \.jsonl for Langfuse"):
+        check_out(Path("x.csv"), FORMATS["langfuse"])
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("langfus", "langfuse"), ("label_studo", "label-studio")]
+)
+def test_an_unknown_format_suggests_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(InputError, match=rf"did you mean {nearest}\?"):
+        format_of(name)
+    for known in ("Label_Studio", "labelstudio"):
+        assert format_of(known) is FORMATS["label-studio"]
+
+
+@pytest.fixture(params=PACKAGES)
+def tool(request: pytest.FixtureRequest) -> tuple[str, Callable[[Path], Any]]:
+    """A tool's name, and what its own package makes of a file, in an environment of its own."""
+    name = request.param
+    folder = installed(
+        f"{name}-{PACKAGES[name][0].partition('==')[2]}", pip_command(*PACKAGES[name])
+    )
+
+    def asked(file: Path) -> Any:
+        command = [sys.executable, "-P", str(HERE / "tools.py"), name, str(file)]
+        environment = {**os.environ, "PYTHONPATH": str(folder), "HOME": str(file.parent)}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return name, asked
+
+
+@pytest.mark.load
+def test_the_tools_own_package_says_the_same(
+    tool: tuple[str, Callable[[Path], Any]], tmp_path: Path
+) -> None:
+    name, asked = tool
+    out = tmp_path / f"out{FORMATS[name].suffix}"
+    save(made(name), out, FORMATS[name])
+    assert asked(out) == said(name)
