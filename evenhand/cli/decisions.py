@@ -71,6 +71,7 @@ def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.recommendation import recommendations
+    from evenhand.reporting.analysing import is_study
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -84,7 +85,7 @@ def _select(arguments: argparse.Namespace) -> None:
         say(found.sentence)
     for each in (each for candidates in ranking.values() for each in candidates):
         say(each.verdict["sentence"])
-        if each.verdict["more_clusters"] and arguments.source.is_dir():
+        if each.verdict["more_clusters"] and is_study(arguments.source):
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
     for limit in limits_of(analysis.verdicts):

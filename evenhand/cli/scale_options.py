@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from evenhand.reporting.options import ScaleOptions
 
 
+FORMAT_OPTION: dict[str, dict[str, Any]] = {
+    "--format": {
+        "metavar": "NAME",
+        "help": "what the file is, where its content does not show it: table (CSV, TSV, JSONL, "
+        "Parquet), excel, label-studio, inspect, mlflow and others (docs/formats.md)",
+    },
+}
 FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "--columns": {
         "metavar": "OURS=THEIRS,...",
@@ -34,6 +41,7 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "GRADER=T",
         "help": "the probability from which this grader says yes (0.5)",
     },
+    **FORMAT_OPTION,
     **FILE_OPTIONS,
     "--normalise": {
         "action": "store_true",
@@ -63,6 +71,7 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
         normalise=arguments.normalise,
+        format=getattr(arguments, "format", None),
         **file_options(arguments),
     )
 

@@ -47,12 +47,22 @@ def analyse_source(
     """
     from evenhand.study import open_study
 
-    if source.is_dir():
+    if is_study(source):
         with open_study(source) as study:
             return analyse_study(study, verify=verify, why=why, on_stage=on_stage, **changes)
     return analyse_file(
         source, scale, units=units, verify=verify, why=why, on_stage=on_stage, **changes
     )
+
+
+def is_study(source: Path) -> bool:
+    """Whether this is a study's folder, and no file or folder of ratings."""
+    from evenhand.exchange.readers.reading import TABLE, format_of
+    from evenhand.exchange.readers.source import Source
+
+    if not source.is_dir() or (source / "study.toml").exists():
+        return source.is_dir()
+    return format_of(Source(source)) == TABLE
 
 
 def analyse_study(

@@ -18,6 +18,7 @@ from benchmarks import (
     corrected_rates,
     coverage,
     decisions,
+    formats,
     grading,
     injection,
     peers,
@@ -37,6 +38,7 @@ STARTED = {
     corrected_rates,
     coverage,
     decisions,
+    formats,
     grading,
     injection,
     peers,
@@ -103,6 +105,12 @@ def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "| Cohen kappa of two raters | 1,000,000 labels | scikit-learn |" in page
     assert "| `evenhand --help` |" in page
     assert str(tmp_path) not in page
+
+
+def test_the_page_of_formats_is_that_of_the_files(tmp_path: Path) -> None:
+    out = tmp_path / "formats.md"
+    formats.main(["--out", str(out)])
+    assert out.read_text("utf-8") == formats.OUT.read_text("utf-8")
 
 
 def test_the_coverage_benchmark_writes_its_page(tmp_path: Path) -> None:
