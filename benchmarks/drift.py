@@ -33,7 +33,7 @@ from benchmarks.documents import library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.influence import ALPHA
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.analysis.verdicts.drift import Versions, paired_labels
+from evenhand.analysis.verdicts.drift import LEVEL, Versions, paired_labels
 from evenhand.analysis.verdicts.judge_drift import drift_of
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 from evenhand.study.tables.ratings import validate_ratings
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def kappa(self) -> float:
-        """The grader's kappa with people before: as good as a person, or with room to get better."""
+        """The grader's kappa with people before: as good as a person, or with room above it."""
         return KAPPA if self.sign < 0 else KAPPA - MARGIN
 
 
@@ -174,14 +174,14 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
         [
             "# How often a verdict on drift is wrong",
             "",
-            f"Written by `python -m benchmarks.drift`, {today}, seed {seed}, "
-            f"{library_versions()}.",
+            f"Written by `python -m benchmarks.drift`, {today}, seed {seed}, {library_versions()}.",
             "",
             f"Each cell has {runs:,} simulated pairs of a baseline and a later run (synthetic): "
             f"{PEOPLE} people with a kappa of {KAPPA:g}, and a grader that agreed with them as "
-            f"well, or by the margin less where it moves up. The margin is {MARGIN:g} kappa either way. Each one-sided test has a level of "
-            f"{ALPHA:.1%}; a share of wrong verdicts passes up to {bound:.1%}, two Monte Carlo "
-            f"standard errors above. {len(wrong) - over} of {len(wrong)} shares pass.",
+            f"well, or by the margin less where it moves up. The margin is {MARGIN:g} kappa either "
+            f"way, and each one-sided bound is taken at {LEVEL:.1%}. A share of wrong verdicts "
+            f"passes up to {bound:.1%}: nominally {ALPHA:.1%}, and two Monte Carlo standard errors "
+            f"above. {len(wrong) - over} of {len(wrong)} shares pass.",
             "",
             "| prevalence | pairs | subjects | the grader | moves | false unchanged, at the margin "
             "| false changed, at the margin | false changed, not moved | power: unchanged, not "

@@ -27,8 +27,9 @@ from evenhand.analysis.agreement.pairs import (
     shared_units,
 )
 from evenhand.analysis.bootstrap.boundary import FEW_CASES
-from evenhand.analysis.bootstrap.influence import ALPHA, reach
+from evenhand.analysis.bootstrap.influence import reach
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
@@ -46,6 +47,9 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 if TYPE_CHECKING:
     import pandas as pd
 
+LEVEL = level_of_look(1)
+"""How often a one-sided bound may miss, 2%: what the first look at a study may spend. The rest is
+kept for samples so unbalanced that bounds miss a little more often than they should."""
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
 ANSWERED = "drift_answered"
@@ -84,8 +88,8 @@ def drift_rows(
     """The rows of one rubric, from `paired_labels`.
 
     `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before: `low`
-    and `high` are one-sided bounds, each at 2.5%. So are those of `drift_answered`, the share of
-    the units of before that have an answer now. Beside them, with 95% intervals from the same
+    and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share
+    of the units of before that have an answer now. Beside them, with 95% intervals from the same
     resamples: both kappas with people, `kappa_change`, and where there is a binary verdict
     `rate_change`, the change in the share of affirmative ones; and how far the grader agrees with
     itself, `observed_agreement` and kappa. All but `drift_answered` are on the units with a label
@@ -120,9 +124,10 @@ def _add_answered(
     parts = np.column_stack([labels.scored[:, after] & asked, asked])
     sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
     counts = shared.count(labels.clusters, asked)
-    found = Interval(*share_bounds(*sums.T))
+    found = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL))
     why = ", ".join(f"{reason} {n}" for reason, n in sorted(labels.reasons[after].items()))
-    note = Remark("unscored", (why,)) if why else ""
+    said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
+    note = (Remark("unscored", (why,)), said) if why else said
     about = {"rater_a": versions.before, "rater_b": versions.after}
     rows.add(ANSWERED, found, counts, **about, subset="all", note=note)
 
@@ -170,7 +175,7 @@ class _Paired:
         change = self.after.excess - self.before.excess
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}
-        said = Remark("decided_at", (ALPHA, 1, 1, ALPHA))
+        said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
         unseen = self._unseen(rows)
         found = _bounded(change, self.after.above - self.before.above, unseen)
         counts, margin = self.after.counts, Remark("margin", (self.margin,))
@@ -190,7 +195,7 @@ class _Paired:
             return 0.0
         from scipy.special import betaincinv
 
-        most = float(betaincinv(changed + 1.0, clusters - changed, 1.0 - ALPHA))
+        most = float(betaincinv(changed + 1.0, clusters - changed, 1.0 - LEVEL))
         chance = rows.chance[BINARY if self.coded.is_binary else ""]
         apart = chance.disagreement(deciding_kappa(self.coded))
         return min((most - changed / clusters) / max(apart, 1e-9), 2.0)
@@ -199,7 +204,7 @@ class _Paired:
         """What is shown beside the verdict, in the same resamples."""
         coded, (before, after) = self.coded, self.at
         out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
-        both = coded.labelled[:, list(self.at)].all(axis=1)
+        both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
         shared = shared_units(coded, drawn, both)[before]
         people = [each for each in coded.members("human") if shared[each] >= MIN_SHARED_UNITS]
         kind = deciding_kappa(coded)
@@ -227,10 +232,7 @@ def _bounded(estimate: float, contributions: Array, unseen: float) -> Interval:
     if math.isnan(estimate) or np.isnan(contributions).any():
         return Interval.undefined("no_variation")
     silent = not np.ptp(contributions) > 0
-    below, above = (
-        0.0 if silent else reach(sign * contributions) for sign in (1.0, -1.0)
-    )
+    below, above = (0.0 if silent else reach(sign * contributions, LEVEL) for sign in (1.0, -1.0))
     remarks = (Remark("nothing_varies"),) if silent else ()
     low, high = estimate - max(below, unseen), estimate + max(above, unseen)
     return Interval(estimate, low, high, remarks)
-

@@ -21,13 +21,21 @@ from evenhand.analysis.verdicts.drift import (
     ANSWERED,
     DRIFT,
     KAPPA_BEFORE,
+    LEVEL,
     RARER,
     RATE_CHANGE,
     Versions,
     drift_rows,
     margin_of,
 )
-from evenhand.analysis.verdicts.reasons import advice, sample_of, signed, too_few_rarer, why_unscored
+from evenhand.analysis.verdicts.reasons import (
+    advice,
+    level_of,
+    sample_of,
+    signed,
+    too_few_rarer,
+    why_unscored,
+)
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.texts import written
 
@@ -76,9 +84,9 @@ class _Case:
     rule: DecisionSettings
     margin: float
 
-    def _row(self, statistic: str, *raters: str) -> ResultRow | None:
+    def _row(self, statistic: str, first: str, second: str) -> ResultRow | None:
         for subset in ("all", "all" + BINARY):
-            if (found := self.rows.get(statistic, *raters, subset)) is not None:
+            if (found := self.rows.get(statistic, first, second, subset)) is not None:
                 return found
         return None
 
@@ -165,6 +173,7 @@ class _Case:
             before=kappa,
             after=kappa + change["estimate"],
             change=signed(change["estimate"]),
+            level=level_of(LEVEL),
             low=change["low"],
             high=change["high"],
             margin=self.margin,
@@ -192,15 +201,15 @@ class _Case:
         if self._rarer:
             needed = max(needed, math.ceil(clusters * self.rule.min_rarer / self._rarer))
         sides = [(low, estimate, high), (-high, -estimate, -low)]
-        asked = [Bound(*each, -margin) for each in sides if not each[0] > -margin]
+        asked = [Bound(*each, -margin, LEVEL, LEVEL) for each in sides if not each[0] > -margin]
         before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
         if before is not None and not before["low"] > margin:
             ends = (before["low"], before["estimate"], before["high"])
-            asked.append(Bound(*ends, margin, either_way=True))
+            asked.append(Bound(*ends, margin, LEVEL, LEVEL, either_way=True))
         answered = self._row(ANSWERED, *self._both)
         if answered is not None and self._missing(clearly=False):
             ends = (answered["low"], answered["estimate"], answered["high"])
-            asked.append(Bound(*ends, self.rule.min_coverage))
+            asked.append(Bound(*ends, self.rule.min_coverage, LEVEL, LEVEL))
         return clusters_to_decide(clusters, asked, needed)
 
 
