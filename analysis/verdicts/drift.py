@@ -4,10 +4,10 @@ The same units and people stand on both sides, so that the change is paired: wha
 moves both kappas alike and drops out. A verdict is two one-sided tests of the change in kappa with
 people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.influence`).
 
-A grader that repeats nearly all of its labels leaves the bounds little to go by. Where fewer than
-ten clusters changed, they reach at least as far as the clusters that may have changed unseen
-(Clopper & Pearson 1934) could move kappa. `python -m benchmarks.drift` shows how often verdicts
-are wrong.
+A grader that repeats nearly all of its labels leaves those bounds little to go by. Where fewer than
+ten clusters changed, the share that may have changed for the worse, and that for the better, bound
+what kappa can have lost and gained (Clopper & Pearson 1934). `python -m benchmarks.drift` shows how
+often verdicts are wrong.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evenhand.analysis.agreement.coefficients import agreement_weights
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
@@ -176,29 +177,42 @@ class _Paired:
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}
         said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
-        unseen = self._unseen(rows)
-        found = _bounded(change, self.after.above - self.before.above, unseen)
+        apart = self.after.above - self.before.above
+        found = _bounded(change, apart, self._few_changed(rows))
         counts, margin = self.after.counts, Remark("margin", (self.margin,))
         rows.add(DRIFT, found, counts, rater_a=names[0], **about, note=(said, margin))
-        kappa = _bounded(self.before.excess, self.before.above, 0.0)
+        kappa = _bounded(self.before.excess, self.before.above, None)
         kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
         rows.add(KAPPA_BEFORE, kappa, counts, **kept, note=said)
         rarer = Interval.point(self.after.rarer)
         rows.add(RARER, rarer, counts, rater_a=names[0], **about)
 
-    def _unseen(self, rows: ResultRows) -> float:
-        """How far kappa could move by the clusters that may have changed beyond those that did."""
-        before, after = (self.coded.codes[:, each] for each in self.at)
-        _, changed = self.left_out.count(self.coded.clusters, before != after)
-        clusters = int(self.after.counts[1] / rows.heaviest)
-        if changed >= FEW_CASES or changed >= clusters:
-            return 0.0
-        from scipy.special import betaincinv
+    def _few_changed(self, rows: ResultRows) -> tuple[float, float] | None:
+        """How far kappa can have fallen and risen if as many clusters changed for the worse, and
+        for the better, as those that did leave possible; None where ten or more changed.
 
-        most = float(betaincinv(changed + 1.0, clusters - changed, 1.0 - LEVEL))
-        chance = rows.chance[BINARY if self.coded.is_binary else ""]
-        apart = chance.disagreement(deciding_kappa(self.coded))
-        return min((most - changed / clusters) / max(apart, 1e-9), 2.0)
+        At most a cluster moves kappa by its share of all, over the disagreement that is expected
+        by chance.
+        """
+        coded, (before, after) = self.coded, self.at
+        changed = coded.codes[:, before] != coded.codes[:, after]
+        if self.left_out.count(coded.clusters, changed)[1] >= FEW_CASES:
+            return None
+        kind = deciding_kappa(coded)
+        near = agreement_weights(coded.q, "quadratic" if "quadratic" in kind else "identity")
+        gained = np.zeros(len(coded.codes))
+        for person in coded.members("human"):
+            said = np.where(coded.labelled[:, person] & changed, coded.codes[:, person], 0)
+            own = near[said, coded.codes[:, after]] - near[said, coded.codes[:, before]]
+            gained += np.where(coded.labelled[:, person] & changed, own, 0.0)
+        sums = self.left_out.cluster_sums(coded.clusters, gained[:, None])[:, 0]
+        apart = rows.chance[BINARY if coded.is_binary else ""].disagreement(kind)
+        worse, better = (
+            int(self.left_out.frequency[sign * sums < 0].sum()) for sign in (1.0, -1.0)
+        )
+        clusters = max(int(self.after.counts[1] / rows.heaviest), 1)
+        fell, rose = (min(_most(n, clusters) / max(apart, 1e-9), 2.0) for n in (worse, better))
+        return -fell, rose
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
         """What is shown beside the verdict, in the same resamples."""
@@ -227,12 +241,34 @@ class _Paired:
             out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
 
 
-def _bounded(estimate: float, contributions: Array, unseen: float) -> Interval:
-    """Both one-sided bounds; they reach at least as far as what may be there unseen."""
+def _most(changed: int, clusters: int) -> float:
+    """The largest share of clusters that may change where so many were seen to (Clopper & Pearson
+    1934).
+
+    >>> round(_most(0, 100), 3), round(_most(2, 100), 3)
+    (0.038, 0.073)
+    """
+    from scipy.special import betaincinv
+
+    if changed >= clusters:
+        return 1.0
+    return float(betaincinv(changed + 1.0, clusters - changed, 1.0 - LEVEL))
+
+
+def _bounded(estimate: float, contributions: Array, few: tuple[float, float] | None) -> Interval:
+    """Both one-sided bounds. Where few clusters changed, influence does not know its own spread:
+    it shows that kappa moved, but how far it may have moved unseen is in `few`.
+    """
     if math.isnan(estimate) or np.isnan(contributions).any():
         return Interval.undefined("no_variation")
-    silent = not np.ptp(contributions) > 0
-    below, above = (0.0 if silent else reach(sign * contributions, LEVEL) for sign in (1.0, -1.0))
-    remarks = (Remark("nothing_varies"),) if silent else ()
-    low, high = estimate - max(below, unseen), estimate + max(above, unseen)
-    return Interval(estimate, low, high, remarks)
+    low, high, remarks = -math.inf, math.inf, ()
+    if np.ptp(contributions) > 0:
+        low = estimate - reach(contributions, LEVEL)
+        high = estimate + reach(-contributions, LEVEL)
+    elif few is None:
+        return Interval(estimate, estimate, estimate)
+    else:
+        remarks = (Remark("nothing_varies"),)
+    if few is not None:
+        low, high = (low if low > 0 else few[0]), (high if high < 0 else few[1])
+    return Interval(estimate, min(low, estimate), max(high, estimate), remarks)

@@ -14,7 +14,7 @@ from typing import Literal
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import BINARY, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.notes import reason_in_words
+from evenhand.analysis.notes import reason_in_words, says
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.verdicts.drift import (
@@ -201,7 +201,10 @@ class _Case:
         if self._rarer:
             needed = max(needed, math.ceil(clusters * self.rule.min_rarer / self._rarer))
         sides = [(low, estimate, high), (-high, -estimate, -low)]
-        asked = [Bound(*each, -margin, LEVEL, LEVEL) for each in sides if not each[0] > -margin]
+        varies = not says(change["remarks"], "nothing_varies")
+        asked = [
+            Bound(*each, -margin, LEVEL, LEVEL, varies) for each in sides if not each[0] > -margin
+        ]
         before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
         if before is not None and not before["low"] > margin:
             ends = (before["low"], before["estimate"], before["high"])

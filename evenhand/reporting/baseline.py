@@ -9,6 +9,7 @@ needs the texts, which stay with the study.
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,12 +155,18 @@ def read_baseline(file: Path) -> Baseline:
     if file.stat().st_size > _MOST_BYTES:
         raise InputError(f"{file.name} has more than {_MOST_BYTES // 1_000_000} MB; save it again")
     try:
-        found = Baseline.model_validate_json(file.read_bytes())
+        content = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{file.name} is not JSON, so it is no baseline; make one with `evenhand baseline save`"
+        ) from None
+    try:
+        found = Baseline.model_validate(content)
         found.known_scales()
         _table(found.ratings), _table(found.units)
     except ValidationError as error:
         raise InputError(f"{file.name} is not a baseline: {_plain(fault_of(error))}") from None
-    except ValueError as error:  # broken CSV, too
+    except (ValueError, InputError) as error:  # no table, or no scale
         raise InputError(f"{file.name} is not a baseline: {_plain(str(error))}") from None
     return found
 
