@@ -36,8 +36,8 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
-from evenhand.analysis.notes import Remark
-from evenhand.analysis.people.coverage import share_bounds
+from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.people.coverage import share_bounds, unscored_remark
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Frequency
 from evenhand.analysis.verdicts.comparison import Beside, Comparison
@@ -126,9 +126,8 @@ def _add_answered(
     sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
     counts = shared.count(labels.clusters, asked)
     found = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL))
-    why = ", ".join(f"{reason} {n}" for reason, n in sorted(labels.reasons[after].items()))
     said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
-    note = (Remark("unscored", (why,)), said) if why else said
+    note = join_notes(unscored_remark(labels, after, shared), said)
     about = {"rater_a": versions.before, "rater_b": versions.after}
     rows.add(ANSWERED, found, counts, **about, subset="all", note=note)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.reporting.missing import listed
 from evenhand.reporting.options import ScaleOptions
 from evenhand.study.settings.analysis import (
     SEED,
@@ -117,7 +118,13 @@ def _of_file(
         columns = with_units(columns, read_table(units), units.name)
     scales = sidecar.known_scales() if known is None else dict(known)
     if known is not None and (ratings["rubric"] != "").any():
-        ratings = ratings[ratings["rubric"].isin(list(known))]
+        names = ratings["rubric"]
+        ratings = ratings[names.isin(list(known))]
+        if ratings.empty:
+            raise InputError(
+                f"{file.name} has no ratings on {listed(known)}; its rubrics are "
+                f"{listed(sorted(set(names)))}"
+            )
     ratings, declared, remarks = declared_scales(options, ratings, rows.places, scales)
     hashes = {name: each.hashes for name, each in sidecar.scales.items() if each.hashes is not None}
     return Labelled(
