@@ -36,7 +36,7 @@ from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
-from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.notes import Remark, Remarks, join_notes
 from evenhand.analysis.people.coverage import share_bounds, unscored_remark
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Frequency
@@ -260,7 +260,8 @@ def _bounded(estimate: float, contributions: Array, few: tuple[float, float] | N
     """
     if math.isnan(estimate) or np.isnan(contributions).any():
         return Interval.undefined("no_variation")
-    low, high, remarks = -math.inf, math.inf, ()
+    low, high = -math.inf, math.inf
+    remarks: Remarks = ()
     if np.ptp(contributions) > 0:
         low = estimate - reach(contributions, LEVEL)
         high = estimate + reach(-contributions, LEVEL)

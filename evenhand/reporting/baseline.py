@@ -119,28 +119,31 @@ def baseline_of(found: Labelled, grader: str, rubric: str | None = None) -> Base
     if INCLUSION in found.units:
         chances = found.units.set_index("unit_id")[INCLUSION]
         units[INCLUSION] = units["unit_id"].map(chances)
-    return Baseline(
-        file="evenhand baseline",
-        format=1,
-        grader=grader,
-        source=found.name,
-        evenhand=__version__,
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        synthetic=found.synthetic,
-        seed=found.seed,
-        analysis=AnalysisSettings(
-            margin=found.settings.margin,
-            resamples=found.settings.resamples,
-            interval=found.settings.interval,
-        ),
-        decision=found.decision,
-        scales={
-            name: _section(found.scales[name], grader, own["rubric_hash"])
-            for name, own in kept.items()
-        },
-        units=_lines(units),
-        ratings=_lines(_unnamed(ratings)[list(_KEPT)]),
-    )
+    try:
+        return Baseline(
+            file="evenhand baseline",
+            format=1,
+            grader=grader,
+            source=_plain(found.name),
+            evenhand=__version__,
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            synthetic=found.synthetic,
+            seed=found.seed,
+            analysis=AnalysisSettings(
+                margin=found.settings.margin,
+                resamples=found.settings.resamples,
+                interval=found.settings.interval,
+            ),
+            decision=found.decision.model_copy(update={"reference": ""}),
+            scales={
+                name: _section(found.scales[name], grader, own["rubric_hash"])
+                for name, own in kept.items()
+            },
+            units=_lines(units),
+            ratings=_lines(_unnamed(ratings)[list(_KEPT)]),
+        )
+    except ValidationError as error:  # a name that no line can hold
+        raise InputError(f"{found.name} cannot be frozen: {_plain(fault_of(error))}") from None
 
 
 def write_baseline(baseline: Baseline, file: Path) -> None:

@@ -99,7 +99,9 @@ def gate(
         checks += clauses
         notes += said
     if baseline is not None:
-        checks += _drifts(source, grader, baseline, options, new_rubric=new_rubric, **changes)
+        drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
+        checks += drifts
+        notes += said
     return Gate(str(source), grader, tuple(checks), tuple(dict.fromkeys(notes)))
 
 
@@ -138,12 +140,11 @@ def _drifts(
     grader: str,
     file: Path,
     options: ScaleOptions,
-    *,
     new_rubric: bool,
     seed: int | None = None,
     **changes: Any,
-) -> list[Check]:
-    """The comparison with the baseline, on each rubric."""
+) -> tuple[list[Check], list[str]]:
+    """The comparison with the baseline, on each rubric, and whether its labels are made up."""
     from evenhand.reporting.baseline import compared, read_baseline
     from evenhand.reporting.labelled import labelled
 
@@ -152,19 +153,20 @@ def _drifts(
         baseline = baseline.model_copy(update={"seed": seed})
     now = labelled(source, options, known=baseline.known_scales())
     found = compared(baseline, now, grader, rubric=options.rubric, new_rubric=new_rubric, **changes)
-    return [_of_drift(each, file.name) for each in found]
+    notes = [written("terminal.synthetic")] if baseline.synthetic or now.synthetic else []
+    return [_of_drift(each, file.name) for each in found], notes
 
 
 def _of_drift(found: Drift, file: str) -> Check:
-    from evenhand.analysis.verdicts.drift import DRIFT
+    from evenhand.analysis.verdicts.drift import KAPPA_BEFORE
 
     figures: dict[str, float | int | str | None] = {"verdict": found.verdict}
     figures["more_clusters"] = found.more_clusters
-    row = next((each for each in found.rows if each["statistic"] == DRIFT), None)
-    if row is not None:
-        for name in ("estimate", "low", "high"):
-            number = row[name]
-            figures[f"kappa_change_{name}"] = None if math.isnan(number) else number
+    for row in found.rows:
+        if row["rater_a"] != "humans" or row["statistic"] == KAPPA_BEFORE:
+            name = row["statistic"]
+            ends = {name: row["estimate"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
+            figures |= {key: None if math.isnan(n) else n for key, n in ends.items()}
     name = f"baseline {file}" + (f", {found.rubric}" if found.rubric else "")
     return Check(name, _OF_DRIFT[found.verdict], found.sentence, figures)
 

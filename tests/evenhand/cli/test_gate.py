@@ -100,7 +100,9 @@ def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path
     assert (rule["name"], rule["outcome"]) == (RULE, "not_met")
     assert rule["figures"]["value"] < rule["figures"]["required"] == 0.3
     assert drift["figures"]["verdict"] == "changed"
-    assert drift["figures"]["kappa_change_high"] < -0.12
+    assert drift["figures"]["drift_high"] < -0.12
+    assert drift["figures"]["drift_answered"] == 1.0
+    assert drift["figures"]["drift_kappa_before_low"] > 0.5
     assert "No scale is declared" in found["notes"][0]
     wrong = run("gate", folder / "ratings.csv", "--grader", "x", *asked)
     assert wrong.returncode == 2

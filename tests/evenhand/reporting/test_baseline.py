@@ -116,6 +116,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first: Path)
 def test_a_reference_stands_alone(first: Path) -> None:
     found = baseline_of(labelled(first, OPTIONS, reference="ben"), "g")
     assert found.n_people == 1
+    assert "ben" not in found.model_dump_json()
     text = "\n".join(found.ratings)
     own = pd.read_csv(first).query("rater_id == 'ben'")["label"].tolist()
     assert [line.split(",")[3] for line in text.splitlines() if "person-1" in line] == own
@@ -188,6 +189,15 @@ def test_there_must_be_something_to_freeze(first: Path) -> None:
     table.to_csv(first, index=False)
     with pytest.raises(InputError, match="no unit has a label of a person and of 'g'"):
         baseline_of(labelled(first, OPTIONS), "g")
+
+
+def test_a_name_that_no_line_holds_is_one_sentence(first: Path) -> None:
+    table = pd.read_csv(first)
+    table["rater_id"] = table["rater_id"].replace("g", "g\x1b[2J")
+    table.to_csv(first, index=False)
+    with pytest.raises(InputError, match=r"first.csv cannot be frozen: grader is") as raised:
+        baseline_of(labelled(first, OPTIONS), "g\x1b[2J")
+    assert str(raised.value).isprintable()
 
 
 def test_a_study_is_frozen_with_its_pairs_and_the_hash_of_its_rubric(make_study) -> None:
