@@ -22,6 +22,7 @@ _UNUSED = (
     "--slice",
     "--rater-slice",
     "--sensitivity-cluster",
+    "--margin",
     "--min-stability",
     "--min-information",
     "--bias-bound",
@@ -30,7 +31,6 @@ _UNUSED = (
 """A rule is held against the rows on all units, not against slices or verdicts."""
 _OF_BASELINE = (
     "--drift-margin",
-    "--margin",
     "--min-coverage",
     "--min-clusters",
     "--new-rubric",

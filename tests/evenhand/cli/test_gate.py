@@ -147,7 +147,7 @@ def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
     [
         ((), "say what to check: --require RULE, --baseline FILE, or both"),
         (("--require", RULE, "--new-rubric"), "--new-rubric is about a comparison with a baseline"),
-        (("--require", RULE, "--margin", "0.2"), "--margin is about a comparison with a baseline"),
+        (("--require", RULE, "--drift-margin", "0.2"), "--drift-margin is about a comparison with"),
         (("--baseline", "nothing.json"), "there is no file nothing.json; make one with"),
         (("--require", RULE, "--junit", "/nowhere/j.xml"), "there is no folder /nowhere"),
         (("--require", RULE, "--summary", "/dev/full"), "/dev/full is a device; name a file"),
