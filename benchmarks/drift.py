@@ -192,10 +192,11 @@ def document(found: dict[Cell, Tally], runs: int, resamples: int, seed: int) -> 
             "A grader that is *asked again* errs anew on every unit, as one that answers at a high "
             "temperature does; one that *keeps* its answers gives other ones on a few units only, "
             "as after a small change. Where fewer than ten pairs have a label of the rarer kind, "
-            "as with prevalence .05 and 250 pairs, we cannot tell: the answer is to label more.",
+            "as in most samples here with prevalence .05, we cannot tell: the answer is to label "
+            "more.",
             "",
             "The level holds for one comparison. A nightly job compares every night, and a grader "
-            "that sits at the margin is called unchanged in up to so many of the nights.",
+            f"that sits at the margin is called unchanged in up to {ALPHA:.1%} of the nights.",
             "",
         ]
     )

@@ -1,10 +1,10 @@
-"""`evenhand`, and `python -m evenhand`: the command line, whatever fails before a verb is reached."""
+"""`evenhand` and `python -m evenhand`: the command line, even where it cannot begin."""
 
 from __future__ import annotations
 
 
 def start() -> int:
-    """Run the command line. Python ends a broken installation with 1, `gate`'s "not met": here 2."""
+    """Run the command line. Python would end a broken installation with 1, `gate`'s "not met"."""
     try:
         from evenhand.cli.main import main
 
