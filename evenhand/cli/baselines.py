@@ -72,7 +72,9 @@ def _save(arguments: argparse.Namespace) -> None:
     options, settings = scale_options(arguments), given_settings(arguments)
     with working("reading the labels"):
         found = labelled(arguments.source, options, units=arguments.units, **settings)
-        baseline = baseline_of(found, arguments.grader, arguments.rubric)
+        # Of a file only the rubric's rows were read, whatever the rubric is called there.
+        rubric = arguments.rubric if arguments.source.is_dir() else None
+        baseline = baseline_of(found, arguments.grader, rubric)
     write_baseline(baseline, arguments.file)
     say = console().print
     for note in found.notes:

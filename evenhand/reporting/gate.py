@@ -147,12 +147,16 @@ def _drifts(
     """The comparison with the baseline, on each rubric, and whether its labels are made up."""
     from evenhand.reporting.baseline import compared, read_baseline
     from evenhand.reporting.labelled import labelled
+    from evenhand.rubrics import load_rubric
 
     baseline = read_baseline(file)
     if seed is not None:
         baseline = baseline.model_copy(update={"seed": seed})
     now = labelled(source, options, known=baseline.known_scales())
-    found = compared(baseline, now, grader, rubric=options.rubric, new_rubric=new_rubric, **changes)
+    rubric = options.rubric
+    if rubric is not None and rubric.endswith(".toml"):
+        rubric = load_rubric(rubric).name
+    found = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     notes = [written("terminal.synthetic")] if baseline.synthetic or now.synthetic else []
     return [_of_drift(each, file.name) for each in found], notes
 

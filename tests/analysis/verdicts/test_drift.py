@@ -79,6 +79,29 @@ def test_the_change_and_its_bounds_are_those_of_another_implementation() -> None
 GRADERS = ("before", "after")
 
 
+def test_on_an_ordered_scale_kappa_is_quadratic() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 5, 80)
+    codes = {
+        who: np.clip(truth + rng.integers(-1, 2, 80) * (1 + (who == "after")), 0, 4)
+        for who in (*PEOPLE, *GRADERS)
+    }
+    given = table(dict.fromkeys(codes, truth > 2))
+    given["label"] = np.concatenate([codes[who] for who in codes]).astype(str)
+    scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}))
+    labels = paired_labels(given, None, scale, VERSIONS)
+    row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1).get("drift", "before", "after")
+    assert row is not None
+    means = []
+    for grader in GRADERS:
+        counts = [np.zeros((5, 5)) for _ in PEOPLE]
+        for counted, who in zip(counts, PEOPLE, strict=True):
+            np.add.at(counted, (codes[who], codes[grader]), 1)
+        means.append(np.mean([cohens_kappa(each, wt="quadratic").kappa for each in counts]))
+    assert row["estimate"] == pytest.approx(means[1] - means[0])
+    assert row["low"] < row["estimate"] < row["high"]
+
+
 def test_the_interval_beside_it_is_that_of_two_graders_in_the_same_resamples() -> None:
     labels = said(120, dict.fromkeys((*PEOPLE, "before"), 0.9) | {"after": 0.8})
     given = table(labels)

@@ -169,6 +169,28 @@ def test_the_baseline_must_be_of_the_grader_that_is_named(
     assert "is of 'g', not of 'worse'; write --grader g --against worse if" in done.stderr
 
 
+def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -> None:
+    """As people have them: a column for each rater, and a rubric that is a file of their own."""
+    long = pd.read_csv(folder / "ratings.csv")
+    wide = long.pivot(index="unit_id", columns="rater_id", values="label")
+    wide = wide.replace({"yes": "5", "no": "1"})[["ann", "ben", "g", "worse"]].reset_index()
+    file, baseline = tmp_path / "wide.csv", tmp_path / "b.json"
+    wide.to_csv(file, index=False)
+    rubric = tmp_path / "mine.toml"
+    shipped = Path(__file__).parents[3] / "rubrics" / "refusal.toml"
+    rubric.write_text(shipped.read_text("utf-8").replace('name = "refusal"', 'name = "mine"', 1))
+    people = ("--human", "ann,ben", "--model", "g", "--rubric", rubric)
+    done = run("baseline", "save", file, "--grader", "g", "--file", baseline, *people)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(baseline.read_text())["scales"].keys() == {"mine"}
+    wide[["unit_id", "worse"]].to_csv(file, index=False)
+    asked = ("--grader", "worse", "--model", "worse", "--baseline", baseline)
+    for more in ((), ("--rubric", "mine"), ("--rubric", rubric)):
+        done = run("gate", file, *asked, *more)
+        assert done.returncode == 1, done
+        assert "worse has changed on mine." in done.stdout
+
+
 # No crash ends in 1
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from evenhand.analysis.verdicts.judge_drift import Drift
 from evenhand.errors import InputError
+from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.baseline import (
     Baseline,
     baseline_of,
@@ -189,6 +190,32 @@ def test_there_must_be_something_to_freeze(first: Path) -> None:
     table.to_csv(first, index=False)
     with pytest.raises(InputError, match="no unit has a label of a person and of 'g'"):
         baseline_of(labelled(first, OPTIONS), "g")
+
+
+def test_units_that_were_likelier_to_be_picked_count_less(first: Path) -> None:
+    """As the analysis of both versions in one file counts them."""
+    table = pd.read_csv(first)
+    number = table["unit_id"].str[1:].astype(int)
+    table["inclusion_probability"] = np.where(number % 3 == 0, 0.2, 0.8)
+    table.to_csv(first, index=False)
+    saved(first)
+    worse = ratings(seed=6, g=0.8)
+    row = next(r for r in now(first, worse).rows if r["statistic"] == "drift")
+    plain = now_unweighted(first, table, worse)
+    every = pd.concat([table, worse.assign(rater_id="later")])
+    chances = table.drop_duplicates("unit_id").set_index("unit_id")["inclusion_probability"]
+    every["inclusion_probability"] = every["unit_id"].map(chances)
+    every.drop(columns="rubric_hash").to_csv(first, index=False)
+    analysis, _ = analyse_file(first, OPTIONS, resamples=10)
+    apart = analysis.results.query("statistic == 'kappa_difference' and subset == 'all'").iloc[0]
+    assert row["estimate"] == pytest.approx(-apart["estimate"])
+    assert row["estimate"] != pytest.approx(plain)
+
+
+def now_unweighted(file: Path, table: pd.DataFrame, worse: pd.DataFrame) -> float:
+    table.drop(columns="inclusion_probability").to_csv(file, index=False)
+    saved(file)
+    return next(r for r in now(file, worse).rows if r["statistic"] == "drift")["estimate"]
 
 
 def test_a_name_that_no_line_holds_is_one_sentence(first: Path) -> None:
