@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from evenhand.reporting.gate import Gate
+    from evenhand.reporting.gate.checks import Gate
 
 EvenhandGate = Callable[..., "Gate"]
 
@@ -24,7 +24,7 @@ def evenhand_gate() -> EvenhandGate:
     fails where a grader does not meet a rule or has changed, and where we cannot tell yet.
 
     With `undecided="skip"` a test is skipped where we cannot tell. Takes what
-    `evenhand.reporting.gate.gate` does, paths as texts too, and returns what it found.
+    `evenhand.reporting.gate.checks.gate` does, paths as texts too, and returns what it found.
     """
 
     def check(
@@ -36,7 +36,7 @@ def evenhand_gate() -> EvenhandGate:
         **asked: Any,
     ) -> Gate:
         __tracebackhide__ = True
-        from evenhand.reporting.gate import gate
+        from evenhand.reporting.gate.checks import gate
 
         if undecided not in ("fail", "skip"):
             raise ValueError(f"undecided is {undecided!r}; it must be 'fail' or 'skip'")

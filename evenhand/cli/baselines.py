@@ -65,7 +65,7 @@ def _refuse_beside_a_study(arguments: argparse.Namespace) -> None:
 
 def _save(arguments: argparse.Namespace) -> None:
     from evenhand.analysis.verdicts.drift import margin_of
-    from evenhand.reporting.baseline import baseline_of, write_baseline
+    from evenhand.reporting.gate.baseline import baseline_of, write_baseline
     from evenhand.reporting.labelled import labelled
 
     _refuse_beside_a_study(arguments)
@@ -88,8 +88,8 @@ def _save(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.baseline import read_baseline
-    from evenhand.reporting.gate import gate
+    from evenhand.reporting.gate.baseline import read_baseline
+    from evenhand.reporting.gate.checks import gate
 
     _refuse_beside_a_study(arguments)
     saved = read_baseline(arguments.file).grader

@@ -16,7 +16,7 @@ from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.reporting.gate import Gate
+    from evenhand.reporting.gate.checks import Gate
 
 _UNUSED = (
     "--slice",
@@ -88,7 +88,7 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
-    from evenhand.reporting.gate import gate
+    from evenhand.reporting.gate.checks import gate
 
     if arguments.baseline is None:
         refuse(arguments, _OF_BASELINE, "is about a comparison with a baseline; add --baseline")
@@ -111,7 +111,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
 
 def _write(arguments: argparse.Namespace, found: Gate) -> None:
     """The files that were asked for, in one step each."""
-    from evenhand.reporting.gate_files import junit_xml, summary_markdown
+    from evenhand.reporting.gate.files import junit_xml, summary_markdown
     from evenhand.study.tables.atomic import atomic_write
 
     if arguments.junit is not None:

@@ -11,7 +11,7 @@ import pytest
 
 from evenhand.analysis import RESULTS_KEY
 from evenhand.errors import InputError
-from evenhand.reporting.requirement import check_clauses, parse_requirement
+from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
 from tests.evenhand.cli.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"

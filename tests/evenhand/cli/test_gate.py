@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.reporting.gate import Check, Gate
-from evenhand.reporting.gate_files import junit_xml, summary_markdown
+from evenhand.reporting.gate.checks import Check, Gate
+from evenhand.reporting.gate.files import junit_xml, summary_markdown
 from tests.evenhand.cli.commands import Run
 
 HOSTILE = 'g<&>"]]>\x0b```'
@@ -213,7 +213,7 @@ def test_a_fault_within_is_no_verdict(
     def broken(*_words: object, **_more: object) -> None:
         raise fault
 
-    monkeypatch.setattr("evenhand.reporting.gate.gate", broken)
+    monkeypatch.setattr("evenhand.reporting.gate.checks.gate", broken)
     done = run("gate", "ratings.csv", "--grader", "g", "--require", RULE, "--json")
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr
@@ -222,7 +222,7 @@ def test_a_fault_within_is_no_verdict(
 WAITING = """
 import sys, time
 from evenhand.cli.main import main
-import evenhand.reporting.gate as room
+import evenhand.reporting.gate.checks as room
 
 def gate(*words, **more):
     print("ready", file=sys.stderr, flush=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import InputError
+from evenhand.reporting.gate.requirement import CheckedClause, check_clauses, parse_requirement
 from evenhand.reporting.options import ScaleOptions
-from evenhand.reporting.requirement import CheckedClause, check_clauses, parse_requirement
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _drifts(
     **changes: Any,
 ) -> tuple[list[Check], list[str]]:
     """The comparison with the baseline, on each rubric, and whether its labels are made up."""
-    from evenhand.reporting.baseline import compared, read_baseline
+    from evenhand.reporting.gate.baseline import compared, read_baseline
     from evenhand.reporting.labelled import labelled
     from evenhand.rubrics import load_rubric
 
@@ -177,7 +177,7 @@ def _of_drift(found: Drift, file: str) -> Check:
 
 def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
     """The rubric that is meant; it may be left out where there is one."""
-    from evenhand.reporting.baseline import same_rubric
+    from evenhand.reporting.gate.baseline import same_rubric
 
     if wanted is None:
         if len(rubrics) == 1:

@@ -12,7 +12,7 @@ import pytest
 from evenhand.analysis.verdicts.judge_drift import Drift
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.baseline import (
+from evenhand.reporting.gate.baseline import (
     Baseline,
     baseline_of,
     compared,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from evenhand.reporting.gate import Gate
+from evenhand.reporting.gate.checks import Gate
 from evenhand.texts import written
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -15,7 +15,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit_xml(found: Gate) -> bytes:
     """One test case for each check: a failure where it is not met, an error where we cannot tell.
 
-    >>> from evenhand.reporting.gate import Check
+    >>> from evenhand.reporting.gate.checks import Check
     >>> found = Gate("r.csv", "g", (Check("kappa > 0 & < 1", "not_met", "no"),))
     >>> junit_xml(found).decode().splitlines()[0]
     "<?xml version='1.0' encoding='utf-8'?>"
