@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY
-from evenhand.cli.requirement import check_clauses, parse_requirement
 from evenhand.errors import InputError
+from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
 from tests.evenhand.cli.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"

@@ -45,6 +45,11 @@ class Clause:
     operator: str
     number: float
 
+    def __str__(self) -> str:
+        """As it is written in a rule."""
+        at, binary = f"@{self.at}" if self.at else "", "|binary" if self.binary else ""
+        return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
+
     def holds(self, value: float) -> bool:
         """Whether a value meets the condition; an undefined one never does."""
         return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)
@@ -80,7 +85,7 @@ class CheckedClause:
 
     @property
     def sentence(self) -> str:
-        """The clause, its value and whether it is met."""
+        """The clause and its value."""
         one = self.clause
         at = f" at {one.at}" if one.at else ""
         if self.worst_of:
@@ -89,8 +94,7 @@ class CheckedClause:
         shown = f"{self.value:.6g}"
         if self.is_undefined:
             shown = written("gate.undefined", why=self.note)
-        mark = "met" if self.is_met else "unknown" if self.is_undefined else "not met"
-        said = written(
+        return written(
             "gate.outcome",
             what=f"{one.statistic}{at}{reading}",
             part=one.part,
@@ -98,7 +102,6 @@ class CheckedClause:
             operator=one.operator,
             number=one.number,
         )
-        return f"{mark:<7}  {said}"
 
 
 def parse_requirement(text: str) -> list[Clause]:
