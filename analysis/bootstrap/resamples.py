@@ -184,6 +184,22 @@ class Resamples:
             out[:, column] = np.bincount(clusters, weights=units[:, column], minlength=self.n_types)
         return out
 
+    def each_cluster(self, sums: Numbers) -> Numbers:
+        """Sums over clusters (n_types, ...) with a row for each cluster that stands in the data."""
+        return np.repeat(sums, self.frequency, axis=0)
+
+    def mass_of(self, clusters: Codes, chosen: Mask) -> int:
+        """How much the clusters count in the data that have one of the chosen units."""
+        return int(self.mass[np.unique(clusters[chosen])].sum())
+
+    def left_out(self, clusters: Codes, chosen: Mask) -> Resamples:
+        """The data, and the data without each cluster in turn; clusters without any of the chosen
+        units (units,) count as none.
+        """
+        present = np.bincount(clusters, chosen, minlength=self.n_types) > 0
+        counted = np.where(present, self.frequency, 0)
+        return Resamples(counted, 0, np.random.default_rng(0), "bca", self.weight)
+
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """(units, clusters) in the data among the chosen units, whatever their weight."""
         inside = clusters[chosen]
