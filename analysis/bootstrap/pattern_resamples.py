@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.analysis.bootstrap.folds import folds_of_sizes
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Counts, Resamples
 from evenhand.analysis.notes import Reason, Remark
@@ -74,7 +75,7 @@ class PatternResamples(Resamples):
         return bool(self._members.shape[0] < self._cells.shape[0])
 
     def totals(self, features: Numbers) -> Array:
-        """As in `Resamples`; where there are more patterns than clusters, by way of the clusters."""
+        """As in `Resamples`; by way of the clusters where there are more patterns than these."""
         if self._kept is not None or not self.resamples:
             return super().totals(features)
         flat = features.reshape(self.n_types, -1)
@@ -96,9 +97,18 @@ class PatternResamples(Resamples):
         pooled = Remark("pooled_clusters", (self._members.shape[0], self._cells.shape[0]))
         return replace(found, remarks=(*found.remarks, pooled))
 
-    def each_cluster(self, sums: Numbers) -> Numbers:
+    def each_cluster(self, sums: Array) -> Array:
         """Sums over the patterns (patterns, k) of each cluster."""
         return np.asarray(self._cells @ sums)
+
+    def fold_shares(self, clusters: Codes) -> Array:
+        """As in `Resamples`: what was drawn lies in one fold as a whole."""
+        cells = self._members[:, clusters]
+        sizes = np.asarray(cells.sum(axis=1)).ravel()
+        held = np.flatnonzero(sizes)
+        fold = folds_of_sizes(sizes[held])
+        inside = [cells[held[fold == each]].sum(axis=0) for each in range(int(fold.max()) + 1)]
+        return np.asarray(np.column_stack(inside) / self.frequency[clusters][:, None])
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
         """How many clusters in the data have one of the chosen units."""
@@ -114,9 +124,9 @@ class PatternResamples(Resamples):
             self._counted[key] = int(wanted @ self.frequency), int(held.sum())
         return self._counted[key]
 
-    def left_out(self, clusters: Codes, chosen: Mask) -> PatternResamples:
-        """As in `Resamples`."""
-        wanted = (np.bincount(clusters, chosen, minlength=self.n_types) > 0).astype(np.int64)
+    def left_out(self, clusters: Codes) -> PatternResamples:
+        """As in `Resamples`; clusters that have none of the patterns given count as none."""
+        wanted = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
         cells, members = (
             each[np.flatnonzero(each @ wanted > 0)] for each in (self._cells, self._members)
         )

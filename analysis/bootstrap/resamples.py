@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
 from evenhand.analysis.notes import Reason
 from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers
@@ -184,19 +185,25 @@ class Resamples:
             out[:, column] = np.bincount(clusters, weights=units[:, column], minlength=self.n_types)
         return out
 
-    def each_cluster(self, sums: Numbers) -> Numbers:
+    def each_cluster(self, sums: Array) -> Array:
         """Sums over clusters (n_types, ...) with a row for each cluster that stands in the data."""
         return np.repeat(sums, self.frequency, axis=0)
+
+    def fold_shares(self, clusters: Codes) -> Array:
+        """The share of each unit's copies that lie in each fold, (units, folds); `clusters`
+        (units,) are theirs (see `analysis.bootstrap.folds`).
+        """
+        return fold_shares(clusters, self.frequency)
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
         """How much the clusters count in the data that have one of the chosen units."""
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
-    def left_out(self, clusters: Codes, chosen: Mask) -> Resamples:
-        """The data, and the data without each cluster in turn; clusters without any of the chosen
-        units (units,) count as none.
+    def left_out(self, clusters: Codes) -> Resamples:
+        """The data, and the data without each cluster in turn; clusters that are not among those
+        given count as none.
         """
-        present = np.bincount(clusters, chosen, minlength=self.n_types) > 0
+        present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
         return Resamples(counted, 0, np.random.default_rng(0), "bca", self.weight)
 

@@ -41,8 +41,8 @@ def copies_among(
 ) -> tuple[Copy, ...]:
     """Graders that repeat a person's labels, and such that repeat another grader's to the letter.
 
-    `codes` (units, raters) are -1 where there is no label; `times` (units,) says how often each unit
-    stands in the data, once unless given.
+    `codes` (units, raters) are -1 where there is no label; `times` (units,) says how often each
+    unit stands in the data, once unless given.
 
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])

@@ -45,7 +45,7 @@ def add_reference_rows(
     alone = labels.beside_only(rule.reference)
     if not alone.humans or not alone.scored[:, alone.humans[0]].any():
         return
-    left_out = resamples.left_out(alone.clusters, alone.scored[:, alone.humans[0]])
+    left_out = resamples.left_out(alone.clusters[alone.scored[:, alone.humans[0]]])
     found = [
         each
         for reading in readings_of(alone)

@@ -75,8 +75,8 @@ def add_deciding_rows(
     if not labels.humans:
         return
     # Clusters that nobody labelled say nothing of people, and count as none.
-    labelled = (labels.codes[:, list(labels.humans)] >= 0).any(axis=1)
-    left_out = resamples.left_out(labels.clusters, labelled)
+    labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
+    left_out = resamples.left_out(labels.clusters[labelled])
     beside = Beside(left_out, margin, rule.margin_share)
     readings = list(readings_of(labels))
     compared = (beside.compared(each, _to_beat(rows, each.coded)) for each in readings)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
+from evenhand.cli.setting_options import add_engine
 from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
@@ -65,6 +67,7 @@ def _gate_options(gate: Parser) -> None:
         help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER; all must hold",
     )
     add_source(gate, "the labels and grades", without=_UNUSED_BY_GATE)
+    add_engine(gate)
 
 
 def _select(arguments: argparse.Namespace) -> None:
@@ -164,7 +167,7 @@ def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
     same = [n for n in rubrics if n.replace("_", "-") == arguments.rubric.replace("_", "-")]
     if same:
         return same[0]
-    if arguments.source.is_file() and len(rubrics) == 1:
+    if not Path(arguments.source).is_dir() and len(rubrics) == 1:
         return rubrics[0]  # read from a rubric's file
     raise InputError(
         f"there is no rubric {arguments.rubric!r} here; the rubrics are {', '.join(rubrics)}"

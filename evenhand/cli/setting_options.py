@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -34,8 +34,17 @@ def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[st
             parser.add_argument(option, dest=name, help=_help(field), **_shape(field))
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Where ratings are read that are too many for one table."""
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="for millions of ratings: stream, dask, or dask:tcp://HOST:PORT (docs/scaling.md)",
+    )
+
+
 def analyse_asked(
-    source: Path,
+    source: Path | str,
     arguments: argparse.Namespace,
     *,
     by: Callable[..., Analysed] | None = None,
@@ -48,6 +57,12 @@ def analyse_asked(
     """
     from evenhand.reporting.analysing import analyse_source
 
+    if engine := getattr(arguments, "engine", None):
+        from evenhand.reporting.at_scale.checking import analyse_at_scale
+
+        by = partial(analyse_at_scale, engine=engine)
+    elif isinstance(source, str):
+        raise InputError(f"{source} is an address: add --engine stream to read it")
     scale, settings = scale_options(arguments), given_settings(arguments)
     with working("reading the labels") as tell:
         analysis, context = (by or analyse_source)(
