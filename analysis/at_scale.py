@@ -16,7 +16,11 @@ import numpy as np
 
 from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
 from evenhand.analysis.all_rubrics import Analysis
-from evenhand.analysis.bootstrap.pattern_resamples import Spread, resamples_of_patterns
+from evenhand.analysis.bootstrap.pattern_resamples import (
+    MANY_CLUSTERS,
+    Spread,
+    resamples_of_patterns,
+)
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale
@@ -64,13 +68,15 @@ def analyse_reduced(
     seed: int = SEED,
     pool: Executor | None = None,
     spread: Spread | None = None,
+    many: int = MANY_CLUSTERS,
     on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
     """What can be said of ratings by their patterns alone, one table a rubric (see `analyse`).
 
-    `spread` shares the blocks of resamples out, `pool` the rubrics. Raises InputError for a setting
-    that asks for more than patterns tell.
+    `spread` shares the blocks of resamples out, `pool` the rubrics; more than `many` clusters are
+    resampled in groups (see `analysis.bootstrap.pattern_resamples`). Raises InputError for a
+    setting that asks for more than patterns tell.
     """
     settings, decision = with_changes(
         settings or AnalysisSettings(), decision or DecisionSettings(), changes
@@ -87,7 +93,7 @@ def analyse_reduced(
     for place, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:
             on_stage(f"resampling {name or 'labels'} ({place} of {len(tables)})")
-        shared = _resampled(reduced, request, spread)
+        shared = _resampled(reduced, request, spread, many)
         tasks.append(_Task(reduced, scales[name], shared, replace(request, _latest={})))
     found = list((pool.map if pool else map)(_analysed, tasks))
     return Analysis(
@@ -100,13 +106,14 @@ def analyse_reduced(
     )
 
 
-def _resampled(reduced: Reduced, request: Request, spread: Spread | None) -> Resamples:
+def _resampled(reduced: Reduced, request: Request, spread: Spread | None, many: int) -> Resamples:
     """Resamples of the clusters; where every unit is its own, of patterns drawn so often."""
     if reduced.is_unclustered:
         times = np.bincount(reduced.pattern, reduced.times, minlength=len(reduced.patterns))
         return request.resampled(times.astype(np.int64))
     keys = name_keys(reduced.clusters)
-    return resamples_of_patterns(reduced.cells(), keys, request.resampled, request.seed, spread)
+    draw, seed = request.resampled, request.seed
+    return resamples_of_patterns(reduced.cells(), keys, draw, seed, spread, many)
 
 
 def _analysed(task: _Task) -> tuple[list[ResultRow], list[Verdict], list[str]]:

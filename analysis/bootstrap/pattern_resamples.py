@@ -155,14 +155,15 @@ def resamples_of_patterns(
     draw: Callable[[Frequency], Resamples],
     seed: int,
     spread: Spread | None = None,
+    many: int = MANY_CLUSTERS,
 ) -> PatternResamples:
     """Resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
 
     `keys` (clusters,) are hashes of the clusters' names: with the seed they say which group each
-    belongs to where there are too many to be drawn one by one. `draw` makes resamples of clusters.
+    belongs to where there are more than `many`. `draw` makes resamples of clusters.
     """
     n = cells.shape[0]
-    if n <= MANY_CLUSTERS:
+    if n <= many:
         return PatternResamples(cells, cells, draw(np.ones(n, dtype=np.int64)), spread)
     members = _grouped(cells, keys, seed)
     return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)), spread)

@@ -57,15 +57,16 @@ def analyse_asked(
     """
     from evenhand.reporting.analysing import analyse_source
 
+    run: Callable[..., Analysed] = by or analyse_source
     if engine := getattr(arguments, "engine", None):
         from evenhand.reporting.at_scale.checking import analyse_at_scale
 
-        by = partial(analyse_at_scale, engine=engine)
+        run = partial(analyse_at_scale, engine=engine)
     elif isinstance(source, str):
         raise InputError(f"{source} is an address: add --engine stream to read it")
     scale, settings = scale_options(arguments), given_settings(arguments)
     with working("reading the labels") as tell:
-        analysis, context = (by or analyse_source)(
+        analysis, context = run(
             source, scale, units=arguments.units, verify=verify, why=why, on_stage=tell, **settings
         )
     for remark in context.notes:
