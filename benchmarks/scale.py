@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -94,30 +93,34 @@ def _chance(ids: np.ndarray, what: int) -> np.ndarray:
 def measure(folder: Path, ratings: int, clusters: int, engine: str) -> Run:
     """Run `evenhand check` on a folder."""
     words = [sys.executable, "-m", "evenhand", "check", str(folder), *_OPTIONS, "--engine", engine]
-    before, start = _busy(), time.perf_counter()
+    start = time.perf_counter()
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        most = [0.0]
-        watch = threading.Thread(target=_watch, args=(process, most))
-        watch.start()
+        watched = _Watched(process)
+        watched.start()
         if process.wait():
             raise SystemExit(f"{' '.join(words)} failed")
-        watch.join()
+        watched.join()
     seconds = time.perf_counter() - start
-    return Run(engine, ratings, clusters, seconds, _busy() - before, most[0])
+    return Run(engine, ratings, clusters, seconds, sum(watched.busy.values()), watched.most)
 
 
-def _busy() -> float:
-    """Seconds of the processors that the processes below this one have used."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+class _Watched(threading.Thread):
+    """A process and those below it: the most memory that they hold together, in MB, where pages
+    that they share count once; and each one's seconds at work."""
 
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__()
+        self._process = process
+        self.most = 0.0
+        self.busy: dict[int, float] = {}
 
-def _watch(process: subprocess.Popen[bytes], most: list[float]) -> None:
-    """The most memory that a process and those below it hold together, in MB: pages that they share
-    count once."""
-    while process.poll() is None:
-        most[0] = max(most[0], sum(map(_held, _family(process.pid))))
-        time.sleep(_STEP)
+    def run(self) -> None:
+        """Look every half second until it ends."""
+        while self._process.poll() is None:
+            family = list(_family(self._process.pid))
+            self.most = max(self.most, sum(map(_held, family)))
+            self.busy |= {pid: seconds for pid in family if (seconds := _busy(pid))}
+            time.sleep(_STEP)
 
 
 def _family(pid: int) -> Iterable[int]:
@@ -136,6 +139,14 @@ def _held(pid: int) -> float:
     except OSError:
         return 0.0
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024.0
+
+
+def _busy(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def reduced_in_memory(folder: Path) -> tuple[Reduced, Scale]:
