@@ -6,6 +6,7 @@ their number, so that messages can name them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -27,6 +28,8 @@ ROW = "row"
 PIECE_ROWS = 1_000_000
 """About so many rows of Parquet are one piece."""
 _BATCH_ROWS = 250_000
+_ROW_BYTES = 50
+"""About so long is a row of text."""
 _BLOCK = 32 * 2**20
 """Bytes of a CSV that are read at a time."""
 _KINDS: dict[str, Kind] = {
@@ -45,7 +48,7 @@ _TABLE = "ratings"
 class Piece:
     """A part of the ratings that is read by itself: a file, some row groups of a Parquet file, or
     the table of a database. `columns` are those of ours that it has, `first` is how many rows stand
-    before it in its file, and `rows` how many it has, where that is known.
+    before it in its file, and `rows` about how many it has, where that is known.
     """
 
     place: str
@@ -171,7 +174,8 @@ def _of_file(
         else:
             yield from _of_parquet(place, file, wanted, theirs)
             return
-    yield Piece(place, kind, _ours(columns, wanted, theirs, name))
+        rows = file.seek(0, os.SEEK_END) // _ROW_BYTES + 1
+    yield Piece(place, kind, _ours(columns, wanted, theirs, name), rows=rows)
 
 
 def _of_parquet(

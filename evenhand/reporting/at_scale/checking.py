@@ -161,11 +161,7 @@ def _reduction(
     reading: Reading, facts: Facts, options: ScaleOptions
 ) -> tuple[Reduction, list[str]]:
     """What every part must know of all ratings; and what was assumed of the labels."""
-    table = facts.table()
-    for rater in options.kinds:
-        if not (table["rater_id"] == rater).any():
-            known = listed(table["rater_id"].unique())
-            raise InputError(f"{reading.source} has no rater {rater!r}; it has {known}")
+    table, left_out = _of_named(facts.table(), options.kinds, reading.source)
     _check_versions(table)
     _check_raters(table, reading.source)
     asked, scales, notes = declared_scales(options, table, Places(reading.source))
@@ -174,8 +170,27 @@ def _reduction(
         name: Raters.of(_kinds(asked if is_unnamed else asked[asked["rubric"] == name]))
         for name in scales
     }
-    filled = frozenset(facts.filled)
+    filled = frozenset(facts.filled | ({"rater_kind"} if options.kinds else set()))
+    notes = [*left_out, *notes]
     return Reduction(reading, _named(scales), raters, filled, is_unnamed), notes
+
+
+def _of_named(
+    table: pd.DataFrame, kinds: Mapping[str, str], source: str
+) -> tuple[pd.DataFrame, list[str]]:
+    """The cells of the raters that were named, and of adjudicators; and who is left out."""
+    if not kinds:
+        return table, []
+    raters = table["rater_id"]
+    for rater in kinds:
+        if not (raters == rater).any():
+            raise InputError(f"{source} has no rater {rater!r}; it has {listed(raters.unique())}")
+    named = raters.map(dict(kinds))
+    counts = named.notna() | (table["rater_kind"] == "adjudicator")
+    others = raters[~counts].unique()
+    note = written("reading.raters_left_out", names=listed(others))
+    known = table.assign(rater_kind=named.fillna(table["rater_kind"]))[counts]
+    return known, [note] if len(others) else []
 
 
 def _named(scales: Mapping[str, Scale]) -> dict[str, Scale]:

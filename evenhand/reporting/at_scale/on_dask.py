@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from evenhand.analysis.bootstrap.pattern_resamples import Spread
 from evenhand.analysis.bootstrap.resamples import Counts
 from evenhand.analysis.labels.reduced import Reduced
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 PART_ROWS = 500_000
 MOST_PARTS = 4096
+_PATIENCE = 10.0
+"""Seconds until a scheduler must have answered."""
 _TOGETHER = 8
 """Reduced tables that a task adds up."""
 
@@ -109,7 +113,7 @@ def on_dask(address: str) -> Iterator[OnDask]:
         ) from None
     if address:
         try:
-            client: Any = Client(address, timeout=10)  # type: ignore[no-untyped-call]
+            client: Any = Client(address, timeout=_PATIENCE)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
         with client:
@@ -132,7 +136,7 @@ def _scatter(piece: Piece, reading: Reading, parts: int) -> tuple[Facts, list[pa
     if not tables:
         return Facts(), []
     table = pa.concat_tables(tables).combine_chunks()
-    return facts_of(table), scattered(table, parts)
+    return facts_of(table), scattered(table, parts, reading.kinds)
 
 
 def _part(piece: tuple[Facts, list[pa.Table]], part: int) -> pa.Table | None:
@@ -140,7 +144,7 @@ def _part(piece: tuple[Facts, list[pa.Table]], part: int) -> pa.Table | None:
     if not piece[1]:
         return None
     rows = piece[1][part]
-    return rows.take(list(range(len(rows))))
+    return rows.take(np.arange(len(rows)))
 
 
 def _reduce(tables: Sequence[pa.Table | None], how: Reduction) -> dict[str, Reduced]:

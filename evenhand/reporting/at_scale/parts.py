@@ -87,14 +87,14 @@ class Reduction:
 
 
 def read_piece(piece: Piece, reading: Reading) -> Iterator[pa.Table]:
-    """The rows of a piece that count, under our names."""
+    """The rows of a piece, under our names."""
     for table in batches_of(piece, reading.theirs):
         if "unit_id" not in table.column_names and "item_id" in table.column_names:
             names = ["unit_id" if n == "item_id" else n for n in table.column_names]
             table = table.rename_columns(names)
         elif "item_id" in table.column_names:
             table = table.drop_columns(["item_id"])
-        yield _of_named(table, reading.kinds) if reading.kinds else table
+        yield table
 
 
 def _of_named(table: pa.Table, kinds: Mapping[str, str]) -> pa.Table:
@@ -144,10 +144,14 @@ def facts_of(table: pa.Table) -> Facts:
     return Facts(cells, filled, len(table))
 
 
-def scattered(table: pa.Table, parts: int) -> list[pa.Table]:
-    """Rows by the part that their unit belongs to: a hash of its id, the same on every machine."""
+def scattered(
+    table: pa.Table, parts: int, kinds: Mapping[str, str] | None = None
+) -> list[pa.Table]:
+    """The rows that count, by the part that their unit belongs to: a hash of its id, the same on
+    every machine. `kinds` are those of the raters that were named, if any were."""
     import pandas as pd
 
+    table = _of_named(table, kinds) if kinds else table
     hashed = pd.util.hash_array(table.column("unit_id").to_pandas().array)
     part = hashed % np.uint64(parts)
     order = np.argsort(part, kind="stable")
@@ -216,7 +220,7 @@ def add_up(parts: Sequence[Mapping[str, Reduced]]) -> dict[str, Reduced]:
 
 
 def parts_for(pieces: Sequence[Piece], part_rows: int, most: int) -> int:
-    """Into how many parts ratings are scattered: of about so many rows each, where the sources say
+    """Into how many parts ratings are scattered: of about so many rows each, where it is known
     how many there are."""
     known = [piece.rows for piece in pieces]
     if None in known:

@@ -94,7 +94,7 @@ def _scatter(
         for piece in pieces:
             for table in _gathered(read_piece(piece, reading)):
                 facts += facts_of(table)
-                for part, rows in enumerate(scattered(table, parts)):
+                for part, rows in enumerate(scattered(table, parts, reading.kinds)):
                     key = part, tuple(rows.column_names)
                     if key not in writers:
                         file = folder / f"{part}-{number}-{len(writers)}.arrow"

@@ -68,7 +68,7 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(
         (tmp_path / name).write_text("no ratings", "utf-8")
     found = pieces_of(str(tmp_path), WANTED, {})
     assert [(each.name, each.first, each.rows) for each in found] == [
-        ("b.csv", 0, None),
+        ("b.csv", 0, 3),
         ("a.parquet", 0, 2),
         ("a.parquet", 2, 2),
     ]
@@ -104,7 +104,11 @@ def test_a_table_of_postgresql_is_read_in_arrow(new_postgresql: Callable[[], str
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("r.csv", "unit_id,label\nu1,yes,more\n", "r.csv cannot be read as csv"),
+        (
+            "r.csv",
+            "unit_id,label\nu1,yes,more\n",
+            "as CSV: .*Expected 2 columns, got 3",
+        ),
         ("r.csv", "", "r.csv cannot be read as CSV"),
         ("r.jsonl", '{"unit_id": "u1"}\nno\n', "r.jsonl, line 2: not valid JSON"),
         ("r.parquet", "PAR1", "r.parquet cannot be read as Parquet"),
