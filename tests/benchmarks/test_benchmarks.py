@@ -22,6 +22,7 @@ from benchmarks import (
     injection,
     report,
     routing,
+    scale,
     small_samples,
     uncertainty,
 )
@@ -40,6 +41,7 @@ STARTED = {
     injection,
     report,
     routing,
+    scale,
     small_samples,
     uncertainty,
 }
@@ -355,3 +357,16 @@ def test_the_injection_benchmark_writes_its_page(
     )
     assert "| 0.000 [" in steadfast
     assert gullible.endswith("| 1.000 |")
+
+
+@pytest.mark.slow
+def test_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scale.write_ratings(tmp_path, 1_000, file_rows=150) == 50
+    run = scale.measure(tmp_path, 1_000, 50, "stream")
+    assert run.seconds > 0 < run.megabytes
+    monkeypatch.setattr("evenhand.analysis.bootstrap.pattern_resamples.GROUPS", 25)
+    widths = scale.widths_beside(tmp_path)
+    assert {"cohen_kappa", "human_ceiling_difference"} <= {name for name, *_ in widths}
+    page = scale.document([run], widths)
+    assert "| stream | 1,000 | 50 |" in page
+    assert "| cohen_kappa | " in page

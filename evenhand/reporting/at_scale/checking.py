@@ -18,6 +18,7 @@ from evenhand.reporting.cleaning import Places
 from evenhand.reporting.missing import listed, refuse_missing
 from evenhand.reporting.options import ScaleOptions
 from evenhand.reporting.scales import declared_scales
+from evenhand.reporting.sidecar import sidecar_path
 from evenhand.study.tables.pieces import Piece, name_of, pieces_of
 from evenhand.texts import written
 
@@ -92,7 +93,7 @@ def analyse_at_scale(
 
     tell = on_stage or (lambda _: None)
     name = name_of(str(source))
-    _refuse_more(scale, units)
+    _refuse_more(str(source), scale, units)
     if verify or why:
         raise InputError("an engine keeps no units to verify estimates on, or to explain")
     with engine_named(engine) as at_work:
@@ -125,8 +126,14 @@ def analyse_at_scale(
     return analysis, context
 
 
-def _refuse_more(scale: ScaleOptions, units: Path | None) -> None:
+def _refuse_more(source: str, scale: ScaleOptions, units: Path | None) -> None:
     """Refuse what is read in one piece only."""
+    beside = sidecar_path(Path(source))
+    if "://" not in source and beside.is_file():
+        raise InputError(
+            f"{beside.name} stands beside the ratings, and an engine does not read it; leave "
+            "--engine out, or move the ratings and declare their scale"
+        )
     if units is not None:
         raise InputError(
             "--units is not read with --engine; put the column cluster_id into the ratings"

@@ -6,6 +6,7 @@ Half of the work is to scatter the ratings, half to reduce them; both are shared
 from __future__ import annotations
 
 import os
+import resource
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
 PART_ROWS = 250_000
 """About so many rows are reduced at a time: some 300 MB."""
-MOST_PARTS = 512
-"""So many files are written at a time."""
-_GATHERED = 500_000
-"""Rows that are scattered together: fewer are many small writes."""
+MOST_PARTS = 4096
+"""So many files are written at a time; a billion rows have parts of the usual size."""
+_WRITTEN = 500
+"""About so many rows are written to a part at a time."""
 _TOGETHER = 16
 """Reduced tables that are added up at a time."""
 
@@ -87,12 +88,13 @@ def _scatter(
     import pyarrow as pa
 
     number, pieces = given
+    _allow_files(2 * parts)
     facts = Facts()
     with ExitStack() as files:
         writers: dict[tuple[int, tuple[str, ...]], pa.RecordBatchStreamWriter] = {}
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         for piece in pieces:
-            for table in _gathered(read_piece(piece, reading)):
+            for table in _gathered(read_piece(piece, reading), _WRITTEN * parts):
                 facts += facts_of(table)
                 for part, rows in enumerate(scattered(table, parts, reading.kinds)):
                     key = part, tuple(rows.column_names)
@@ -105,14 +107,21 @@ def _scatter(
     return facts
 
 
-def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Small tables together."""
+def _allow_files(count: int) -> None:
+    """So many more open files, as far as the system lets this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = soft + count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard < 0 else min(wanted, hard), hard))
+
+
+def _gathered(tables: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """Small tables together, until they have so many rows."""
     import pyarrow as pa
 
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)
-        if sum(map(len, held)) >= _GATHERED:
+        if sum(map(len, held)) >= rows:
             yield pa.concat_tables(held).combine_chunks()
             held = []
     if held:
