@@ -66,8 +66,11 @@ class PatternResamples(Resamples):
         self._left_out = None if left_out is None else (left_out @ members).tocsr()
         self._counted: dict[bytes, tuple[int, int]] = {}
         few = self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= drawn.n_types
-        blocks = range(len(self._sizes))
-        self._keep(list((spread or map)(self._draw, blocks)) if few else None)
+        self._keep(None)
+        if few and spread:
+            self._keep(list(spread(self._draw, range(len(self._sizes)))))
+        elif few:
+            self._keep(self._each_block(self._draw, drawn.n_types))
 
     @property
     def is_pooled(self) -> bool:

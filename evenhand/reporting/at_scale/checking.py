@@ -19,6 +19,7 @@ from evenhand.reporting.missing import listed, refuse_missing
 from evenhand.reporting.options import ScaleOptions
 from evenhand.reporting.scales import declared_scales
 from evenhand.reporting.sidecar import sidecar_path
+from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.pieces import Piece, name_of, pieces_of
 from evenhand.texts import written
 
@@ -102,6 +103,11 @@ def analyse_at_scale(
         facts = at_work.scatter(pieces, reading)
         if not facts.rows:
             raise InputError(f"{name} has a header but no ratings")
+        if INCLUSION in facts.filled:
+            raise InputError(
+                f"{name} has the column {INCLUSION!r}, and an engine weights no units; leave "
+                "--engine out, or the column"
+            )
         how, notes = _reduction(reading, facts, scale)
         tell("counting patterns of labels")
         tables = at_work.reduce(how)

@@ -15,6 +15,7 @@ import numpy as np
 from evenhand.analysis.labels.reduced import Raters, Reduced, merged, reduce_ratings
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
+from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.pieces import ROW, Piece, batches_of
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
 
@@ -43,7 +44,7 @@ class Reading:
     def wanted(self) -> tuple[str, ...]:
         """The columns that are read."""
         extra = (self.cluster,) if self.cluster else ()
-        return (*COLUMNS, "item_id", "rubric_hash", *extra)
+        return (*COLUMNS, "item_id", "rubric_hash", INCLUSION, *extra)
 
 
 @dataclass

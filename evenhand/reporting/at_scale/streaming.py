@@ -40,7 +40,7 @@ MOST_PARTS = 4096
 """So many files are written at a time; a billion rows have parts of the usual size."""
 _WRITTEN = 500
 """About so many rows are written to a part at a time."""
-_TOGETHER = 16
+_TOGETHER = 8
 """Reduced tables that are added up at a time."""
 
 
@@ -63,12 +63,15 @@ class Streaming:
     def reduce(self, how: Reduction) -> dict[str, Reduced]:
         """Reduce every part, and add up as they come."""
         work = partial(_reduce, folder=self._folder, how=how)
-        waiting: list[dict[str, Reduced]] = []
+        levels: list[list[dict[str, Reduced]]] = [[]]
         for found in (self.pool.map if self.pool else map)(work, range(self._parts)):
-            waiting.append(found)
-            if len(waiting) == _TOGETHER:
-                waiting = [add_up(waiting)]
-        return add_up(waiting)
+            levels[0].append(found)
+            for level, held in enumerate(levels):  # like is added to like: a tree
+                if len(held) == _TOGETHER:
+                    levels += [[]] if level + 1 == len(levels) else []
+                    levels[level + 1].append(add_up(held))
+                    held.clear()
+        return add_up([table for held in levels for table in held])
 
 
 @contextmanager

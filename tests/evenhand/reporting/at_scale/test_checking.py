@@ -117,6 +117,7 @@ def test_what_an_engine_does_not_do_is_refused(
         ("rater_kind", ["human", "model"], "rater 'ann' has ratings of two kinds"),
         ("prob_method", ["draws", "logprobs"], "of two kinds of probabilities"),
         ("rubric_hash", ["aa", "bb"], "has ratings of 2 versions"),
+        ("inclusion_probability", ["0.5", "0.2"], "an engine weights no units"),
     ],
 )
 def test_what_single_parts_cannot_see_is_refused(
