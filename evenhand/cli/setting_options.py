@@ -63,7 +63,7 @@ def analyse_asked(
 
         run = partial(analyse_at_scale, engine=engine)
     elif isinstance(source, str):
-        raise InputError(f"{source} is an address: add --engine stream to read it")
+        raise InputError(f"{source} is an address, which check and gate read with --engine stream")
     scale, settings = scale_options(arguments), given_settings(arguments)
     with working("reading the labels") as tell:
         analysis, context = run(

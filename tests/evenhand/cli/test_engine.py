@@ -43,7 +43,7 @@ def test_the_gate_opens_or_not(run: Run, folder: Path, least: str, status: int) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("check", "s3://bucket/ratings"), "is an address: add --engine stream"),
+        (("check", "s3://bucket/ratings"), "which check and gate read with --engine stream"),
         (("check", "ratings.csv", "--engine", "spark"), "write stream, dask, or dask:tcp://"),
         (("check", "nowhere.parquet", "--engine", "stream"), "there is no file nowhere.parquet"),
         (("check", "nope://x", "--engine", "stream"), "nope://x cannot be opened"),
