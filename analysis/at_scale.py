@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -112,7 +113,7 @@ def _resampled(reduced: Reduced, request: Request, spread: Spread | None, many: 
         times = np.bincount(reduced.pattern, reduced.times, minlength=len(reduced.patterns))
         return request.resampled(times.astype(np.int64))
     keys = name_keys(reduced.clusters)
-    draw, seed = request.resampled, request.seed
+    draw, seed = partial(request.resampled, keep=False), request.seed
     return resamples_of_patterns(reduced.cells(), keys, draw, seed, spread, many)
 
 

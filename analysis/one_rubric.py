@@ -151,7 +151,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     found.thresholds = thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
     folded, frequency = labels.folded()
-    shared = request.resampled(frequency, labels.weight)
+    shared = request.resampled(frequency, folded.weight)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)

@@ -51,6 +51,19 @@ class Run:
     megabytes: float
 
 
+@dataclass(frozen=True)
+class Beside:
+    """A statistic's intervals from groups beside those of all clusters, over so many rows: by how
+    much they are wider on average, and how far widths are apart (root mean square); and how far
+    those of two seeds are."""
+
+    statistic: str
+    rows: int
+    wider: float
+    apart: float
+    seeds_apart: float
+
+
 def write_ratings(folder: Path, ratings: int, file_rows: int = _FILE_ROWS) -> int:
     """Synthetic ratings as Parquet files of one rater each; how many clusters they are in."""
     units = ratings // len(RATERS)
@@ -126,7 +139,8 @@ class _Watched(threading.Thread):
 def _family(pid: int) -> Iterable[int]:
     yield pid
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        children = [each for one in threads for each in (one / "children").read_text().split()]
     except OSError:
         return
     for child in children:
@@ -166,22 +180,26 @@ def reduced_in_memory(folder: Path) -> tuple[Reduced, Scale]:
     return reduce_ratings(ratings, clusters, scale, Raters.of(RATERS)), scale
 
 
-def widths_beside(folder: Path) -> list[tuple[str, int, float, float, float]]:
-    """Of each statistic with an interval: how many rows have one, and by how much the interval of
-    10,000 groups is wider than that of all clusters: the mean, the least, the most.
-    """
+def widths_beside(folder: Path) -> list[Beside]:
+    """How wide intervals from 10,000 groups are beside those of all clusters, by statistic."""
     reduced, scale = reduced_in_memory(folder)
-    whole, groups = (
-        analyse_reduced({"": reduced}, {"": scale}, many=many).results for many in (10**9, 0)
+    whole, groups, again = (
+        analyse_reduced({"": reduced}, {"": scale}, many=many, seed=seed).results
+        for many, seed in ((10**9, 1), (0, 1), (10**9, 2))
     )
-    keys = ["statistic", "rater_a", "rater_b", "subset", "at"]
-    both = whole.merge(groups, on=keys, suffixes=("", "_groups"))
-    width, other = both["high"] - both["low"], both["high_groups"] - both["low_groups"]
-    both = both.assign(apart=other / width - 1.0)
-    both = both[(width > 0) & both["note_groups"].str.contains("random groups")]
+    resampled = groups["note"].str.contains("random groups") & (whole["high"] > whole["low"])
+    apart = [
+        ((each["high"] - each["low"]) / (whole["high"] - whole["low"]) - 1.0)[resampled]
+        for each in (groups, again)
+    ]
     return [
-        (str(name), len(own), float(own.mean()), float(own.min()), float(own.max()))
-        for name, own in both.groupby("statistic")["apart"]
+        Beside(
+            str(name),
+            len(rows),
+            float(apart[0][rows].mean()),
+            *(float(np.sqrt((each[rows] ** 2).mean())) for each in apart),
+        )
+        for name, rows in whole[resampled].groupby("statistic").groups.items()
     ]
 
 
@@ -197,7 +215,7 @@ SHOWN = (
 )
 
 
-def document(runs: Sequence[Run], widths: Sequence[tuple[str, int, float, float, float]]) -> str:
+def document(runs: Sequence[Run], widths: Sequence[Beside]) -> str:
     """What was measured, as it stands in docs/scaling.md."""
     versions = library_versions("pandas", "pyarrow", "dask")
     lines = [
@@ -219,15 +237,17 @@ def document(runs: Sequence[Run], widths: Sequence[tuple[str, int, float, float,
             for run in runs
         ),
         "",
-        "How much wider the interval of 10,000 groups is than that of all clusters, on the same "
-        "*synthetic* ratings (50,000 clusters), over the rows of a statistic:",
+        "Widths of intervals from 10,000 groups beside those of all clusters, on the same "
+        "*synthetic* ratings (50,000 clusters, 2,000 resamples), over the rows of a statistic: the "
+        "mean difference, its root mean square, and the root mean square between two seeds.",
         "",
-        "| statistic | rows | mean | least | most |",
+        "| statistic | rows | mean | apart | two seeds apart |",
         "| --- | ---: | ---: | ---: | ---: |",
         *(
-            f"| {name} | {rows} | {mean:+.1%} | {least:+.1%} | {most:+.1%} |"
-            for name, rows, mean, least, most in widths
-            if name in SHOWN
+            f"| {each.statistic} | {each.rows} | {each.wider:+.1%} | {each.apart:.1%} | "
+            f"{each.seeds_apart:.1%} |"
+            for each in widths
+            if each.statistic in SHOWN
         ),
     ]
     return "\n".join(lines)

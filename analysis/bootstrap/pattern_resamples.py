@@ -71,6 +71,8 @@ class PatternResamples(Resamples):
             self._keep(list(spread(self._draw, range(len(self._sizes)))))
         elif few:
             self._keep(self._each_block(self._draw, drawn.n_types))
+        else:
+            drawn.hold()
 
     @property
     def is_pooled(self) -> bool:
@@ -163,7 +165,8 @@ def resamples_of_patterns(
     """Resamples of clusters by their counts of patterns, `cells` (clusters, patterns).
 
     `keys` (clusters,) are hashes of the clusters' names: with the seed they say which group each
-    belongs to where there are more than `many`. `draw` makes resamples of clusters.
+    belongs to where there are more than `many`. `draw` makes resamples of clusters, and need not
+    keep them.
     """
     n = cells.shape[0]
     if n <= many:

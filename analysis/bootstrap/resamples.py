@@ -56,7 +56,8 @@ class Resamples:
     `frequency` (clusters,) says how often each cluster stands in the data: 1, or more where
     identical ones have been folded into one. `weight` (clusters,) is how much each counts where
     clusters were not equally likely to be picked: constants that go into every sum. `rng` is used
-    for seeds only, so that a block can be drawn again instead of kept where it would be large.
+    for seeds only, so that a block can be drawn again instead of kept: where it would be large, or
+    without `keep`.
 
     >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -69,6 +70,7 @@ class Resamples:
         rng: np.random.Generator,
         method: IntervalMethod = "percentile",
         weight: Array | None = None,
+        keep: bool = True,
     ) -> None:
         if method not in INTERVAL_METHODS:
             known = ", ".join(INTERVAL_METHODS)
@@ -82,11 +84,14 @@ class Resamples:
             len(self._sizes) + 1
         )
         self._left_out = _jackknife_groups(self.frequency, split) if method == "bca" else None
-        self._keep(
-            self._each_block(self._draw, self.n_types)
-            if resamples * self.n_types <= _KEEP_BYTES
-            else None
-        )
+        self._keep(None)
+        if keep:
+            self.hold()
+
+    def hold(self) -> None:
+        """Keep the weights where they are not too many; else each block is drawn when needed."""
+        if self.resamples * self.n_types <= _KEEP_BYTES:
+            self._keep(self._each_block(self._draw, self.n_types))
 
     def __len__(self) -> int:
         """Rows of everything that is computed: the data, the resamples, the jackknife."""

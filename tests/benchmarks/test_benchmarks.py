@@ -366,7 +366,7 @@ def test_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.seconds > 0 < run.megabytes
     monkeypatch.setattr("evenhand.analysis.bootstrap.pattern_resamples.GROUPS", 25)
     widths = scale.widths_beside(tmp_path)
-    assert {"cohen_kappa", "human_ceiling_difference"} <= {name for name, *_ in widths}
+    assert {"cohen_kappa", "human_ceiling_difference"} <= {each.statistic for each in widths}
     page = scale.document([run], widths)
     assert "| stream | 1,000 | 50 |" in page
     assert "| cohen_kappa | " in page
