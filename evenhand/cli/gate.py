@@ -94,9 +94,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
 
     engine = engine_of(arguments, arguments.source)
     if engine:
-        refuse(
-            arguments, ["--baseline"], "needs the labels in one table; leave --engine out"
-        )
+        refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
     if arguments.baseline is None:
         refuse(arguments, _OF_BASELINE, "is about a comparison with a baseline; add --baseline")
     if not engine and is_study(arguments.source):
