@@ -11,6 +11,7 @@ import pytest
 
 from evenhand.analysis import RESULTS_KEY
 from evenhand.errors import InputError
+from evenhand.reporting.gate.checks import _of_clause
 from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
 from tests.evenhand.cli.commands import Run
 
@@ -105,7 +106,7 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
 
     def held(rule: str) -> str:
         (outcome,) = check_clauses(parse_requirement(rule), results, "r", "g")
-        return outcome.sentence
+        return _of_clause(outcome).line
 
     worst = "injection_flips at flattery (the worst of 2 attacks)"
     assert held("injection_flips.high < 0.4") == f"not met  {worst}, high: 0.5, required < 0.4"
