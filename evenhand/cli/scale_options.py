@@ -65,9 +65,9 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
 
     return ScaleOptions(
         rubric=arguments.rubric,
-        level=arguments.level,
-        categories=keys_in(arguments.categories) or (),
-        affirmative=keys_in(arguments.affirmative),
+        level=getattr(arguments, "level", None),
+        categories=keys_in(getattr(arguments, "categories", None)) or (),
+        affirmative=keys_in(getattr(arguments, "affirmative", None)),
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
         normalise=arguments.normalise,
