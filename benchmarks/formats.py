@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from evenhand.cli.main import main as run
 from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import Source
+from evenhand.study.tables.formats import write_table
 
 ROOT = Path(__file__).parent.parent
 FILES = ROOT / "tests" / "exchange" / "files"
@@ -43,8 +48,17 @@ MADE = {
     "gpt-4_pair.jsonl": "by hand, columns of FastChat's judge",
 }
 """Each file, and the tool that made it."""
-ROUND_TRIPS: dict[str, str] = {}
-"""By format: what comes back of what evenhand wrote for the tool."""
+WRITTEN = {
+    "label-studio": "tasks.json",
+    "mlflow": "assessments.jsonl",
+    "langfuse": "scores.jsonl",
+    "argilla": "records",
+    "hugging-face": "dataset",
+}
+"""What evenhand writes, by format, under a name that it may have. What it writes for Inspect goes
+into a log by Inspect alone.
+"""
+_COLUMNS = ["unit_id", "rubric", "rater_id", "rater_kind", "label"]
 
 PAGE = """# Files that are read
 
@@ -100,9 +114,16 @@ columns.
 Written by `python -m benchmarks.formats` from synthetic files: eight units, two annotators, a
 grader. Rows are ratings; *in* counts those left out.
 
-| `--format` | made by | rows in | rows read | left out |{round_trip}
-| --- | --- | ---: | ---: | --- |{rule}
+| `--format` | made by | rows in | rows read | left out |
+| --- | --- | ---: | ---: | --- |
 {rows}
+
+What `evenhand export --format NAME` writes ([what each holds](exporting.md)) is read back: of the
+ratings of eight units by two annotators and a grader, so many return as they were.
+
+| `--format` | ratings written | read back, unchanged | what does not go there |
+| --- | ---: | ---: | --- |
+{back}
 
 Refused: doccano's export of a project with shared annotation, which has lost who labelled what.
 
@@ -119,18 +140,36 @@ def rows() -> Iterator[tuple[str, str, Export]]:
         yield format_of(source), maker, read_export(FILES / file)
 
 
+def round_trips() -> Iterator[str]:
+    """A row of the table for each format: write what one file holds, and read it again."""
+    ratings = read_export(FILES / "langfuse.json").table[_COLUMNS]
+    with TemporaryDirectory() as folder:
+        given = Path(folder) / "ratings.csv"
+        write_table(ratings, given)
+        for form, name in WRITTEN.items():
+            out = Path(folder) / name
+            with redirect_stdout(StringIO()) as said:
+                assert run(["export", str(given), "--format", form, "--out", str(out)]) == 0
+            again = read_export(out, form).table[_COLUMNS]
+            kept = len(ratings.merge(again))
+            assert kept == len(again), said.getvalue()
+            rest = sorted(set(ratings["rater_kind"]) - set(again["rater_kind"]))
+            lost = "".join(f"labels of {kind} raters" for kind in rest)
+            yield f"| `{form}` | {len(ratings)} | {kept} | {lost} |"
+
+
 def page() -> str:
     found = sorted(rows(), key=lambda row: FORMATS.index(row[0]))
     lines, taken = [], {}
     for form, maker, export in found:
         left = ", ".join(f"{reason} ({count})" for reason, count in export.left_out.items())
         read = len(export.table)
-        cells = [f"`{form}`", maker, str(read + sum(export.left_out.values())), str(read), left]
-        lines.append(cells + ([ROUND_TRIPS.get(form, "")] if ROUND_TRIPS else []))
+        lines.append(
+            [f"`{form}`", maker, f"{read + sum(export.left_out.values())}", f"{read}", left]
+        )
         taken.setdefault(form, export.notes[0])
     return PAGE.format(
-        round_trip=" round trip |" if ROUND_TRIPS else "",
-        rule=" --- |" if ROUND_TRIPS else "",
+        back="\n".join(round_trips()),
         rows="\n".join(f"| {' | '.join(cells)} |" for cells in lines),
         taken="\n".join(f"- `{form}`: {note}" for form, note in taken.items()),
     )

@@ -65,9 +65,7 @@ def read_export(path: str | Path, form: str | None = None) -> Export:
     knows is a table. Raises InputError where it cannot be read, or is not of that format.
     """
     source = Source(Path(path))
-    if form is not None and form not in FORMATS:
-        raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
-    name = form or format_of(source)
+    name = _named(form) if form else format_of(source)
     if name == TABLE or not source.path.exists():
         return Export(read_table(path))
     if form and not READERS[name].recognises(source):
@@ -75,6 +73,14 @@ def read_export(path: str | Path, form: str | None = None) -> Export:
         also = f"; it looks like {known}" if known != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
     return READERS[name].read(source)
+
+
+def _named(form: str) -> str:
+    """The format called so, however it is hyphenated. Raises InputError where there is none."""
+    for name in FORMATS:
+        if form.casefold().replace("_", "").replace("-", "") == name.replace("-", ""):
+            return name
+    raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
 
 
 def format_of(source: Source) -> str:

@@ -43,7 +43,7 @@ def test_one_command_checks_an_export(made, capsys: pytest.CaptureFixture[str]) 
         ("doccano_together.zip", (), "shared annotation, whose export has lost who labelled"),
         ("langfuse.json", ("--format", "mlflow"), "is not in the format mlflow; it looks like "
          "langfuse"),
-        ("langfuse.json", ("--format", "lang-fuse"), "there is no format 'lang-fuse'; use table,"),
+        ("langfuse.json", ("--format", "lanfuse"), "there is no format 'lanfuse'; use table,"),
         ("langfuse.json", ("--model", "ann"), "names 'ann', whose rater_kind is 'human'"),
         ("langfuse.json", ("--human", "dan"), "has no rater 'dan'; it has ann, ben, openai/gpt-5"),
         ("langfuse.json", ("--format", "table"), "write one JSON object a line"),
