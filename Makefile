@@ -40,6 +40,7 @@ check: install-dev
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra postgresql pyproject.toml requirements-build.in -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev --extra postgresql -c requirements.lock pyproject.toml requirements-build.in -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url -c requirements.lock requirements-check.in -o requirements-check.lock
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from evenhand.errors import InputError, StoreAway
+from evenhand.texts import written
 
 DONE = 0
 NOT_MET = 1
@@ -29,12 +30,20 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         _say("stopped; what was collected is kept")
         return INTERRUPTED
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and _is_a_library(error.name):
+            _say(f"{command}: {written('lean.library', library=error.name)}")
+            return BAD_INPUT
         import traceback
 
         traceback.print_exc()
         _say(f"{command}: this is a fault in evenhand; please report the lines above")
         return CRASHED
+
+
+def _is_a_library(module: str | None) -> bool:
+    """Another project's, which an installation for `check` alone leaves out; none of ours."""
+    return module is not None and module.partition(".")[0] != "evenhand"
 
 
 def _say(sentence: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
     Without quotes and blank lines there is one way to read a CSV, and a file that is not like that,
     or that has a broken row, is read by the careful reader, which knows what to say of it.
     """
-    if path.stat().st_size < _LARGE:
+    if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string
 
