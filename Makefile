@@ -12,7 +12,7 @@ test-fast: LANES ?= -n 2
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
 test test-fast test-load: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo install install-dev test test-fast test-load check lock clean
+.PHONY: demo install install-dev test test-fast test-load check docs lock clean
 
 demo: install
 	$(BIN)/evenhand demo $(DEMO)
@@ -36,14 +36,20 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, in site/, and what is tested of it; a warning is an error.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python -m pytest tests/site
+
 # Without the libraries of the clouds: boto3 wants an older python-dateutil, and tests bring their own.
 lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra postgresql pyproject.toml requirements-build.in -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra dev --extra postgresql -c requirements.lock pyproject.toml requirements-build.in -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url -c requirements.lock requirements-check.in -o requirements-check.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --extra docs -c requirements-dev.lock pyproject.toml -o requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build site *.egg-info
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "evenhand needs Python 3.11 or newer, this is " + sys.version)'
@@ -54,4 +60,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-dev requirements-docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	touch $@

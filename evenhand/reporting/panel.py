@@ -55,7 +55,10 @@ def as_text(lines: Iterable[str | Table]) -> str:
     from rich.console import Console
 
     out = io.StringIO()
-    console = Console(file=out, width=200, highlight=False, emoji=False, markup=False)
+    # In a notebook rich would show the lines there instead of writing them.
+    console = Console(
+        file=out, width=200, highlight=False, emoji=False, markup=False, force_jupyter=False
+    )
     for line in lines:
         console.print(line, soft_wrap=isinstance(line, str))
     return out.getvalue().rstrip("\n")

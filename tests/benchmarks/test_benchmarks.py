@@ -20,6 +20,7 @@ from benchmarks import (
     decisions,
     grading,
     injection,
+    peers,
     report,
     routing,
     small_samples,
@@ -38,6 +39,7 @@ STARTED = {
     decisions,
     grading,
     injection,
+    peers,
     report,
     routing,
     small_samples,
@@ -355,3 +357,15 @@ def test_the_injection_benchmark_writes_its_page(
     )
     assert "| 0.000 [" in steadfast
     assert gullible.endswith("| 1.000 |")
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_other_tools_holds_their_figures_against_ours(tmp_path: Path) -> None:
+    out = tmp_path / "peers.md"
+    peers.main(["--units", "60", "--python", sys.executable, "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert "| 60 | krippendorff | alpha" in page
+    assert "not installed: irrCAC, judgekeeper" in page
+    ours = peers.Run("evenhand", 1.0, 1.0, 1.0, {"alpha": 0.5, "kappa": 0.3})
+    theirs = peers.Run("irrCAC", 1.0, 1.0, 1.0, {"alpha": 0.5001, "kappa": 0.31, "gwet": 0.1})
+    assert peers.differences(ours, theirs) == ["irrCAC: kappa is 0.31, ours 0.3"]

@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from evenhand.cli.main import main
+from evenhand.study.settings.study_toml import StudyConfig
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "data" / "README.md"]
-
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "data" / "README.md"]
+CASE_STUDIES = sorted((ROOT / "examples").glob("*/README.md"))
+"""Their commands need published labels: tests/examples/test_case_studies.py."""
+PAGES = [*GUIDES, *CASE_STUDIES]
 
 HERE_DOCUMENT = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
 
@@ -54,10 +59,29 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server.close()
 
 
+@pytest.fixture(scope="module")
+def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], int]:
+    """Runs `evenhand demo DIR ...`, by which several pages begin: once, and is copied from then."""
+    tmp = tmp_path_factory.mktemp("demos")
+
+    def make(words: list[str]) -> int:
+        _, folder, *options = words
+        home = tmp / "".join(options)
+        home.mkdir(exist_ok=True)
+        made = home / folder
+        status = 0 if made.exists() else main(["demo", str(made), *options])
+        shutil.copytree(made, folder)
+        return status
+
+    return make
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.usefixtures("workplace", "providers")
-def test_every_command_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_runs(
+    page: Path, make_demo: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, text in HERE_DOCUMENT.findall(shell_blocks(page)):
         Path(name).write_text(text)
     for command in commands(page):
@@ -66,7 +90,7 @@ def test_every_command_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> N
         if "annotate" in words:
             serve_until_it_answers(words)
             continue
-        status = main(words)
+        status = make_demo(words) if words[0] == "demo" else main(words)
         assert status == 0, f"{command}\n{capsys.readouterr()}"
 
 
@@ -74,6 +98,15 @@ def test_every_command_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_every_python_example_runs(page: Path) -> None:
     for example in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
         exec(compile(example, page.name, "exec"), {})  # noqa: S102 - our own pages
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "howto").glob("*.md")), ids=lambda p: p.name
+)
+def test_settings_of_a_recipe_are_settings_of_a_study(page: Path) -> None:
+    for settings in re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        whole = {"name": "n", "seed": 1, "sample": {"pairs": 10}} | tomllib.loads(settings)
+        StudyConfig.model_validate(whole)
 
 
 def serve_until_it_answers(words: list[str]) -> None:

@@ -49,11 +49,13 @@ def test_what_is_wrong_is_one_sentence_and_exit_2(
 
 
 def test_every_verb_has_help_and_stands_in_the_docs(capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+    guides = [ROOT / "README.md", ROOT / "docs" / "tutorial.md"]
+    guides += sorted((ROOT / "docs" / "howto").glob("*.md"))
+    docs = "".join(guide.read_text("utf-8") for guide in guides)
     for verb in VERBS:
         said = help_of(capsys, verb.name).partition("\n\n")[2]
         assert said.splitlines()[0].endswith("."), verb  # a sentence on what the verb does
-        assert f"evenhand {verb.name} " in readme or f"make {verb.name}" in readme, verb
+        assert f"evenhand {verb.name} " in docs or f"make {verb.name}" in docs, verb
 
 
 def test_help_shows_each_verb_once_under_a_group(capsys: pytest.CaptureFixture[str]) -> None:

@@ -328,6 +328,17 @@ def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> Non
     assert re.findall(r":root", shown) == []
 
 
+def test_its_text_is_the_same_within_a_notebook(
+    labels: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = eh.check(labels, human=PEOPLE, model="gpt", **SCALE)
+    outside = str(found)
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setattr("builtins.get_ipython", lambda: shell, raising=False)
+    assert str(found) == outside
+    assert "Annotators with one another" in outside
+
+
 def test_without_graders_there_is_no_verdict(labels: pd.DataFrame) -> None:
     found = eh.check(labels, human=PEOPLE, resamples=50)
     assert found.verdicts == []
