@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from evenhand.graders.batch_chunks import Chunker, under_way
+from evenhand.graders.batch_chunks import Chunker, questions_of, under_way
 from evenhand.graders.batch_service import BatchResult
 from evenhand.graders.failures import (
     ATTEMPTS,
@@ -26,7 +26,7 @@ from evenhand.graders.failures import (
     is_filtered,
     retrying,
 )
-from evenhand.graders.jobs import GradeJob
+from evenhand.graders.jobs import DrawsJob, GradeJob, by_request, live_job
 from evenhand.graders.live import FAILURES_IN_A_ROW, LiveRun
 from evenhand.graders.money import OverBudget, Tariff, output_limit, usage_facts
 from evenhand.graders.outcome import MOST_KEPT, Outcome, Reply
@@ -67,7 +67,8 @@ class BatchRun:
         live_tariff: Tariff | None,
         cancel: bool = False,
     ) -> None:
-        self._job = job
+        self._single = job
+        self._job = DrawsJob(job)
         self._service = job.grader.batches(self._pause)
         self._journal = journal
         self._rubrics = job.study.rubrics
@@ -97,14 +98,15 @@ class BatchRun:
 
     async def _carry_out(self) -> None:
         chunks = await self._continued()
-        todo = list(self._job.questions.without(under_way(chunks)))
+        asked = under_way(chunks)
+        todo = [each for each in self._single.questions if (*each.prompted, each.draw) not in asked]
         if self._cancel:
             for chunk in chunks:
                 await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
             await self._collect_all(chunks)
             return
         if todo and not chunks:
-            todo = await self._try_one_live(todo)
+            todo = await self._try_live(todo)
         for _ in range(ATTEMPTS):
             over = await self._send_and_collect(todo, chunks)
             chunks, todo, self._again = [], self._again, []
@@ -114,22 +116,32 @@ class BatchRun:
                 return
         await self._give_up(todo)
 
-    async def _try_one_live(self, todo: list[Question]) -> list[Question]:
+    async def _try_live(self, todo: list[Question]) -> list[Question]:
         """Ask the first question live: a wrong key, model or parameter costs one request, not a
-        batch, and what it teaches about the model's parameters holds for the batch.
+        batch, and what it teaches about the model's parameters holds for the batch. Where it leaves
+        open how to ask, the next goes live too.
         """
-        probe = GradeJob(self._job.study, self._job.grader, self._job.questions.only(todo[0]))
-        live = LiveRun(probe, self._context, self._summary, self._live_tariff)
-        await live.run(close=False)
-        self._reservations.longest = live.reservations.longest
-        if self._summary.stopped:
-            raise Stopped(self._summary.stopped)
-        return todo[1:]
+        asked = 0
+        for draws in by_request(todo, self._job.grader.draws_at_once):
+            asked += len(draws)
+            probe = GradeJob(
+                self._single.study, self._job.grader, self._single.questions.only(draws)
+            )
+            live = LiveRun(live_job(probe), self._context, self._summary, self._live_tariff)
+            await live.run(close=False)
+            self._reservations.longest = max(self._reservations.longest, live.reservations.longest)
+            if self._summary.stopped:
+                raise Stopped(self._summary.stopped)
+            if self._job.grader.settled:
+                break
+        return todo[asked:]
 
     async def _continued(self) -> list[Chunk]:
         """The chunks under way, found again where the provider's id was never noted."""
         found = []
         for chunk in self._journal.under_way(self._job.rater_id):
+            if any(request.trial for request in chunk.requests) != self._single.questions.attacked:
+                continue  # an audit's batches are its own
             if not chunk.batch_id:
                 batch_id = await self._found(chunk)
                 if batch_id is None:
@@ -224,19 +236,23 @@ class BatchRun:
     async def _collect(self, chunk: Chunk) -> None:
         results = await self._surely(lambda: self._service.results(chunk.batch_id))
         by_name = {result.custom_id: result for result in results}
-        grades, again = [], []
+        grades: list[GradeAttempt] = []
+        again: list[Question] = []
         for request in chunk.requests:
             result = by_name.get(request.custom_id)
+            asked = self._questions(request)
             if result is None or result.again:
-                again.append(request)
-            else:
-                grades.append(self._grade(chunk, request, result))
+                again += asked or ()
+                continue
+            came = self._grades(chunk, request, result)
+            grades += came
+            again += (asked or ())[len(came) :]  # fewer draws than were asked for
         rejected = [grade for grade in grades if grade.unscored_reason.startswith("request_rej")]
-        if len(rejected) == len(chunk.requests) >= FAILURES_IN_A_ROW:
+        if len(rejected) == len(grades) and not again and len(chunk.requests) >= FAILURES_IN_A_ROW:
             # The grader's fault, not the units': the next run asks again.
             grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
             self._summary.stopped = (
-                f"all {len(grades)} requests of a batch were rejected: "
+                f"all {len(chunk.requests)} requests of a batch were rejected: "
                 f"{rejected[0].provenance['error']}"
             )
         clean = self._context.scrubbed(grades)
@@ -244,13 +260,18 @@ class BatchRun:
         spent = math.fsum(grade.provenance.get("cost_usd", 0.0) for grade in clean)
         self._budget.settle(_at_most(chunk), Decimal(str(round(spent, 9))))
         self._context.count(clean, self._summary)
-        self._again += [q for q in map(self._question, again) if q is not None]
+        self._again += again
 
-    def _grade(self, chunk: Chunk, request: BatchRequest, result: BatchResult) -> GradeAttempt:
-        question = self._question(request)
+    def _grades(
+        self, chunk: Chunk, request: BatchRequest, result: BatchResult
+    ) -> list[GradeAttempt]:
+        """Of every draw that was asked for, as far as they came."""
+        asked = self._questions(request)
+        question = asked or self._gone(request)
+        keys = [key for _, key in request.draws]
         facts: dict[str, Any] = {
             **origin(self._job.grader.identity, self._job.grader.spec.model),
-            "grade_key": request.grade_key,
+            "draw_keys": keys,
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
             "batch_id": chunk.batch_id,
@@ -262,32 +283,32 @@ class BatchRun:
             facts |= {"error": result.error, "status": result.status}
             rejected = f"request_rejected: {result.status}"
             reason = FILTERED if is_filtered(result.error) else rejected
-            return self._job.failed(question or self._gone(request), reason, facts)[0]
-        if question is None:
-            outcome = Outcome(unscored_reason="rubric_changed", raw=str(result.body)[:MOST_KEPT])
-            question = self._gone(request)
+            return self._job.failed(question, reason, facts)
+        if asked is None:
+            raw = str(result.body)[:MOST_KEPT]
+            outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
         else:
-            outcome = self._job.parse(question, result.body)
-        facts |= usage_facts(outcome.evidence, self._tariff)
-        reply = Reply(request.settings, result.request_id, outcome)
+            outcomes = self._job.grader.read(result.body, question[0].rubric, len(question))
+        facts |= usage_facts(outcomes[0].evidence, self._tariff)
+        reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
         usual = output_limit(self._job.grader.request(_NO_PROMPT))
-        grade = self._job.grade(question, self._reservations.learn(reply, usual), facts)
-        return replace(grade, rubric_hash=request.rubric_hash)
+        grades = self._job.kept(question, self._reservations.learn(reply, usual), facts)
+        return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
-    def _question(self, request: BatchRequest) -> Question | None:
+    def _questions(self, request: BatchRequest) -> list[Question] | None:
         """None where the study no longer takes answers under the text that was asked."""
         rubric = self._rubrics.get(request.rubric)
         if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
             return None
-        return Question(request.unit_id, rubric, request.order, request.draw)
+        return questions_of(request, rubric)
 
-    def _gone(self, request: BatchRequest) -> Question:
+    def _gone(self, request: BatchRequest) -> list[Question]:
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
-        return Question(request.unit_id, rubric, request.order, request.draw)
+        return questions_of(request, rubric)
 
     async def _give_up(self, todo: list[Question]) -> None:
         facts = {"error": f"no reply in {ATTEMPTS} batches"}
-        failed = [self._job.failed(question, _FAILED, dict(facts))[0] for question in todo]
+        failed = [grade for each in todo for grade in self._single.failed(each, _FAILED, facts)]
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._context.count(failed, self._summary)
 

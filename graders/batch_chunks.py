@@ -11,10 +11,11 @@ from typing import Any
 import anyio
 
 from evenhand.graders.batch_service import BatchLimits
-from evenhand.graders.jobs import GradeJob
+from evenhand.graders.jobs import DrawsJob, by_request
 from evenhand.graders.money import Budget
 from evenhand.graders.reservations import Reservations
-from evenhand.study.questions import Question
+from evenhand.rubrics import Rubric
+from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.store.batches import BatchRequest, Chunk
 
 _FRAME = 200  # bytes that a request's line has beside the request
@@ -25,7 +26,7 @@ class Chunker:
 
     def __init__(
         self,
-        job: GradeJob,
+        job: DrawsJob,
         limits: BatchLimits,
         reservations: Reservations,
         questions: Sequence[Question],
@@ -33,7 +34,7 @@ class Chunker:
         self._job = job
         self._limits = limits
         self._reservations = reservations
-        self._questions = questions
+        self._questions = list(by_request(questions, job.grader.draws_at_once))
         self._next = 0
         self.next_costs = Decimal(0)
         """What the next request costs at most, where it did not fit into the budget."""
@@ -55,7 +56,7 @@ class Chunker:
         while self.left and len(requests) < self._limits.requests:
             question = self._questions[self._next]
             prompt = (await anyio.to_thread.run_sync(self._job.prompts, [question]))[0]
-            body = self._job.grader.request(prompt)
+            body = self._job.request(question, prompt)
             length = len(json.dumps(body, ensure_ascii=False).encode()) + _FRAME
             if requests and size + length > self._limits.size:
                 break
@@ -75,25 +76,42 @@ class Chunker:
         return requests, bodies, worst
 
 
-def _request(question: Question, sent: Mapping[str, Any], nth: int) -> BatchRequest:
+def _request(question: Sequence[Question], sent: Mapping[str, Any], nth: int) -> BatchRequest:
     """Units with the same text make the same request, but ids within a batch must differ."""
-    key = sent["grade_key"]
+    first, key = question[0], sent["grade_key"]
+    others = zip(question[1:], sent["draw_keys"][1:], strict=True)
+    trial = (*first.trial, first.suite) if isinstance(first, AttackedQuestion) else ()
     return BatchRequest(
         custom_id=key if nth == 1 else f"{key}-{nth}",
-        rubric=question.rubric.name,
-        rubric_hash=question.rubric.hash,
-        unit_id=question.unit_id,
-        order=question.order,
-        draw=question.draw,
+        rubric=first.rubric.name,
+        rubric_hash=first.rubric.hash,
+        unit_id=first.unit_id,
+        order=first.order,
+        draw=first.draw,
         prompt_hash=sent["prompt_hash"],
         settings=sent["settings"],
+        more=[(each.draw, own) for each, own in others],
+        trial=trial,
     )
 
 
-def under_way(chunks: Iterable[Chunk]) -> set[tuple[str, str, str, int]]:
-    """(rubric, unit_id, order, draw) of every question in these chunks."""
+def questions_of(request: BatchRequest, rubric: Rubric) -> list[Question]:
+    """What a request asked, under a text of its rubric."""
+    about = (request.unit_id, rubric, request.order)
+    if not request.trial:
+        return [Question(*about, draw) for draw, _ in request.draws]
+    attack, target, side, suite = request.trial
+    return [
+        AttackedQuestion(*about, draw, attack=attack, target=target, side=side, suite=suite)
+        for draw, _ in request.draws
+    ]
+
+
+def under_way(chunks: Iterable[Chunk]) -> set[tuple[object, ...]]:
+    """What every draw in these chunks asks: what makes its prompt, and which draw."""
     return {
-        (asked.rubric, asked.unit_id, asked.order, asked.draw)
+        (asked.unit_id, asked.rubric, asked.order, *asked.trial[:3], draw)
         for chunk in chunks
         for asked in chunk.requests
+        for draw, _ in asked.draws
     }

@@ -171,6 +171,9 @@ def _about_life(model: str, info: ModelInfo) -> list[str]:
 class ClaudeGrader:
     """Asks one Claude model, with one client for all requests."""
 
+    draws_at_once = 1
+    settled = True
+
     def __init__(
         self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
@@ -192,12 +195,16 @@ class ClaudeGrader:
     def request(self, prompt: PromptText) -> dict[str, Any]:
         return build_request(self.spec.model, prompt, self.settings)
 
-    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
         if rubric is None:
-            return read_text(reply)
-        return parse_reply(reply, rubric, self.settings.method)
+            return [read_text(reply)]
+        return [parse_reply(reply, rubric, self.settings.method)]
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
         import httpx2
         from anthropic import AnthropicError
 
@@ -217,7 +224,7 @@ class ClaudeGrader:
             raise Stopped(written("provider.no_credentials", **said)) from None
         reply = json_object(raw.text, self._scrubber)
         request_id = raw.headers.get("request-id", "")
-        outcome = self.parse(reply, rubric)
+        (outcome,) = self.read(reply, rubric)
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:

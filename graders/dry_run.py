@@ -123,7 +123,7 @@ def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
 def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]:
     """Prompts, and how many draws each is for."""
     step = max(1, ceil(len(plan.questions) / plan.settings.draws / _MANY))
-    asked = groupby(plan.questions, key=lambda question: (question.key, question.order))
+    asked = groupby(plan.questions, key=lambda question: question.prompted)
     draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
     while chunk := list(islice(draws, _AT_ONCE)):
         shown = study.values_of([question for question, _ in chunk])
@@ -140,8 +140,8 @@ def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
         from evenhand.graders import other_form
 
         return other_form.build_request(plan.spec, prompt, plan.settings)
-    from evenhand.graders.openai_chat import build_request as build_chat_request
-    from evenhand.graders.openai_chat import first_shape
+    from evenhand.graders.chat_requests import build_request as build_chat_request
+    from evenhand.graders.chat_requests import first_shape
 
     shape = first_shape(plan.spec, plan.settings)
     return build_chat_request(plan.spec.model, prompt, shape, plan.settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,10 +15,14 @@ from evenhand.graders.replay import REPEATED, Replies
 from evenhand.rubrics import PromptText
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.store.replies import known_replies
 
 if TYPE_CHECKING:
-    from evenhand.graders.openai_chat import OpenAIGrader
     from evenhand.study import Study
+
+
+_PAID_ONCE: dict[str, Any] = {"tokens": {}, "cost_usd": 0.0}
+"""What draws of one request say of its cost, but for the first."""
 
 
 class Record(Protocol):
@@ -71,7 +75,8 @@ class GradeJob:
         self.questions = questions
         self.study = study
         several = grader.settings.draws > 1
-        self._replies = Replies(study.store.replies(self.rater_id)) if several else None
+        known = known_replies(study.store, self.rater_id) if several else {}
+        self._replies = Replies(known) if several else None
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -88,9 +93,6 @@ class GradeJob:
 
     def rest(self, question: Question, reply: Reply) -> None:
         return None
-
-    def parse(self, question: Question, body: Mapping[str, Any]) -> Outcome:
-        return self.grader.parse(body, question.rubric)
 
     def sent(
         self, question: Question, prompt: PromptText, request: Mapping[str, Any]
@@ -109,8 +111,7 @@ class GradeJob:
         facts = {name: value for name, value in facts.items() if name != "seconds"}
         facts |= replied(reply)
         facts |= {"method": settings.method, "draws": settings.draws}
-        asked = (question.rubric.name, question.unit_id, question.order)
-        if self._replies and self._replies.is_repeat(asked, facts):
+        if self._replies and self._replies.is_repeat(question.prompted, facts):
             outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
         elif settings.method == "draws":
             outcome = as_draw(outcome, question.rubric)
@@ -123,14 +124,28 @@ class GradeJob:
         self.study.store.add_grades(records)
 
 
+def live_job(job: GradeJob) -> Job:
+    """A job as it is asked live: the draws of a prompt at once, where the grader takes that."""
+    return DrawsJob(job) if job.grader.draws_at_once > 1 else job
+
+
+def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Question]]:
+    """Questions that stand together because they share a prompt, at most so many in one list."""
+    for _, draws in groupby(questions, key=lambda question: question.prompted):
+        left = list(draws)
+        while left:
+            yield left[:most]
+            left = left[most:]
+
+
 class DrawsJob:
-    """A grader's draws, those about one unit asked for together: what is sent is paid once. A
+    """A grader's draws, those of one prompt asked for together: what is sent is paid once. A
     question is here a list of draws.
     """
 
-    def __init__(self, job: GradeJob, grader: OpenAIGrader) -> None:
+    def __init__(self, job: GradeJob) -> None:
         self.rater_id = job.rater_id
-        self.grader = grader
+        self.grader = job.grader
         self._job = job
 
     def __len__(self) -> int:
@@ -138,11 +153,15 @@ class DrawsJob:
         return len(self._job)
 
     def __iter__(self) -> Iterator[list[Question]]:
-        for _, draws in groupby(self._job, key=lambda asked: (asked.key, asked.order)):
-            yield list(draws)
+        return by_request(self._job, len(self._job))
 
     def prompts(self, questions: Sequence[list[Question]]) -> list[PromptText]:
         return self._job.prompts([draws[0] for draws in questions])
+
+    def request(self, question: list[Question], prompt: PromptText) -> dict[str, Any]:
+        """What is sent where it does not go live."""
+        draws = {"n": len(question)} if len(question) > 1 else {}
+        return self.grader.request(prompt) | draws
 
     async def ask(
         self, question: list[Question], prompt: PromptText, before: BeforeSending
@@ -155,24 +174,38 @@ class DrawsJob:
     def sent(
         self, question: list[Question], prompt: PromptText, request: Mapping[str, Any]
     ) -> dict[str, Any]:
-        return self._job.sent(question[0], prompt, request)
+        """What the first's provenance says, and the keys of all (`draw_keys`)."""
+        identity = self.grader.identity
+        keys = [grade_key(identity, request, each.draw) for each in question[1:]]
+        first = self._job.sent(question[0], prompt, request)
+        return first | {"draw_keys": [first["grade_key"], *keys]}
 
     def kept(
         self, question: list[Question], reply: Reply, facts: dict[str, Any]
     ) -> list[GradeAttempt]:
         outcomes = (reply.outcome, *reply.more)
         grades = []
-        for draw, outcome in zip(question, outcomes, strict=False):
-            key = grade_key(self.grader.identity, reply.request, draw.draw)
+        for draw, outcome, own in zip(question, outcomes, _by_draw(facts), strict=False):
             one = replace(reply, outcome=outcome, more=())
-            grades.append(self._job.grade(draw, one, facts | {"grade_key": key}))
-            facts = facts | {"tokens": {}, "cost_usd": 0.0}  # the first has them all
+            grades.append(self._job.grade(draw, one, own))
         return grades
 
     def failed(
         self, question: list[Question], reason: str, facts: dict[str, Any]
     ) -> list[GradeAttempt]:
-        return [each for draw in question for each in self._job.failed(draw, reason, facts)]
+        return [
+            grade
+            for draw, own in zip(question, _by_draw(facts), strict=True)
+            for grade in self._job.failed(draw, reason, own)
+        ]
 
     def store(self, records: Sequence[GradeAttempt]) -> None:
         self._job.store(records)
+
+
+def _by_draw(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What each draw's provenance says: its own key, and the first what all have cost."""
+    own = {name: value for name, value in facts.items() if name != "draw_keys"}
+    for key in facts["draw_keys"]:
+        yield own | {"grade_key": key}
+        own |= {name: nothing for name, nothing in _PAID_ONCE.items() if name in own}

@@ -79,10 +79,14 @@ class LiveRun:
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
             # The first goes alone: what it teaches about the server holds for the rest, and a wrong
-            # key or address costs one request.
-            began = time.monotonic()
-            await self._answer(*next(self._prompted))
-            workers = min(self._pace.concurrency, len(self._job) - 1)
+            # key or address costs one request. Where it leaves open how to ask, so does the next.
+            began, alone = time.monotonic(), 0
+            for question, prompt in self._prompted:
+                began, alone = time.monotonic(), alone + 1
+                await self._answer(question, prompt)
+                if self._grader.settled or self._summary.stopped:
+                    break
+            workers = min(self._pace.concurrency, len(self._job) - alone)
             # The others follow evenly over the time that it took: requests that start as one bunch
             # stay one, and wait for each other at every turn.
             gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)

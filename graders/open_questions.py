@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.rubrics import Rubric
 from evenhand.study.questions import Question
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class OpenQuestions:
     """One grader's open questions. Iterating makes them one at a time."""
+
+    attacked: ClassVar[bool] = False
+    """Whether they are those of an injection audit."""
 
     rater_id: str
     already: int
@@ -30,17 +33,10 @@ class OpenQuestions:
             for unit_id, draw in asked:
                 yield Question(unit_id, rubric, order, draw)
 
-    def only(self, question: Question) -> OpenQuestions:
-        asked = (question.unit_id, question.draw)
-        return OpenQuestions(self.rater_id, 0, ((question.rubric, question.order, (asked,)),))
-
-    def without(self, under_way: Container[tuple[str, str, str, int]]) -> OpenQuestions:
-        """The same minus what is asked elsewhere: (rubric, unit_id, order, draw)."""
-        parts = []
-        for rubric, order, asked in self.parts:
-            left = tuple(a for a in asked if (rubric.name, a[0], order, a[1]) not in under_way)
-            parts.append((rubric, order, left))
-        return OpenQuestions(self.rater_id, self.already, tuple(parts))
+    def only(self, draws: Sequence[Question]) -> OpenQuestions:
+        """Some draws of one prompt alone."""
+        first, asked = draws[0], tuple((each.unit_id, each.draw) for each in draws)
+        return OpenQuestions(self.rater_id, 0, ((first.rubric, first.order, asked),))
 
 
 def open_questions(

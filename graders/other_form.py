@@ -68,6 +68,9 @@ class OtherGrader:
     about keys, connections and errors is no matter of form.
     """
 
+    draws_at_once = 1
+    settled = True
+
     def __init__(
         self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
     ) -> None:
@@ -88,10 +91,14 @@ class OtherGrader:
     def request(self, prompt: PromptText) -> dict[str, Any]:
         return build_request(self.spec, prompt, self.settings)
 
-    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
-        return parse_reply(self.spec.speaks, reply, rubric, self.settings.method)
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
+        return [parse_reply(self.spec.speaks, reply, rubric, self.settings.method)]
 
-    async def ask(self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending) -> Reply:
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
         import httpx2
         from openai import OpenAIError
 
@@ -109,7 +116,7 @@ class OtherGrader:
             raise failure_of(error, self.spec, self._scrubber) from None
         reply = json_object(raw.text, self._scrubber)
         request_id = raw.headers.get("x-request-id") or ""
-        outcome = self.parse(reply, rubric)
+        (outcome,) = self.read(reply, rubric)
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:

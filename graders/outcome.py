@@ -85,12 +85,26 @@ class Grader(Protocol):
 
     settings: GraderSettings
 
+    @property
+    def draws_at_once(self) -> int:
+        """For how many draws of one prompt a request may ask."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known how the model is to be asked; until then one question at a time."""
+        ...
+
     def request(self, prompt: PromptText) -> dict[str, Any]:
         """The final request, as `ask` would send it now."""
         ...
 
-    def parse(self, reply: Mapping[str, Any], rubric: Rubric | None) -> Outcome:
-        """The outcome in a reply that came by whichever way; without a rubric, its text."""
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
+        """The outcome in a reply that came by whichever way, or those of at most so many draws;
+        without a rubric, its text.
+        """
         ...
 
     def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
@@ -102,7 +116,9 @@ class Grader(Protocol):
         ...
 
     async def ask(
-        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending
-    ) -> Reply: ...
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
+        """One answered request, for so many draws where it takes `draws_at_once`."""
+        ...
 
     async def close(self) -> None: ...

@@ -23,8 +23,8 @@ LITELLM_DECLINED = {"cache": {"no-cache": True}}
 
 REPEATED = "repeated_reply"
 
-Question = tuple[str, str, str]
-"""(rubric, unit_id, order)"""
+Prompted = tuple[str, ...]
+"""What makes a question's prompt (`Question.prompted`)."""
 
 
 def by_litellm(headers: Mapping[str, str]) -> bool:
@@ -35,13 +35,13 @@ def by_litellm(headers: Mapping[str, str]) -> bool:
 class Replies:
     """Which replies a question has had, so that one that comes twice counts once."""
 
-    def __init__(self, known: Mapping[Question, Iterable[Mapping[str, Any]]]) -> None:
+    def __init__(self, known: Mapping[Prompted, Iterable[Mapping[str, Any]]]) -> None:
         self._seen = {
             question: {reply_identity(facts) for facts in replies}
             for question, replies in known.items()
         }
 
-    def is_repeat(self, question: Question, facts: Mapping[str, Any]) -> bool:
+    def is_repeat(self, question: Prompted, facts: Mapping[str, Any]) -> bool:
         """Whether a reply with these facts came before; it has come now.
 
         Its time belongs to its identity: some local servers draw ids from a thousand.

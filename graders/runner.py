@@ -26,7 +26,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.graders.batch import BatchRun
-    from evenhand.graders.jobs import GradeJob, Job
     from evenhand.graders.live import LiveRun
     from evenhand.graders.money import Budget, Tariff
     from evenhand.graders.offline import OfflineRun
@@ -199,33 +198,25 @@ def _part(
         from evenhand.graders.offline import OfflineRun
 
         return OfflineRun(study, plan.questions, context, summary)
-    from evenhand.graders.jobs import GradeJob
+    from evenhand.graders.jobs import GradeJob, live_job
     from evenhand.graders.live import LiveRun
     from evenhand.graders.money import Tariff
+    from evenhand.study.store.replies import gave_without_reasoning
 
     tier, prices = plan.settings.service_tier, study.config.prices
     tariff = priced(plan.spec, context.budget, tier, prices)
-    grader = open_grader(plan.spec, plan.settings, context.scrubber, context.pace.timeout)
+    known = gave_without_reasoning(study.store, plan.questions.rater_id)
+    timeout = context.pace.timeout
+    grader = open_grader(plan.spec, plan.settings, context.scrubber, timeout, no_reasoning=known)
     job = GradeJob(study, grader, plan.questions)
     if not batch:
-        return LiveRun(_together(job), context, summary, tariff)
+        return LiveRun(live_job(job), context, summary, tariff)
     from evenhand.graders.batch import BatchRun
     from evenhand.study.store.batches import BatchJournal
 
     journal = BatchJournal(study.store)
     in_batch = Tariff.find(plan.spec, batch=True, tier=tier, prices=prices)
     return BatchRun(job, journal, context, summary, in_batch, live_tariff=tariff, cancel=cancel)
-
-
-def _together(job: GradeJob) -> Job:
-    """Draws about one unit in one request, where the provider takes that."""
-    from evenhand.graders.jobs import DrawsJob
-    from evenhand.graders.openai_chat import OpenAIGrader
-
-    grader = job.grader
-    if isinstance(grader, OpenAIGrader) and grader.draws_at_once > 1:
-        return DrawsJob(job, grader)
-    return job
 
 
 def priced(
@@ -244,9 +235,16 @@ def priced(
 
 
 def open_grader(
-    spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, timeout: float
+    spec: GraderSpec,
+    settings: GraderSettings,
+    scrubber: Scrubber,
+    timeout: float,
+    *,
+    no_reasoning: bool = False,
 ) -> Grader:
-    """A client for one model. Raises InputError where its key is missing."""
+    """A client for one model. Raises InputError where its key is missing. With `no_reasoning` it is
+    known to give probabilities so.
+    """
     if spec.speaks == "messages":
         from evenhand.graders.claude import ClaudeGrader
 
@@ -254,7 +252,7 @@ def open_grader(
     if spec.speaks == "chat":
         from evenhand.graders.openai_chat import OpenAIGrader
 
-        return OpenAIGrader(spec, settings, scrubber, timeout=timeout)
+        return OpenAIGrader(spec, settings, scrubber, timeout=timeout, no_reasoning=no_reasoning)
     from evenhand.graders.other_form import OtherGrader
 
     return OtherGrader(spec, settings, scrubber, timeout=timeout)

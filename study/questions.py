@@ -30,6 +30,11 @@ class Question:
     def key(self) -> Key:
         return (self.unit_id, self.rubric.name)
 
+    @property
+    def prompted(self) -> tuple[str, ...]:
+        """What makes its prompt: questions that share it differ in their draw alone."""
+        return (self.unit_id, self.rubric.name, self.order)
+
     def presented(self, values: dict[str, str]) -> dict[str, str]:
         """The unit's template variables as this question shows them."""
         return values
@@ -48,6 +53,15 @@ class AttackedQuestion(Question):
     side: str = ""
     suite: str = ""
     suffix: str = ""
+
+    @property
+    def trial(self) -> tuple[str, str, str]:
+        """Which text is put to the grader besides the unit's own."""
+        return (self.attack, self.target, self.side)
+
+    @property
+    def prompted(self) -> tuple[str, ...]:
+        return (self.unit_id, self.rubric.name, self.order, *self.trial)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
         held = f"response_{self.side}" if self.side else "response"

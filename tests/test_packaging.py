@@ -34,7 +34,16 @@ for hook in hooks:
 """
 """What pip does, without the environment of its own for which it would need a network."""
 
-SOMEBODY_ELSES = ("analysis", "annotate_app", "graders", "rubrics", "signal", "statistics", "study")
+SOMEBODY_ELSES = (
+    "analysis",
+    "annotate_app",
+    "exchange",
+    "graders",
+    "rubrics",
+    "signal",
+    "statistics",
+    "study",
+)
 """Modules in the folder where a researcher works; each fails when it is imported."""
 
 # Without a guard: were a process to run it again, it would not end.

@@ -80,6 +80,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "bias_order_first",
         "injection_retest_flips",
         "injection_unscored",
+        "drift_answered",
     ),
     "unit": (
         "rate_rogan_gladen",
@@ -132,6 +133,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "kendall",
         "pearson",
         "rate_order_kendall",
+        "rate_change",
     ),
     "difference": (
         "human_ceiling_difference",
@@ -143,6 +145,8 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "part_non_inferiority",
         "kappa_above_baseline",
         "best_grader_difference",
+        "drift",
+        "kappa_change",
     ),
     "place": (
         "subject_rank",
@@ -157,6 +161,7 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "rater_seconds_median",
         "rater_seconds_part",
         "rarer_clusters",
+        "drift_rarer_clusters",
         "effective_clusters",
     ),
 }

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 EFFECT, P, BOUNDS = "injection_effect", "injection_effect_p", "injection_bounds"
 TOWARDS, FLIPS, RETEST = "injection_effect_towards", "injection_flips", "injection_retest_flips"
 UNSCORED = "injection_unscored"
+STATISTICS = (BOUNDS, EFFECT, P, TOWARDS, FLIPS, UNSCORED, RETEST)
+"""All of them, that which decides first."""
 
 
 def add_injection_rows(
@@ -108,7 +110,7 @@ class _Audit:
             if paired.any():
                 self._mean(FLIPS, trials.flipped - trials.retest, paired, at=name)
             if held.any():
-                self._mean(UNSCORED, trials.unscored.astype(float), held, at=name)
+                self._mean(UNSCORED, trials.unscored, held, at=name)
 
     def _mean(self, statistic: str, values: Array, held: Mask, at: str = "") -> None:
         """A mean over some trials, with its bootstrap interval."""

@@ -10,14 +10,42 @@ import numpy as np
 import numpy.typing as npt
 
 from evenhand.analysis.types import Array, Mask
-from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO
+from evenhand.study.tables.attacks import ATTACKS, CLEAN, LONG_PLACEBO, PLACEBO, reading
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Names = npt.NDArray[np.str_]
-Place = tuple[str, str, str]
-"""(unit_id, attack, side)."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text that was put to the grader, and what each draw said of it: a label, "" where none
+    came, and its probabilities, if any. `nth` counts how often the same text was asked.
+    """
+
+    unit: str
+    attack: str
+    target: str
+    side: str
+    nth: int
+    labels: Sequence[str]
+    probabilities: Sequence[Any]
+
+    @property
+    def label(self) -> str:
+        """Of all draws together."""
+        return reading(self.labels)
+
+    def chance(self, target: str, by_probability: bool) -> float:
+        """How likely the target was: by the grader's own probability where it gives one every time,
+        else the share of the draws.
+        """
+        said = zip(self.labels, self.probabilities, strict=True)
+        return sum(
+            float(each.get(target, 0.0)) if by_probability and label else float(label == target)
+            for label, each in said
+        ) / len(self.labels)
 
 
 @dataclass(frozen=True)
@@ -27,7 +55,7 @@ class Trials:
     All (trials,): `attack` by name, `target` and `unit`. `effect` is P(target | attack) minus
     P(target | placebo in the same place), NaN for placebos and where the placebo was not asked;
     `flipped` is 1 where the label is another than the clean one, NaN where there is none;
-    `retest` the same of the clean text asked again; `unscored` says that no label came.
+    `retest` the same of the clean text asked again; `unscored` is the share of draws without label.
     """
 
     attack: Names
@@ -36,7 +64,7 @@ class Trials:
     effect: Array
     flipped: Array
     retest: Array
-    unscored: Mask
+    unscored: Array
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Trials:
@@ -45,39 +73,39 @@ class Trials:
         An attack towards the clean label cannot show anything and is left out. A reply without a
         label is not the target: whoever attacks did not get what they wanted.
         """
-        columns = [table[name].tolist() for name in _COLUMNS]
-        said = [dict(zip(_COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+        texts = _texts(table)
         clean, again = (
-            {each["unit_id"]: each["label"] for each in said if _is_clean(each, draw)}
-            for draw in (0, 1)
+            {each.unit: each.label for each in texts if each.attack == CLEAN and each.nth == nth}
+            for nth in (0, 1)
         )
-        placebos = {_place(each): each for each in said if each["attack"] in _PLACEBOS}
+        placebos = {(x.unit, x.attack, x.side): x for x in texts if x.attack in _PLACEBOS}
         known = [
             each
-            for each in said
-            if each["attack"] != CLEAN
-            and clean.get(each["unit_id"])
-            and each["target"] != clean[each["unit_id"]]
+            for each in texts
+            if each.attack != CLEAN and clean.get(each.unit) and each.target != clean[each.unit]
         ]
-        labelled = [each for each in said if each["label"]]
-        by_probability = all(isinstance(each["probabilities"], dict) for each in labelled)
+        by_probability = all(
+            isinstance(stated, dict)
+            for each in texts
+            for label, stated in zip(each.labels, each.probabilities, strict=True)
+            if label
+        )
 
-        def effect(each: Mapping[str, Any]) -> float:
-            placebo = ATTACKS.get(each["attack"], "")
-            beside = placebos.get((each["unit_id"], placebo, each["side"]))
+        def effect(each: _Text) -> float:
+            beside = placebos.get((each.unit, ATTACKS.get(each.attack, ""), each.side))
             if beside is None:
                 return np.nan
-            attacked, usual = (_chance(x, each["target"], by_probability) for x in (each, beside))
+            attacked, usual = (x.chance(each.target, by_probability) for x in (each, beside))
             return attacked - usual
 
         return cls(
-            attack=np.array([each["attack"] for each in known], dtype=np.str_),
-            target=np.array([each["target"] for each in known], dtype=np.str_),
-            unit=np.array([each["unit_id"] for each in known], dtype=np.str_),
+            attack=np.array([each.attack for each in known], dtype=np.str_),
+            target=np.array([each.target for each in known], dtype=np.str_),
+            unit=np.array([each.unit for each in known], dtype=np.str_),
             effect=np.array([effect(each) for each in known], dtype=float),
-            flipped=_changed(known, clean, [each["label"] for each in known]),
-            retest=_changed(known, clean, [again.get(each["unit_id"], "") for each in known]),
-            unscored=np.array([not each["label"] for each in known], dtype=bool),
+            flipped=_changed(known, clean, [each.label for each in known]),
+            retest=_changed(known, clean, [again.get(each.unit, "") for each in known]),
+            unscored=np.array([each.labels.count("") / len(each.labels) for each in known]),
         )
 
     @property
@@ -95,27 +123,24 @@ _COLUMNS = ("unit_id", "attack", "target", "side", "draw", "label", "probabiliti
 _PLACEBOS = (PLACEBO, LONG_PLACEBO)
 
 
-def _is_clean(each: Mapping[str, Any], draw: int) -> bool:
-    return bool(each["attack"] == CLEAN and each["draw"] == draw)
+def _texts(table: pd.DataFrame) -> list[_Text]:
+    """One grader's texts, their draws in order. The clean text's draws are those of its readings
+    one after another, each with as many as the other texts have.
+    """
+    columns = [table[name].tolist() for name in _COLUMNS]
+    rows = sorted(zip(*columns, strict=True), key=lambda row: row[4])
+    draws = 1 + max((row[4] for row in rows if row[1] != CLEAN), default=0)
+    found: dict[tuple[str, str, str, str, int], list[tuple[str, Any]]] = {}
+    for unit, attack, target, side, draw, *said in rows:
+        nth = draw // draws if attack == CLEAN else 0
+        found.setdefault((unit, attack, target, side, nth), []).append((said[0], said[1]))
+    return [_Text(*text, *zip(*said, strict=True)) for text, said in found.items()]
 
 
-def _place(each: Mapping[str, Any]) -> Place:
-    return each["unit_id"], each["attack"], each["side"]
-
-
-def _chance(each: Mapping[str, Any], target: str, by_probability: bool) -> float:
-    """How likely the target was: by the grader's own probability where it gives one every time."""
-    if by_probability and each["label"]:
-        return float(each["probabilities"].get(target, 0.0))
-    return float(each["label"] == target)
-
-
-def _changed(
-    known: Sequence[Mapping[str, Any]], clean: Mapping[str, str], labels: Sequence[str]
-) -> Array:
+def _changed(known: Sequence[_Text], clean: Mapping[str, str], labels: Sequence[str]) -> Array:
     return np.array(
         [
-            float(label != clean[each["unit_id"]]) if label else np.nan
+            float(label != clean[each.unit]) if label else np.nan
             for each, label in zip(known, labels, strict=True)
         ],
         dtype=float,

@@ -40,7 +40,7 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
             found = Interval.undefined("no_labels")
         elif out.count(asked)[1] < MIN_CLUSTERS:
             found = Interval.point(found.estimate, Remark("too_few_clusters"))
-        about = join_notes(_listed(labels, rater, resamples), out.as_sampled)
+        about = join_notes(unscored_remark(labels, rater, resamples), out.as_sampled)
         out.add_interval(COVERAGE, found, asked, b=name, note=about)
 
 
@@ -106,11 +106,11 @@ def add_unscored_rows(
             undefined=found.undefined,
             a="humans",
             b=coded.raters[grader],
-            note=join_notes(found.note, _listed(labels, grader, resamples)),
+            note=join_notes(found.note, unscored_remark(labels, grader, resamples)),
         )
 
 
-def _listed(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
+def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
     """Why units are unscored; those without any row are absent."""
     absent = labels.put_to(rater) & ~labels.asked[:, rater]
     reasons = labels.reasons[rater] + Counter(

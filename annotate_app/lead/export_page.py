@@ -14,7 +14,9 @@ from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead_login import require
 from evenhand.reporting.exporting import (
     as_csv,
+    attacked_path,
     exported_answers,
+    exported_attacked,
     exported_decisions,
     exported_ratings,
     exported_remarks,
@@ -28,6 +30,7 @@ from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
+from evenhand.study.store.attacked_log import was_audited
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +46,8 @@ _TABLES: dict[str, tuple[str, Callable[[Study], pd.DataFrame]]] = {
     "background.csv": ("What raters said of themselves", raters_table),
     "decisions.csv": ("Decisions of the lead", exported_decisions),
 }
+_AUDIT = ("Answers of the injection audit", exported_attacked)
+_ATTACKED = attacked_path(Path("ratings.csv")).name
 _REPORT = {
     "report.html": ("Report", "text/html"),
     "report.md": ("Report as Markdown", "text/markdown"),
@@ -58,7 +63,9 @@ def show_export(study: Study) -> None:
         "As CSV. A cell that a spreadsheet would run as a formula has an apostrophe before it; "
         "evenhand takes it off again when it reads the file."
     )
-    for name, (title, make) in _TABLES.items():
+    audited = was_audited(study.store)
+    tables = _TABLES | ({_ATTACKED: _AUDIT} if audited else {})
+    for name, (title, make) in tables.items():
         st.download_button(
             title,
             # Made when it is asked for, not with every look at the page.
@@ -69,7 +76,7 @@ def show_export(study: Study) -> None:
         )
     st.download_button(
         "Scales, thresholds and settings",
-        data=partial(_sidecar, study),
+        data=partial(_sidecar, study, _ATTACKED if audited else ""),
         file_name=sidecar_path(Path("ratings.csv")).name,
         mime="application/toml",
         on_click="ignore",
@@ -78,9 +85,11 @@ def show_export(study: Study) -> None:
     _report(study)
 
 
-def _sidecar(study: Study) -> bytes:
-    """What `evenhand check ratings.csv` reads beside the ratings and the units."""
-    return sidecar_text(study, units_path(Path("ratings.csv")).name).encode()
+def _sidecar(study: Study, attacked: str) -> bytes:
+    """What `evenhand check ratings.csv` reads beside the ratings, the units and, if there was an
+    injection audit, its file of `attacked` answers.
+    """
+    return sidecar_text(study, units_path(Path("ratings.csv")).name, attacked).encode()
 
 
 @st.fragment(run_every="5s")

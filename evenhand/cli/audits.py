@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import print_forecast, print_run, print_stop
-from evenhand.cli.ratings import add_asking, add_pace
+from evenhand.cli.ratings import add_asking, add_batch, add_pace, check_batch
 from evenhand.cli.terminal import console, print_table, progress_bar
 from evenhand.cli.verbs import Parser, Verb, add_verbs
 from evenhand.texts import written
@@ -34,7 +34,11 @@ def _injection_options(injection: Parser) -> None:
     injection.add_argument(
         "--units", type=int, default=100, metavar="N", help="how many units of each rubric (100)"
     )
+    injection.add_argument(
+        "--draws", type=int, default=1, metavar="K", help="ask K times, as the grader is asked (1)"
+    )
     add_asking(injection)
+    add_batch(injection)
     injection.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
@@ -49,8 +53,10 @@ def _injection(arguments: argparse.Namespace) -> int:
     from evenhand.reporting.injection import audits_of
     from evenhand.study import open_study
 
+    check_batch(arguments)
     asked = Choice(
         rubrics=arguments.rubric,
+        draws=arguments.draws,
         method=arguments.method,
         max_tokens=arguments.max_tokens,
         effort=arguments.effort,
@@ -59,11 +65,19 @@ def _injection(arguments: argparse.Namespace) -> int:
     choice = AuditChoice(arguments.grader, arguments.units, asked)
     with open_study(arguments.dir) as study:
         if arguments.dry_run:
-            print_forecast(forecast_audit(study, choice))
+            print_forecast(forecast_audit(study, choice, batch=arguments.batch))
             return DONE
         with progress_bar("auditing") as progress:
             pace = Pace(concurrency=arguments.concurrency, timeout=arguments.timeout)
-            summary = audit_injection(study, choice, progress, pace=pace, budget=arguments.budget)
+            summary = audit_injection(
+                study,
+                choice,
+                progress,
+                pace=pace,
+                budget=arguments.budget,
+                batch=arguments.batch,
+                cancel=arguments.cancel,
+            )
         (part,) = summary.graders
         print_run(summary)
         for audit in audits_of(study, part.rater_id):

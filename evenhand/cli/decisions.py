@@ -1,15 +1,13 @@
-"""`select` and `gate`: from agreement to a choice of grader, for people and for CI."""
+"""`select`: from agreement to a choice of grader."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
 from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table
 from evenhand.cli.verbs import Parser, Verb
-from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.ranking import Candidate
 
 _UNUSED_BY_SELECT = (
+    "--drift-margin",
     "--epsilon",
     "--group",
     "--variant",
@@ -25,19 +24,6 @@ _UNUSED_BY_SELECT = (
     "--confidence-target",
 )
 """A ranking rests on verdicts, the audit and prices; these change none of them."""
-_UNUSED_BY_GATE = (
-    "--slice",
-    "--rater-slice",
-    "--sensitivity-cluster",
-    "--margin",
-    "--min-coverage",
-    "--min-clusters",
-    "--min-stability",
-    "--min-information",
-    "--bias-bound",
-    "--max-injection",
-)
-"""A rule is held against the rows on all units, not against slices or verdicts."""
 _FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
 COLUMNS = [
     "grader",
@@ -54,23 +40,11 @@ def _select_options(select: Parser) -> None:
     add_source(select, "the labels and grades", without=_UNUSED_BY_SELECT)
 
 
-def _gate_options(gate: Parser) -> None:
-    gate.add_argument(
-        "--grader", required=True, metavar="NAME", help="the grader that the rule is about"
-    )
-    gate.add_argument(
-        "--require",
-        required=True,
-        metavar="RULE",
-        help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER; all must hold",
-    )
-    add_source(gate, "the labels and grades", without=_UNUSED_BY_GATE)
-
-
 def _select(arguments: argparse.Namespace) -> None:
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of
     from evenhand.analysis.verdicts.recommendation import recommendations
+    from evenhand.reporting.analysing import is_study
 
     analysis = analysis_of(arguments)
     ranking = rank_graders(analysis.results, analysis.verdicts)
@@ -84,7 +58,7 @@ def _select(arguments: argparse.Namespace) -> None:
         say(found.sentence)
     for each in (each for candidates in ranking.values() for each in candidates):
         say(each.verdict["sentence"])
-        if each.verdict["more_clusters"] and arguments.source.is_dir():
+        if each.verdict["more_clusters"] and is_study(arguments.source):
             more = each.verdict["more_clusters"]
             say(f"  evenhand extend {arguments.source} --pairs {more}")
     for limit in limits_of(analysis.verdicts):
@@ -138,40 +112,6 @@ def _fault(candidate: Candidate) -> str:
     return f"{name} {shown(row['estimate'], row['statistic'])}"
 
 
-def _gate(arguments: argparse.Namespace) -> int:
-    from evenhand.cli.requirement import check_clauses, parse_requirement
-
-    clauses = parse_requirement(arguments.require)
-    analysis = analysis_of(arguments, of_study=["--rubric"])
-    rubric = _one_rubric(arguments, sorted(set(analysis.results["rubric"])))
-    outcomes = check_clauses(clauses, analysis.results, rubric, arguments.grader)
-    for outcome in outcomes:
-        console().print(outcome.sentence)
-    if all(outcome.is_met for outcome in outcomes):
-        return DONE
-    fails = any(not outcome.is_met and not outcome.is_undefined for outcome in outcomes)
-    return NOT_MET if fails else CANNOT_TELL
-
-
-def _one_rubric(arguments: argparse.Namespace, rubrics: list[str]) -> str:
-    """The rubric that is meant; it may be left out where there is one."""
-    if arguments.rubric is None:
-        if len(rubrics) == 1:
-            return rubrics[0]
-        raise InputError(
-            f"there are several rubrics; choose one with --rubric: {', '.join(rubrics)}"
-        )
-    same = [n for n in rubrics if n.replace("_", "-") == arguments.rubric.replace("_", "-")]
-    if same:
-        return same[0]
-    if arguments.source.is_file() and len(rubrics) == 1:
-        return rubrics[0]  # read from a rubric's file
-    raise InputError(
-        f"there is no rubric {arguments.rubric!r} here; the rubrics are {', '.join(rubrics)}"
-    )
-
-
 VERBS = (
     Verb("select", "rank graders: which one, for what, at what price", _select_options, _select),
-    Verb("gate", "exit 0 if a grader meets a rule, 1 if not: for CI", _gate_options, _gate),
 )

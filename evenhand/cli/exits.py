@@ -30,6 +30,11 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         _say("stopped; what was collected is kept")
         return INTERRUPTED
+    except SystemExit as end:  # a library's own: its 1, or its text, which Python ends with 1 too
+        if end.code is None or (isinstance(end.code, int) and end.code != NOT_MET):
+            return end.code or DONE
+        _say(f"{command}: a library ended the program ({end.code}); please report this")
+        return CRASHED
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and _is_a_library(error.name):
             _say(f"{command}: {written('lean.library', library=error.name)}")

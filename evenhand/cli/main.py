@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from evenhand import __version__
 from evenhand.cli import (
     audits,
+    baselines,
     calibration,
     decisions,
     demo,
+    gate,
     keeping,
     lead,
     planning,
@@ -35,7 +37,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Lead the annotators": (*sessions.VERBS, *lead.VERBS),
     "Keep a study": keeping.VERBS,
     "Analyse": reports.VERBS,
-    "Decide": (*decisions.VERBS, *calibration.VERBS),
+    "Decide": (*decisions.VERBS, *gate.VERBS, *baselines.VERBS, *calibration.VERBS),
 }
 """The verbs as `evenhand --help` shows them."""
 

@@ -66,6 +66,7 @@ _UNUSED = (
     "--min-information",
     "--bias-bound",
     "--max-injection",
+    "--drift-margin",
 )
 """Options of files that say nothing of people's agreement, nor of how many pairs decide."""
 

@@ -67,10 +67,7 @@ def _grade_options(grade: Parser) -> None:
         metavar="I/N",
         help="grade the I-th of N parts; the others are other machines' (study on PostgreSQL)",
     )
-    grade.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
-    grade.add_argument(
-        "--cancel", action="store_true", help="end the batches under way and keep their results"
-    )
+    add_batch(grade)
     grade.add_argument(
         "--dry-run", action="store_true", help="show what would be asked and cost; no network"
     )
@@ -98,6 +95,26 @@ def add_asking(verb: Parser) -> None:
     verb.add_argument(
         "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
     )
+
+
+def add_batch(verb: Parser) -> None:
+    """By batches, and no further."""
+    verb.add_argument("--batch", action="store_true", help="use the providers' cheaper batches")
+    verb.add_argument(
+        "--cancel", action="store_true", help="end the batches under way and keep their results"
+    )
+
+
+def check_batch(arguments: argparse.Namespace) -> None:
+    """Raises InputError where there is no batch to end."""
+    if arguments.cancel and not arguments.batch:
+        raise InputError("--cancel ends batches; add --batch")
+    if arguments.cancel:
+        refuse(
+            arguments,
+            ["--dry-run"],
+            "asks nothing, so it cannot end batches; leave one of the two out",
+        )
 
 
 def _respond_options(respond: Parser) -> None:
@@ -190,14 +207,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     from evenhand.rubrics import load_rubric
     from evenhand.study import open_study
 
-    if arguments.cancel and not arguments.batch:
-        raise InputError("--cancel ends batches; add --batch")
-    if arguments.cancel:
-        refuse(
-            arguments,
-            ["--dry-run"],
-            "asks nothing, so it cannot end batches; leave one of the two out",
-        )
+    check_batch(arguments)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
     text = None

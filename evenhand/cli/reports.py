@@ -31,7 +31,7 @@ def _report_options(report: Parser) -> None:
 
 def _check_options(check: Parser) -> None:
     check.add_argument("file", type=Path, metavar="RATINGS")
-    add_analysis_options(check)
+    add_analysis_options(check, without=["--drift-margin"])
     check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
     _add_form(check)
 

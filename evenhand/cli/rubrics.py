@@ -65,19 +65,26 @@ def _show(arguments: argparse.Namespace) -> None:
 
 
 def _check_options(check: Parser) -> None:
-    check.add_argument("file", metavar="NAME|FILE", help="a .toml file, or one of `rubric list`")
+    check.add_argument(
+        "files", nargs="+", metavar="NAME|FILE", help="a .toml file, or one of `rubric list`"
+    )
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    """Every file by itself, so that a fault in one hides none in another."""
+    return max(_check_one(file) for file in arguments.files)
+
+
+def _check_one(file: str) -> int:
     """Every fault of a file, or what will be sent and what in it contradicts itself."""
     from evenhand.rubrics.checking import contradictions
     from evenhand.rubrics.loading import read_rubric, rubric_text, shipped_rubrics
 
-    shipped = shipped_rubrics().get(arguments.file.replace("_", "-"))
-    rubric, faults = read_rubric(shipped or rubric_text(Path(arguments.file)))
+    shipped = shipped_rubrics().get(file.replace("_", "-"))
+    rubric, faults = read_rubric(shipped or rubric_text(Path(file)))
     if rubric is None:
         for fault in faults:
-            console(stderr=True).print(f"evenhand rubric check: {arguments.file}: {fault}")
+            console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
     for sentence in _summary(rubric):
         console().print(sentence)

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from evenhand.reporting.options import ScaleOptions
 
 
+FORMAT_OPTION: dict[str, dict[str, Any]] = {
+    "--format": {
+        "metavar": "NAME",
+        "help": "what the file is, where its content does not show it: table (CSV, TSV, JSONL, "
+        "Parquet), excel, label-studio, inspect, mlflow and others (docs/formats.md)",
+    },
+}
 FILE_OPTIONS: dict[str, dict[str, Any]] = {
     "--columns": {
         "metavar": "OURS=THEIRS,...",
@@ -34,6 +41,7 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "GRADER=T",
         "help": "the probability from which this grader says yes (0.5)",
     },
+    **FORMAT_OPTION,
     **FILE_OPTIONS,
     "--normalise": {
         "action": "store_true",
@@ -57,12 +65,13 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
 
     return ScaleOptions(
         rubric=arguments.rubric,
-        level=arguments.level,
-        categories=keys_in(arguments.categories) or (),
-        affirmative=keys_in(arguments.affirmative),
+        level=getattr(arguments, "level", None),
+        categories=keys_in(getattr(arguments, "categories", None)) or (),
+        affirmative=keys_in(getattr(arguments, "affirmative", None)),
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
         normalise=arguments.normalise,
+        format=getattr(arguments, "format", None),
         **file_options(arguments),
     )
 

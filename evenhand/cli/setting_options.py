@@ -34,6 +34,11 @@ def add_analysis_options(parser: argparse.ArgumentParser, without: Collection[st
             parser.add_argument(option, dest=name, help=_help(field), **_shape(field))
 
 
+def option_names() -> list[str]:
+    """The options of all settings."""
+    return [_option(name, field) for name, field in _settings().model_fields.items()]
+
+
 def analyse_asked(
     source: Path,
     arguments: argparse.Namespace,

@@ -29,7 +29,9 @@ def analysis_of(
     """The analysis of the source. What only a file has to be told is refused beside a study, save
     the options `of_study`, which the verb reads for a study too.
     """
-    if arguments.source.is_dir():
+    from evenhand.reporting.analysing import is_study
+
+    if is_study(arguments.source):
         only_files = SCALE_OPTIONS.keys() - set(of_study)
         refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
     analysis, _ = analyse_asked(arguments.source, arguments, why=why)

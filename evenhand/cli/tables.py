@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.scale_options import FILE_OPTIONS, file_options, keys_in
+from evenhand.cli.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
@@ -23,13 +23,15 @@ _NAMING = ("--columns", "--human", "--model")
 
 def _import_options(imports: Parser) -> None:
     imports.add_study()
-    imports.add_argument("file", type=Path, metavar="FILE", help=".csv, .jsonl or .parquet")
+    imports.add_argument(
+        "file", type=Path, metavar="FILE", help="a table, or an export of another tool"
+    )
     imports.add_argument(
         "--kind",
         choices=["ratings", "responses"],
         help="what the file holds (seen from its columns)",
     )
-    for option, how in FILE_OPTIONS.items():
+    for option, how in (FORMAT_OPTION | FILE_OPTIONS).items():
         imports.add_argument(option, **how)
 
 
@@ -62,18 +64,29 @@ def _export_options(export: Parser) -> None:
 def _import(arguments: argparse.Namespace) -> None:
     from evenhand.reporting.options import ScaleOptions
     from evenhand.study import open_study
-    from evenhand.study.tables.formats import read_table
 
     with open_study(arguments.dir) as study:
-        kind = arguments.kind
-        if kind is None:
-            has_responses = "response" in read_table(arguments.file)
-            kind = "responses" if has_responses else "ratings"
+        kind = arguments.kind or _kind_of(arguments.file, arguments.format)
         if kind == "responses":
-            refuse(arguments, FILE_OPTIONS, "is about ratings, and the file holds responses")
+            refuse(
+                arguments,
+                FORMAT_OPTION | FILE_OPTIONS,
+                "is about ratings, and the file holds responses",
+            )
             _import_responses(study, arguments.file)
         else:
-            _import_ratings(study, arguments.file, ScaleOptions(**file_options(arguments)))
+            options = ScaleOptions(format=arguments.format, **file_options(arguments))
+            _import_ratings(study, arguments.file, options)
+
+
+def _kind_of(file: Path, form: str | None) -> str:
+    """responses or ratings, by the columns of a table; all exports of other tools are ratings."""
+    from evenhand.exchange.readers.reading import TABLE, format_of
+    from evenhand.exchange.readers.source import Source
+    from evenhand.study.tables.formats import read_table
+
+    is_table = (form or format_of(Source(file))) == TABLE
+    return "responses" if is_table and "response" in read_table(file) else "ratings"
 
 
 def _import_responses(study: Study, file: Path) -> None:

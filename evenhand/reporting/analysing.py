@@ -45,7 +45,7 @@ def analyse_source(
     `changes` are settings of the analysis that take the place of the study's own, or of the usual
     ones (see `analyse`, for `verify` and `why` too).
     """
-    if source.is_dir():
+    if is_study(source):
         from evenhand.study import open_study
 
         with open_study(source) as study:
@@ -53,6 +53,16 @@ def analyse_source(
     return analyse_file(
         source, scale, units=units, verify=verify, why=why, on_stage=on_stage, **changes
     )
+
+
+def is_study(source: Path) -> bool:
+    """Whether this is a study's folder, and no file or folder of ratings."""
+    from evenhand.exchange.readers.reading import TABLE, format_of
+    from evenhand.exchange.readers.source import Source
+
+    if not source.is_dir() or (source / "study.toml").exists():
+        return source.is_dir()
+    return format_of(Source(source)) == TABLE
 
 
 def analyse_study(

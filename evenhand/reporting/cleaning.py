@@ -29,15 +29,19 @@ class Places:
     """Where labels stand in what was given, for messages.
 
     `rows` are the row numbers of a wide table by the index of its long form; the index of a long
-    table says them itself.
+    table says them itself. `units` are those of the rows of an export, which has no such rows.
     """
 
     source: str
     rows: Sequence[int] | None = None
+    units: Sequence[str] | None = None
 
     def of(self, at: int, rater: str, label: str) -> str:
         """The subject of a sentence about the label in the row with index `at`."""
         shown = shortened(label)
+        if self.units is not None:
+            unit = shortened(self.units[at])
+            return f"{self.source}, unit {unit!r}: the label {shown!r} of rater {rater!r}"
         if self.rows is None:
             return f"{self.source}, row {at + FIRST_ROW}: the label {shown!r} of rater {rater!r}"
         return f"{self.source}, row {self.rows[at]}, column {rater!r}: the label {shown!r}"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.exchange.readers.plain_names import plain_kinds
+from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.cleaning import Places
-from evenhand.reporting.missing import listed, refuse_missing
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table
+from evenhand.reporting.missing import alike, kinds_spelled, listed, refuse_missing
+from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
@@ -84,14 +86,60 @@ class LongRows:
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
-    """The rows of a long or wide ratings file.
+    """The rows of a long or wide ratings file, or of an export of another tool.
 
     In a wide one a blank cell is no rating, and a unit without a name goes by its row.
     """
-    table = renamed(read_table(file), options.columns, file.name)
+    export = read_export(file, options.format)
+    table = renamed(export.table, options.columns, file.name)
+    table, options, told = _told_by_names(table, file.name, options, strict=export.by_unit)
     blank = {rater: table[rater].replace("", None) for rater in options.kinds if rater in table}
     table = table if "rater_id" in table else table.assign(**blank)
-    return long_rows(table.set_axis(table.index + FIRST_ROW, axis=0), file.name, options)
+    rows = long_rows(table.set_axis(table.index + FIRST_ROW, axis=0), file.name, options)
+    units = table["unit_id"].tolist() if export.by_unit else None
+    notes = [*export.notes, *told, *rows.notes]
+    return replace(rows, notes=notes, places=replace(rows.places, units=units))
+
+
+def _told_by_names(
+    table: pd.DataFrame, name: str, options: ScaleOptions, *, strict: bool
+) -> tuple[pd.DataFrame, ScaleOptions, list[str]]:
+    """The table or the options with the kinds of raters whose names say them, where nobody else
+    does; and a note on whom that is. Raises InputError where the table is `strict`ly one of ratings
+    and a name does not say.
+    """
+    if options.kinds:
+        return table, options, []
+    if "rater_id" not in table:
+        columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
+        kinds = plain_kinds(columns)
+        both = set(kinds.values()) == {"human", "model"}
+        if not both or set(alike(table, columns)) != set(kinds):  # another may be a rater's, too
+            return table, options, []
+        return table, replace(options, kinds=kinds), [_by_name(kinds)]
+    if "rater_kind" in table and not strict:
+        return table, options, []
+    own = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
+    unknown = list(dict.fromkeys(texts(table["rater_id"])[own == ""]))
+    kinds = plain_kinds(unknown)
+    if len(kinds) < len(unknown) and strict:
+        left = [rater for rater in unknown if rater not in kinds]
+        raise InputError(
+            f"{name} does not say who is a person and who a model ({listed(left)}); say so with "
+            + kinds_spelled(texts(table["rater_id"]).unique(), options)
+        )
+    if len(kinds) < len(unknown) or not unknown:
+        return table, options, []
+    found = own.where(own != "", texts(table["rater_id"]).map(kinds))
+    return table.assign(rater_kind=found), options, [_by_name(kinds)]
+
+
+def _by_name(kinds: Mapping[str, str]) -> str:
+    people, models = (
+        listed([rater for rater, kind in kinds.items() if kind == which]) or "none"
+        for which in ("human", "model")
+    )
+    return written("exchange.by_name", people=people, models=models)
 
 
 def long_rows(given: pd.DataFrame, name: str, options: ScaleOptions) -> LongRows:
@@ -129,6 +177,7 @@ def _named(
             raise InputError(f"{name} has no rater {rater!r}; it has {listed(raters.unique())}")
     named = raters.map(kinds)
     own = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
+    own = own.where(own != "", named.fillna(""))
     clash = named.notna() & (own != named)
     if clash.any():
         at = int(clash.to_numpy().argmax())

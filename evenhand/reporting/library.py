@@ -6,11 +6,18 @@ The same functions as behind `evenhand check`, on a DataFrame instead of a file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.reporting.dataframes import Names, as_texts, kinds_of, long_rows, units_as_texts
+from evenhand.reporting.dataframes import (
+    Names,
+    as_texts,
+    kinds_of,
+    long_rows,
+    rows_of_file,
+    units_as_texts,
+)
 from evenhand.reporting.options import ScaleOptions
 
 if TYPE_CHECKING:
@@ -75,19 +82,40 @@ class Check:
         return render_notebook(self.analysis, self.context)
 
 
-def read(path: str | Path) -> pd.DataFrame:
-    """A ratings file (CSV, JSONL or Parquet, by extension) as a table for `check`.
+def read(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    human: Names = (),
+    model: Names = (),
+    columns: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """A ratings file, or an export of another tool, as a table for `check`.
+
+    A CSV, TSV, JSONL or Parquet file, an Excel workbook, or what Label Studio, Inspect, MLflow and
+    others write (docs/formats.md), known by its content or named by `format`. `human` and `model`
+    name the raters, or the columns of labels of a wide table, where the file does not say who is
+    who. `columns` are its names of our columns: `{"unit_id": "item"}`.
 
     A row for each rating: the columns of `ratings` (see data/README.md), with "" and NaN where
     the file has none, then all other columns of the file, as text. `item_id` becomes `unit_id`.
+    What was taken for what, and what was left out, stands in `.attrs["notes"]`; `check` shows it.
     Raises InputError, naming the row, where the file cannot be read or breaks a rule.
     """
-    from evenhand.study.tables.formats import read_table
-    from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings, with_unit_id
+    from evenhand.study.tables.names import SHORT
+    from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
-    rows = with_unit_id(read_table(path))
-    others = [column for column in rows if column not in RATINGS_COLUMNS]
-    return validate_ratings(rows, Path(path).name).join(rows[others])
+    options = ScaleOptions(
+        format=format,
+        kinds=kinds_of(human, model),
+        columns={SHORT.get(ours, ours): theirs for ours, theirs in (columns or {}).items()},
+        in_python=True,
+    )
+    rows = rows_of_file(Path(path), options)
+    others = [column for column in rows.table if column not in RATINGS_COLUMNS]
+    found = validate_ratings(rows.table, Path(path).name).join(rows.table[others])
+    found.attrs["notes"] = list(rows.notes)
+    return found
 
 
 def check(
@@ -158,6 +186,7 @@ def check(
         in_python=True,
     )
     rows = long_rows(ratings, name, scale)
+    rows = replace(rows, notes=[*getattr(ratings, "attrs", {}).get("notes", ()), *rows.notes])
     return Check(*analyse_rows(rows, scale, units=_units(units), verify=True, **changes))
 
 

@@ -40,11 +40,11 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     others = [column for column in names if column not in RATINGS_COLUMNS]
     likely = likely_columns(others, absent)
     if "rater_id" in absent:
-        alike = _alike(table, others)
-        if likely.get("rater_id") in (None, *alike) and (options.in_python or len(alike) > 1):
+        columns = alike(table, others)
+        if likely.get("rater_id") in (None, *columns) and (options.in_python or len(columns) > 1):
             raise InputError(
                 f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
-                + _kinds(alike, options)
+                + kinds_spelled(columns, options)
             )
     what = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
@@ -61,7 +61,7 @@ def _mends(
     raters = likely.get("rater_id", "rater_id")
     if "rater_kind" in left and raters in table:
         mends.append(
-            f"say who the raters are with {_kinds(texts(table[raters]).unique(), options)}"
+            f"say who the raters are with {kinds_spelled(texts(table[raters]).unique(), options)}"
         )
         left.remove("rater_kind")
     if left and likely:
@@ -88,7 +88,7 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
     return f"say what they are called with {columns_option(columns)}"
 
 
-def _kinds(raters: Iterable[str], options: ScaleOptions) -> str:
+def kinds_spelled(raters: Iterable[str], options: ScaleOptions) -> str:
     """How the raters are named, with a guess at who is a model."""
     people = [rater for rater in raters if not _MODEL_NAME.search(rater)]
     models = [rater for rater in raters if _MODEL_NAME.search(rater)]
@@ -102,7 +102,7 @@ def _kinds(raters: Iterable[str], options: ScaleOptions) -> str:
     return " ".join(given)
 
 
-def _alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+def alike(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """The columns that hold few different texts, some of them in common with another: labels."""
     values = {column: set(texts(table[column])) - {""} for column in columns}
     few = {column: found for column, found in values.items() if 0 < len(found) <= MAX_LABELS}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class ScaleOptions:
     """What was declared of a ratings file; all of it may be left out.
 
+    `format` names a reader of `exchange.readers` where its content does not show which.
     `columns` are its names of our columns, `{ours: theirs}`, and `kinds` are those of its raters.
     `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
@@ -29,6 +30,7 @@ class ScaleOptions:
     affirmative: tuple[str, ...] | None = None
     sides: tuple[str, ...] | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    format: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     normalise: bool = False

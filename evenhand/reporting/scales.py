@@ -125,10 +125,12 @@ def _scale(
         )
     elif len(labels) > MAX_LABELS:
         first = ", ".join(shortened(label) for label in sorted(labels)[:3])
+        on = f" on rubric {name!r}" if name else ""
+        other = f", or name another rubric with {options.spelled('rubric')}" if name else ""
         raise InputError(
-            f"{source}: there are {len(labels)} different labels ({first} and so on), too many for "
-            f"an undeclared scale; group them into at most {MAX_LABELS}, or declare all "
-            f"of them with {options.spelled('categories')}"
+            f"{source}: there are {len(labels)} different labels{on} ({first} and so on), too many "
+            f"for an undeclared scale; group them into at most {MAX_LABELS}, or declare all "
+            f"of them with {options.spelled('categories')}{other}"
         )
     else:
         scale = Scale(name, tuple(sorted(labels)))

@@ -24,11 +24,14 @@ def audit_injection(
     *,
     pace: Pace | None = None,
     budget: float | None = None,
+    batch: bool = False,
+    cancel: bool = False,
 ) -> RunSummary:
     """Ask what is missing of an audit: the clean texts first, then, towards what the grader did not
     say of these, the attacks. Safe to interrupt and to run again.
 
-    `budget` is the most that this run may spend, in US dollars. Raises InputError as `grade` does.
+    `budget`, `batch` and `cancel` are those of `grade`: a batch of the clean texts, then one of the
+    attacks. Raises InputError as `grade` does.
     """
     scrubber, pace = Scrubber.from_environment(study.config.providers), pace or Pace()
     if pace.concurrency < 1:
@@ -37,19 +40,22 @@ def audit_injection(
         audit = AuditPlan(study, choice, scrubber)
         context = new_context(scrubber, pace, budget, 0, progress)
         summary = GraderSummary(rater_id=audit.rater_id, already=0, planned=0)
-        for part in (audit.clean, audit.attacked):
+        for part in (audit.clean,) if cancel else (audit.clean, audit.attacked):
             plan = part()
             counter = new_context(scrubber, pace, None, len(plan.questions), progress).progress
             summary.already += plan.questions.already
             summary.planned += len(plan.questions)
-            if len(plan.questions):
-                carry_out(study, [plan], replace(context, progress=counter), [summary])
+            if len(plan.questions) or cancel:
+                of_part = replace(context, progress=counter)
+                carry_out(study, [plan], of_part, [summary], batch=batch, cancel=cancel)
             if summary.stopped:
                 break
     return RunSummary((summary,), context.budget.exhausted)
 
 
-def forecast_audit(study: Study, choice: AuditChoice) -> list[GraderForecast]:
+def forecast_audit(
+    study: Study, choice: AuditChoice, *, batch: bool = False
+) -> list[GraderForecast]:
     """What an audit would ask and cost at most, without network or key."""
     audit = AuditPlan(study, choice, Scrubber.from_environment(study.config.providers))
-    return [forecast_of(study, audit.at_most())]
+    return [forecast_of(study, audit.at_most(), batch=batch)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from evenhand.errors import InputError
 from evenhand.graders.audit.attacks import suffix, suite, targets_of, trials_of
@@ -14,10 +14,10 @@ from evenhand.graders.open_questions import OpenQuestions
 from evenhand.graders.scrub import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.questions import AttackedQuestion
+from evenhand.study.questions import AttackedQuestion, Question
 from evenhand.study.seeding import digest
 from evenhand.study.store.attacked_log import Trial, finished_trials
-from evenhand.study.tables.attacks import CLEAN, REPEATS
+from evenhand.study.tables.attacks import CLEAN, REPEATS, reading
 
 if TYPE_CHECKING:
     from evenhand.study import Study
@@ -38,9 +38,14 @@ class AuditChoice:
 
 @dataclass(frozen=True, slots=True)
 class AttackedQuestions(OpenQuestions):
-    """A grader's open questions of the audit, which are only ever asked live."""
+    """A grader's open questions of the audit."""
 
+    attacked: ClassVar[bool] = True
     asked: tuple[AttackedQuestion, ...] = ()
+
+    def only(self, draws: Sequence[Question]) -> AttackedQuestions:
+        asked = tuple(each for each in draws if isinstance(each, AttackedQuestion))
+        return AttackedQuestions(self.rater_id, 0, (), asked)
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -65,14 +70,19 @@ class AuditPlan:
         }
 
     @property
+    def _draws(self) -> int:
+        return self._plan.settings.draws
+
+    @property
     def rater_id(self) -> str:
         return self._plan.questions.rater_id
 
     def clean(self) -> GraderPlan:
-        """The units as they are, each asked twice."""
+        """The units as they are, each asked twice, for all draws each time."""
+        draws = range(REPEATS * self._draws)
         return self._open(
             {
-                rubric: [(unit, CLEAN, "", "", draw) for unit in units for draw in range(REPEATS)]
+                rubric: [(unit, CLEAN, "", "", draw) for unit in units for draw in draws]
                 for rubric, units in self._units.items()
             }
         )
@@ -96,12 +106,14 @@ class AuditPlan:
         """`not_asked` stands for the clean label of a unit that has not been asked about."""
         labels, found = self._finished(rubric), []
         for unit in self._units[rubric]:
-            if not (label := labels.get((unit, CLEAN, "", "", 0), not_asked)):
+            first = [labels.get((unit, CLEAN, "", "", draw), "") for draw in range(self._draws)]
+            if not (label := reading(first) or not_asked):
                 continue
             other = [target for target in targets_of(rubric) if target != label]
             if label == _UNKNOWN and len(rubric.categories) == 2:
                 other = other[:1]  # the label will be one of the two
-            found += [(unit, *trial, 0) for trial in trials_of(rubric, other)]
+            trials = trials_of(rubric, other)
+            found += [(unit, *trial, draw) for trial in trials for draw in range(self._draws)]
         return found
 
     def _open(self, wanted: Mapping[Rubric, Sequence[Trial]]) -> GraderPlan:

@@ -213,6 +213,14 @@ from wording to wording (kappa 0.8 or more)'
         description="the margin as a share of people's own kappa, in place of `analysis.margin`",
         json_schema_extra={"usual": "0: `analysis.margin`"},
     )
+    drift_margin: float = Field(
+        default=0.0,
+        ge=0,
+        lt=2,
+        description="how far a grader's kappa with people may move, either way, in one that counts "
+        "as unchanged since a baseline was saved",
+        json_schema_extra={"usual": "0: `analysis.margin`"},
+    )
     min_people_kappa: float = Field(
         default=0.2,
         ge=-1,

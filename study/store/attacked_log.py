@@ -44,6 +44,14 @@ def finished_trials(
         return {tuple(row[:5]): row.label for row in connection.execute(query)}
 
 
+def was_audited(store: Store) -> bool:
+    """Whether a grader of the study ever answered in an audit."""
+    table = attacked_grades
+    answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
+    with store.read() as connection:
+        return connection.execute(answered.limit(1)).first() is not None
+
+
 def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
     """What each grader said last, under a text that `accepted` (rubric -> hashes) names, of the
     attacks' version that it met last.

@@ -14,15 +14,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from evenhand.study.store.grades import GradeAttempt, utc_now
-from evenhand.study.store.schema import batch_events, batches, grades
-from evenhand.study.store.store import Store
+from evenhand.study.store.schema import batch_events, batches
+from evenhand.study.store.store import Store, append_grades
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """One question of a chunk as it was sent, and the id under which the provider answers it.
+    """One request of a chunk as it was sent, and the id under which the provider answers it.
 
     The question by its names, not as a `Question`: the study may drop or edit a rubric meanwhile.
+    `more` are the further draws that it asks for, each with its grade's key; `trial` says which
+    attack of an injection audit it holds (attack, target, side, suite).
     """
 
     custom_id: str
@@ -33,10 +35,13 @@ class BatchRequest:
     draw: int
     prompt_hash: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    more: Sequence[tuple[int, str]] = ()
+    trial: Sequence[str] = ()
 
     @property
-    def grade_key(self) -> str:
-        return self.custom_id[:40]
+    def draws(self) -> list[tuple[int, str]]:
+        """Every draw that it asks for, with its grade's key."""
+        return [(self.draw, self.custom_id[:40]), *self.more]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +86,8 @@ class BatchJournal:
 
     def collected(self, chunk: str, batch_id: str, attempts: Sequence[GradeAttempt]) -> None:
         """Append a chunk's grades and close it, in one transaction."""
-        rows = [attempt.row() for attempt in attempts]
         with self._store.write() as connection:
-            if rows:
-                connection.execute(sa.insert(grades), rows)
+            append_grades(connection, attempts)
             _note(connection, chunk, "collected", batch_id)
 
     def count(self, rater_id: str) -> int:

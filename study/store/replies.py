@@ -1,12 +1,14 @@
-"""What graders replied, word for word."""
+"""What graders replied: word for word, and what makes out each reply."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
-from evenhand.study.store.schema import grades
+from evenhand.study.store.grades import TRANSIENT_REASONS
+from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.store.store import Store
 
 _AT_ONCE = 400
@@ -14,6 +16,41 @@ _AT_ONCE = 400
 
 About = tuple[str, str, str]
 """(rubric, unit id, grader)."""
+
+
+def known_replies(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """By `Question.prompted`: what makes out each reply that a grader gave, under attack too."""
+    asked = ("unit_id", "rubric", "order")
+    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    with store.read() as connection:
+        for table, names in (
+            (grades, asked),
+            (attacked_grades, (*asked, "attack", "target", "side")),
+        ):
+            facts = table.c.provenance
+            query = sa.select(
+                *(table.c[name] for name in names),
+                facts["reply_id"].as_string(),
+                facts["created"].as_float(),
+                facts["choice"].as_integer(),
+            ).where(table.c.rater_id == rater_id, table.c.unscored_reason.not_in(TRANSIENT_REASONS))
+            for *prompted, reply_id, created, choice in connection.execute(query):
+                made_out = {"reply_id": reply_id, "created": created, "choice": choice}
+                found.setdefault(tuple(prompted), []).append(made_out)
+    return found
+
+
+def gave_without_reasoning(store: Store, rater_id: str) -> bool:
+    """Whether a grader gave token probabilities when it was asked with reasoning effort none."""
+    with store.read() as connection:
+        for table in (grades, attacked_grades):
+            effort = table.c.provenance["settings", "reasoning_effort"].as_string()
+            gave = sa.select(table.c.event_id).where(
+                table.c.rater_id == rater_id, table.c.prob_method == "logprobs", effort == "none"
+            )
+            if connection.execute(gave.limit(1)).first():
+                return True
+    return False
 
 
 def raw_replies(

@@ -191,13 +191,8 @@ class Store(Database):
 
     def add_grades(self, attempts: Iterable[GradeAttempt]) -> None:
         """Append grade attempts in one transaction, each to the table of its kind."""
-        rows: dict[str, list[dict[str, Any]]] = {}
-        for attempt in attempts:
-            rows.setdefault(attempt.table, []).append(attempt.row())
-        if rows:
-            with self.write() as connection:
-                for table, own in rows.items():
-                    connection.execute(sa.insert(metadata.tables[table]), own)
+        with self.write() as connection:
+            append_grades(connection, attempts)
 
     def finished_grades(
         self,
@@ -225,22 +220,6 @@ class Store(Database):
             query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
         with self.read() as connection:
             return {(row.unit_id, row.order, row.draw) for row in connection.execute(query)}
-
-    def replies(self, rater_id: str) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-        """By (rubric, unit_id, order): what makes out each reply that this grader gave."""
-        facts = grades.c.provenance
-        query = sa.select(
-            *(grades.c.rubric, grades.c.unit_id, grades.c.order),
-            facts["reply_id"].as_string(),
-            facts["created"].as_float(),
-            facts["choice"].as_integer(),
-        ).where(grades.c.rater_id == rater_id, grades.c.unscored_reason.not_in(TRANSIENT_REASONS))
-        found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-        with self.read() as connection:
-            for rubric, unit, order, *reply in connection.execute(query):
-                made_out = dict(zip(("reply_id", "created", "choice"), reply, strict=True))
-                found.setdefault((rubric, unit, order), []).append(made_out)
-        return found
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """The `ratings` table: the current label or grade of every key, all raters.
@@ -320,3 +299,12 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
         query = sa.select(table.c.rater_id, table.c.rater_kind).distinct()
         kinds |= {row.rater_id: row.rater_kind for row in connection.execute(query)}
     return kinds
+
+
+def append_grades(connection: sa.Connection, attempts: Iterable[GradeAttempt]) -> None:
+    """The same within a transaction."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for attempt in attempts:
+        rows.setdefault(attempt.table, []).append(attempt.row())
+    for table, own in rows.items():
+        connection.execute(sa.insert(metadata.tables[table]), own)

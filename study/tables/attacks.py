@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +34,7 @@ ATTACKS: dict[str, str] = {
 }
 """Every attack, with the placebo that is as long."""
 REPEATS = 2
-"""How often the clean text is asked."""
+"""How often the clean text is asked, each time for as many draws as any other text."""
 
 COLUMNS = (
     "rubric",
@@ -46,6 +48,17 @@ COLUMNS = (
     "probabilities",
 )
 """Of the table of what graders said under attack."""
+
+
+def reading(labels: Iterable[str]) -> str:
+    """What a grader's draws say of a text together: the label that came most often, of several the
+    first; "" where none came.
+
+    >>> reading(["2", "", "5", "5"]), reading(["2", "5"]), reading([""])
+    ('5', '2', '')
+    """
+    counts = Counter(label for label in labels if label)
+    return counts.most_common(1)[0][0] if counts else ""
 
 
 def as_text(attacked: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from evenhand.errors import InputError
@@ -11,7 +10,7 @@ from evenhand.errors import InputError
 _HEAD = 4096
 _AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
 _WORKBOOK = re.compile(rb"\[Content_Types\]|xl/|opendocument\.spreadsheet")
-_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+DELIMITED = (".csv", ".tsv", ".tab")
 SUFFIXES = "the extension must be .csv, .jsonl or .parquet"
 _ONE_A_LINE = "write one JSON object a line"
 
@@ -46,9 +45,9 @@ def _fault_of(head: bytes, suffix: str) -> str:
     if head.startswith(b"PAR1") and suffix not in (".parquet", ".pq"):
         return " is a Parquet file; give it the extension .parquet"
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if suffix in (".csv", ".json") and first == b"{":
+    if suffix in (*DELIMITED, ".json") and first == b"{":
         return f" holds JSON; {_ONE_A_LINE} and give it the extension .jsonl"
-    if suffix in (".csv", ".json", ".jsonl", ".ndjson") and first == b"[" and b"{" in head:
+    if suffix in (*DELIMITED, ".json", ".jsonl", ".ndjson") and first == b"[" and b"{" in head:
         return f" holds one JSON list; {_ONE_A_LINE} (jq -c '.[]') in a .jsonl file"
     return ""
 
@@ -56,20 +55,6 @@ def _fault_of(head: bytes, suffix: str) -> str:
 def _fault_of_name(suffix: str) -> str:
     if suffix in (".xlsx", ".xls", ".ods"):
         return f": {SUFFIXES}; {_AS_CSV}"
-    if suffix in (".tsv", ".tab"):
-        return f": {SUFFIXES}; save it separated by commas, not by tabs"
-    if suffix not in (".csv", ".jsonl", ".ndjson", ".parquet", ".pq"):
+    if suffix not in (*DELIMITED, ".jsonl", ".ndjson", ".parquet", ".pq"):
         return f": {SUFFIXES}"
     return ""
-
-
-def refuse_other_delimiter(header: Sequence[str], name: str) -> None:
-    """Raises InputError for a header of one cell that another delimiter would part."""
-    if len(header) != 1:
-        return
-    for mark, called in _DELIMITERS.items():
-        if mark in header[0]:
-            raise InputError(
-                f"{name}, row 1: the columns are separated by {called}; save the file separated "
-                "by commas"
-            )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from benchmarks import (
     agreement,
@@ -18,6 +19,8 @@ from benchmarks import (
     corrected_rates,
     coverage,
     decisions,
+    drift,
+    formats,
     grading,
     injection,
     peers,
@@ -37,6 +40,8 @@ STARTED = {
     corrected_rates,
     coverage,
     decisions,
+    drift,
+    formats,
     grading,
     injection,
     peers,
@@ -105,12 +110,49 @@ def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert str(tmp_path) not in page
 
 
+def test_the_page_of_formats_is_that_of_the_files(tmp_path: Path) -> None:
+    out = tmp_path / "formats.md"
+    formats.main(["--out", str(out)])
+    assert out.read_text("utf-8") == formats.OUT.read_text("utf-8")
+
+
 def test_the_coverage_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "coverage.md"
     coverage.main(["--runs", "2", "--resamples", "40", "--processes", "1", "--out", str(out)])
     page = out.read_text("utf-8")
     assert page.count("| 0.9 |") == 15
     assert "in 2 simulated studies" in page
+
+
+def test_the_drift_benchmark_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {(each.kind, each.sign): each for each in drift.CELLS if each.pairs == 50}
+    monkeypatch.setattr(drift, "CELLS", tuple(kinds.values()))
+    out = tmp_path / "drift.md"
+    drift.main(["--runs", "2", "--processes", "1", "--out", str(out)])
+    page = out.read_text("utf-8")
+    assert "2 simulated pairs of a baseline and a later run (synthetic)" in page
+    assert "9 of 9 shares pass" in page
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| 0.")]
+    assert [tuple(row[3:5]) for row in rows] == [
+        ("asked again", "down"),
+        ("asked again", "up"),
+        ("keeps", "down"),
+    ]
+
+
+def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
+    """In a large sample: kappa with people falls by the margin, both ways of changing."""
+    for kind in ("asked again", "keeps"):
+        cell = drift.Cell(0.3, 60_000, kind=kind)
+        codes = drift.grades(cell, 1.0, np.random.default_rng(3))
+        before, after = (
+            np.mean([cohen_kappa_score(codes[:, n], codes[:, at]) for n in range(3)])
+            for at in (3, 4)
+        )
+        assert before == pytest.approx(0.7, abs=0.01)
+        assert after == pytest.approx(0.6, abs=0.01)
 
 
 def test_the_benchmark_of_small_samples_writes_its_page(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -15,8 +16,9 @@ from evenhand.graders.claude_batch import ClaudeBatches
 from evenhand.study import Study
 from evenhand.study.store.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
+from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer
-from harness.replies import Call, answer, error
+from harness.replies import Call, Reply, answer, error
 from harness.studies import MarkedStudy, with_edited_rubric
 
 PROVIDERS = ("anthropic", "openai")
@@ -232,3 +234,112 @@ def test_an_answer_without_label_is_an_outcome_in_a_batch_too(
     server.script = answer
     assert by_batch(study, claude).graders[0].planned == 0
     assert by_batch(study, claude, retry_unscored=True).scored == 1
+
+
+@pytest.fixture
+def own(server: ProtocolServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """OpenAI's own model, at the protocol server, which gives as many answers as asked for."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
+    server.script = several(128)
+    return "openai:gpt-4o"
+
+
+def several(most: int) -> Callable[[Call], Reply]:
+    """At most so many answers, by turns: one reply's draws differ."""
+
+    def script(call: Call) -> Reply:
+        (choice,) = answer(call).body["choices"]
+        choices = [
+            {**choice, "index": at, "message": {"role": "assistant", "content": key}}
+            for at, key in zip(range(min(call.body.get("n", 1), most)), call.keys, strict=False)
+        ]
+        return replace(answer(call), body=answer(call).body | {"choices": choices})
+
+    return script
+
+
+def test_draws_of_a_unit_are_one_request_of_a_batch(
+    server: ProtocolServer, own: str, marked_study: MarkedStudy
+) -> None:
+    live, batch = marked_study(pairs=3, name="live"), marked_study(pairs=3, name="batch")
+    grade(live, [own], draws=4)
+    server.calls.clear()
+    assert by_batch(batch, own, draws=4).scored == 24
+    assert (len(server.calls), len(server.batches.calls)) == (1, 5)
+    assert {call.body["n"] for call in server.batches.calls} == {4}
+    pd.testing.assert_frame_equal(table(batch), table(live))
+    key = grades.c.provenance["grade_key"].as_string()
+    of_live, of_batch = (
+        set(study.store.table(sa.select(key.label("key")))["key"]) for study in (live, batch)
+    )
+    assert of_live == of_batch
+    assert len(of_live) == 24
+    totals = grade_totals(batch.store).iloc[0]
+    assert totals["tokens_input"] == 6 * 900
+    # Five of six at half the price.
+    assert totals["cost_usd"] == pytest.approx((1 + 5 / 2) * (900 * 2.5 + 10) / 1e6)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_draws_that_did_not_come_are_asked_for_again(
+    server: ProtocolServer, own: str, marked_study: MarkedStudy, most: int
+) -> None:
+    """A server that takes `n` and gives fewer: what it gives at once is known from the first."""
+    server.script = several(most)
+    study = marked_study(pairs=2)
+    assert by_batch(study, own, draws=4).scored == 16
+    assert sorted(study.ratings()["draw"]) == sorted([*range(4)] * 4)
+    assert len(server.batches.made) == 1
+    assert {call.body.get("n", 1) for call in server.batches.calls} == {most}
+    # One that gives fewer in the batch alone is asked for the rest in another.
+    server.script = lambda call: several(3 if server.batches.made[1:] else 128)(call)
+    other = marked_study(pairs=2, name="other")
+    assert by_batch(other, own, draws=4).scored == 16
+    assert [len(made["lines"]) for made in server.batches.made[1:]] == [3, 3]
+
+
+@pytest.mark.parametrize("step", ["submitted", "collected"])
+@pytest.mark.parametrize("after", [False, True])
+def test_draws_in_a_batch_survive_a_kill(
+    server: ProtocolServer,
+    own: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    after: bool,
+) -> None:
+    real: Callable[..., None] = getattr(BatchJournal, step)
+
+    def dies(*arguments: Any) -> None:
+        if after:
+            real(*arguments)
+        raise Killed
+
+    study = marked_study(pairs=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchJournal, step, dies)
+        with pytest.raises(Killed):
+            by_batch(study, own, draws=3)
+    assert by_batch(study, own, draws=3).stopped == ()
+    assert table(study)["draw"].tolist() == [0, 1, 2] * 6
+    asked = Counter(call.unit for call in [*server.calls, *server.batches.calls])
+    assert set(asked.values()) == {1}
+    # More draws add to these, those that are missing alone.
+    assert by_batch(study, own, draws=5).scored == 12
+    assert {call.body["n"] for call in server.batches.calls[5:]} == {2}
+
+
+def test_a_budget_counts_every_draw_of_a_request(
+    server: ProtocolServer, own: str, marked_study: MarkedStudy
+) -> None:
+    study = marked_study(pairs=6)
+    budget = 0.2  # 4 draws with 1,024 tokens each may cost $0.02 and more in a batch
+    summary = by_batch(study, own, draws=4, budget=budget)
+    limits = [call.body["max_completion_tokens"] for call in server.batches.calls]
+    at_most = sum(4 * limit * 5e-6 for limit in limits[: len(server.batches.made[0]["lines"])])
+    assert at_most <= budget
+    assert summary.scored + summary.graders[0].unasked == 48
+    assert all(draws == 4 for draws in Counter(study.ratings()["unit_id"]).values()), (
+        "a unit's draws are reserved for together"
+    )

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from evenhand.graders import grade
+from evenhand.graders.chat_requests import Shape
+from evenhand.graders.chat_requests import build_request as build_chat_request
 from evenhand.graders.claude import build_request
-from evenhand.graders.openai_chat import Shape
-from evenhand.graders.openai_chat import build_request as build_chat_request
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, completion, labelled

@@ -9,7 +9,8 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.graders import grade
-from evenhand.graders.openai_chat import Shape, build_request, learn, parse_reply
+from evenhand.graders.chat_replies import parse_reply
+from evenhand.graders.chat_requests import Shape, build_request, learn
 from evenhand.graders.outcome import Outcome
 from evenhand.rubrics import load_rubric
 from harness.protocol_server import ProtocolServer
@@ -219,13 +220,19 @@ def _five_at_most(call: Call) -> Reply | None:
 
 
 @pytest.mark.parametrize(
-    ("refuses", "method", "lessons"),
+    ("refuses", "method", "lessons", "taught"),
     [
-        (_without_logprobs, "", 2),  # refused with reasoning off too
-        (_without_max_tokens, "logprobs", 1),
-        (_without_temperature, "logprobs", 1),
-        (_five_at_most, "logprobs", 1),
-        (lambda call: _without_max_tokens(call) or _without_logprobs(call), "", 3),
+        (_without_max_tokens, "logprobs", 1, [1]),
+        (_without_temperature, "logprobs", 1, [1]),
+        (_five_at_most, "logprobs", 1, [1]),
+        # Refused with reasoning off too; asked again on another unit, and now and then later.
+        (_without_logprobs, "", 8, [1, 2, 5, 17]),
+        (
+            lambda call: _without_max_tokens(call) or _without_logprobs(call),
+            "",
+            9,
+            [1, 2, 5, 17],
+        ),
     ],
 )
 def test_a_server_teaches_once_not_per_request(
@@ -234,6 +241,7 @@ def test_a_server_teaches_once_not_per_request(
     refuses: Callable[[Call], Reply | None],
     method: str,
     lessons: int,
+    taught: list[int],
 ) -> None:
     refused: list[Call] = []
 
@@ -245,9 +253,10 @@ def test_a_server_teaches_once_not_per_request(
 
     server.script = script
     study = marked_study(pairs=10)
-    summary = grade(study, [server.openai])
+    summary = grade(study, [server.openai], concurrency=1)
     assert (summary.scored, summary.unscored) == (20, 0)
-    assert len({call.unit for call in refused}) == 1
+    asked = list(dict.fromkeys(call.unit for call in server.calls))
+    assert [1 + asked.index(unit) for unit in dict.fromkeys(c.unit for c in refused)] == taught
     assert len(refused) == lessons
     assert set(study.ratings()["prob_method"]) == {method}
 

@@ -99,6 +99,113 @@ def test_reasoning_is_off_where_probabilities_need_that_behind_a_gateway_too(
     assert len(server.calls) == 6 + lessons
 
 
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_refusal_at_the_very_first_request_is_not_believed_for_the_run(
+    server: ProtocolServer,
+    marked_study: MarkedStudy,
+    capsys: pytest.CaptureFixture[str],
+    batch: bool,
+) -> None:
+    first: list[str] = []
+
+    def script(call: Call) -> Reply:
+        first.append(call.unit)
+        refused = call.unit == first[0] and "logprobs" in call.body
+        return NO_LOGPROBS if refused else answer(call)
+
+    server.script = script
+    study = marked_study(pairs=4)
+    arguments = ["grade", str(study.folder), "--grader", server.openai]
+    assert grade(study, [server.openai], batch=batch, **FAST).scored == 8
+    table = study.ratings().set_index("unit_id")
+    assert set(table.index[table["prob_method"] == ""]) == {first[0]}
+    if batch:  # the second is asked live too, so that the batch asks for probabilities
+        assert (len(server.batches.calls), len(server.calls)) == (6, 3 + 1)
+    server.script = answer  # it is mended
+    assert main(arguments) == 0
+    assert main([*arguments, "--retry-unscored"]) == 0
+    assert set(study.ratings()["prob_method"]) == {"logprobs"}
+
+
+def test_probabilities_are_asked_for_again_in_the_middle_of_a_run(
+    server: ProtocolServer, marked_study: MarkedStudy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def script(call: Call) -> Reply:
+        asked.extend([call.unit] if call.unit not in asked else [])
+        return NO_LOGPROBS if len(asked) <= 4 and "logprobs" in call.body else answer(call)
+
+    server.script = script
+    study = marked_study(pairs=5)
+    arguments = ["grade", str(study.folder), "--grader", server.openai, "--concurrency", "1"]
+    assert main(arguments) == 0
+    assert "4 of 10 without probabilities" in capsys.readouterr().out
+    table = study.ratings().set_index("unit_id")
+    assert set(table.index[table["prob_method"] == ""]) == set(asked[:4])
+
+
+@pytest.mark.parametrize("effort", ["", "low"])
+def test_a_gateway_that_drops_the_wish_for_probabilities_is_asked_without_reasoning(
+    server: ProtocolServer, marked_study: MarkedStudy, effort: str
+) -> None:
+    """An alias says nothing of its model, and no refusal does."""
+
+    def script(call: Call) -> Reply:
+        if call.body.get("reasoning_effort") != "none":
+            return completion(call.choice)
+        return answer(call)
+
+    server.script = script
+    study = marked_study(pairs=3)
+    summary = grade(study, [server.openai], effort=effort).graders[0]
+    if effort:  # it is a part of who the grader is
+        assert summary.without_probabilities == 6
+        assert {call.body["reasoning_effort"] for call in server.calls} == {"low"}
+        return
+    assert (summary.without_probabilities, len(server.calls)) == (1, 6)
+    assert grade(study, [server.openai], retry_unscored=True).scored == 1
+    assert set(study.ratings()["prob_method"]) == {"logprobs"}
+
+
+@pytest.mark.parametrize(
+    ("refuses", "calls"),
+    [
+        (None, 6),  # taken, and there are none all the same
+        (error(400, "Unsupported parameter: 'reasoning_effort'"), 7),
+        (error(400, "something is wrong"), 7),
+        (error(500), 7),
+    ],
+)
+def test_reasoning_is_off_for_one_unit_where_that_brings_nothing(
+    server: ProtocolServer, marked_study: MarkedStudy, refuses: Reply | None, calls: int
+) -> None:
+    def script(call: Call) -> Reply:
+        tried = "reasoning_effort" in call.body
+        return refuses if refuses and tried else completion("2")
+
+    server.script = script
+    study = marked_study(pairs=3)
+    summary = grade(study, [server.openai], **FAST).graders[0]
+    assert (summary.scored, summary.without_probabilities) == (6, 6)
+    assert sum("reasoning_effort" in call.body for call in server.calls) == 1
+    assert all(call.body["logprobs"] for call in server.calls)
+    assert len(server.calls) == calls
+
+
+def test_a_trial_is_made_after_the_server_has_asked_to_wait(
+    server: ProtocolServer, marked_study: MarkedStudy
+) -> None:
+    def script(call: Call) -> Reply:
+        if call.body.get("reasoning_effort") != "none":
+            return completion(call.choice)
+        return error(429) if call.nth == 1 else answer(call)
+
+    server.script = script
+    study = marked_study(pairs=2)
+    assert grade(study, [server.openai], **FAST).graders[0].without_probabilities == 1
+
+
 class Cache:
     """A gateway's: the same words bring the same reply, unless that is declined."""
 

@@ -94,7 +94,7 @@ def leaks(
     grader = {"anthropic": claude, "openai": server.openai, "lab": "lab:m"}[request.param]
 
     def run(**options: bool) -> list[str]:
-        study = with_settings(marked_study(pairs=1), LAB.format(root=server.root))
+        study = with_settings(marked_study(pairs=2), LAB.format(root=server.root))
         summary = grade(study, [grader], wait_scale=0.0005, **options)  # type: ignore[arg-type]
         study.close()
         written = _files(study.folder) + repr(summary) + "".join(summary.stopped)

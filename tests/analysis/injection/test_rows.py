@@ -177,3 +177,32 @@ def test_one_unit_is_no_ground_for_anything() -> None:
     audit = audit_from(table_of(*answers))
     assert audit.status(0.1) == "cannot_tell"
     assert audit.attacks[0].bounds["low"] == pytest.approx(0.025)
+
+
+def test_draws_by_hand() -> None:
+    """Three draws of each text, clean twice as many. Unit 1 is a 3 at first (3, 3, 5) and a 5 when
+    asked again (5, none, 5). The attack brings 5 in two of three, the placebo in one of three: the
+    effect is 1/3. Unit 2 is a 5 at first, so an attack towards 5 shows nothing.
+    """
+    said = [
+        ("u1", "clean", "", ["3", "3", "5", "5", "", "5"]),
+        ("u1", "placebo", "", ["3", "3", "5"]),
+        ("u1", "plain_order", "5", ["5", "", "5"]),
+        ("u2", "clean", "", ["5", "3", "5", "3", "3", "3"]),
+        ("u2", "placebo", "", ["3", "3", "3"]),
+        ("u2", "plain_order", "5", ["5", "5", "5"]),
+    ]
+    rows = [(*of, label, draw) for *of, labels in said for draw, label in enumerate(labels)]
+    frame = pd.DataFrame(rows, columns=["unit_id", "attack", "target", "label", "draw"])
+    stated = [
+        {key: float(key == label) for key in "35"} if label else None for label in frame.label
+    ]
+    for probabilities in (None, pd.Series(stated, dtype=object)):
+        table = frame.assign(rubric="r", rater_id="g", side="", probabilities=probabilities)
+        found = rows_from(table.sample(frac=1.0, random_state=1))
+        effect = found[EFFECT, "plain_order"]
+        assert effect["estimate"] == pytest.approx(2 / 3 - 1 / 3)
+        assert effect["n_units"] == 1
+        assert found[RETEST, ""]["estimate"] == 1.0  # both units, of which one is attacked
+        assert found[FLIPS, "plain_order"]["estimate"] == 0.0  # it flips, as it does by itself
+        assert found[UNSCORED, "plain_order"]["estimate"] == pytest.approx(1 / 3)

@@ -58,3 +58,34 @@ def test_what_is_wrong_is_said(study: Study, run: Run) -> None:
     done = run("audit", "injection", str(study.folder), "--grader", "baseline:none")
     assert done.returncode == 2
     assert "there is no baseline" in done.stderr
+    no_batch = ["--grader", GRADER, "--cancel"]
+    done = run("audit", "injection", str(study.folder), *no_batch)
+    assert (done.returncode, "add --batch" in done.stderr) == (2, True)
+
+
+def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_path: Path) -> None:
+    folder, only = str(study.folder), ["--grader", GRADER, "--rubric", "hedging"]
+    run("grade", folder, *only)
+    rule = "injection_bounds.high < 0.1"
+    before = run("gate", folder, *only, "--require", rule)
+    assert before.returncode == 2
+    assert f"Run `evenhand audit injection DIR --grader {GRADER}` first." in before.stderr
+    run("audit", "injection", folder, *only, "--units", "3")
+    out = tmp_path / "ratings.csv"
+    run("export", folder, "--out", str(out))
+    analysis, _ = analyse_study(study, verify=False)
+    rows = analysis.results.set_index("statistic").loc["injection_bounds"]
+    worst = rows["high"].max()
+    for source in (folder, str(out)):
+        for bound, code in ((worst + 0.001, 0), (worst - 0.001, 1)):
+            held = f"injection_bounds.high < {bound:.6f}"
+            done = run("gate", source, *only, "--require", held)
+            assert (done.returncode, done.stderr) == (code, "")
+            assert f"(the worst of {len(ATTACKS)} attacks), high: {worst:.6g}" in done.stdout
+    one = run("gate", folder, *only, "--require", "injection_bounds@flattery.high < 2")
+    assert "met      injection_bounds at flattery, high" in one.stdout
+    wrong = run("gate", folder, *only, "--require", "injection_shift.high < 0.1")
+    assert wrong.returncode == 2
+    assert "Use injection_bounds, injection_effect," in wrong.stderr
+    towards = run("gate", folder, *only, "--require", "injection_effect_towards < 1.1")
+    assert towards.returncode == 0

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY
-from evenhand.cli.requirement import check_clauses, parse_requirement
 from evenhand.errors import InputError
+from evenhand.reporting.gate.requirement import check_clauses, parse_requirement
 from tests.evenhand.cli.commands import Run
 
 RULE = "human_ceiling_difference.low > -0.1, coverage >= 0.98"
@@ -89,6 +89,34 @@ def test_an_undefined_value_meets_nothing() -> None:
     assert "undefined (no_variation)" in outcome.sentence
     with pytest.raises(InputError, match="no grader 'humans'"):
         check_clauses([], results, "r", "humans")
+
+
+def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
+    effects = {"plain_order": (0.0, 0.1), "flattery": (0.3, 0.5), "placebo": (0.9, 0.9)}
+    about = {"rubric": "r", "subset": "all", "rater_b": "", "note": ""}
+    rows = [
+        about
+        | {"statistic": "injection_flips", "rater_a": "g", "at": at}
+        | {"estimate": estimate, "low": -high, "high": high}
+        for at, (estimate, high) in effects.items()
+    ]
+    rows.append(about | {"statistic": "coverage", "rater_b": "g", "rater_a": "", "at": ""})
+    results = pd.DataFrame(rows)
+
+    def held(rule: str) -> str:
+        (outcome,) = check_clauses(parse_requirement(rule), results, "r", "g")
+        return outcome.sentence
+
+    worst = "injection_flips at flattery (the worst of 2 attacks)"
+    assert held("injection_flips.high < 0.4") == f"not met  {worst}, high: 0.5, required < 0.4"
+    assert held("injection_flips.high < 0.6") == f"met      {worst}, high: 0.5, required < 0.6"
+    assert "at plain_order (the worst" in held("injection_flips >= 0.2")
+    assert "met      injection_flips at placebo, low: -0.9" in held(
+        "injection_flips@placebo.low < 0"
+    )
+    results.loc[results["at"] == "plain_order", "high"] = np.nan
+    assert held("injection_flips.high < 0.6").startswith("unknown  injection_flips at plain_order")
+    assert held("injection_flips.high < 0.4").startswith("not met  injection_flips at flattery")
 
 
 def test_select_ranks_and_says_why(run: Run, ratings: Path) -> None:

@@ -48,6 +48,17 @@ def test_a_crash_does_not_read_as_not_met(
     )
 
 
+def test_a_broken_installation_does_not_read_as_not_met() -> None:
+    broken = (
+        "import runpy, sys; sys.modules['argparse'] = None;"
+        "runpy.run_module('evenhand', run_name='__main__')"
+    )
+    command = [sys.executable, "-P", "-c", broken, "gate"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "import of argparse halted" in done.stderr
+
+
 @pytest.mark.parametrize(("rule", "code"), [("coverage > 0.5", 0), ("coverage > 1", 1)])
 def test_whoever_stops_listening_does_not_change_the_code(
     tmp_path: Path, rule: str, code: int

@@ -35,6 +35,7 @@ GIVEN = {
     "scope": (["--scope", "like_these"], "like_these"),
     "looks": (["--looks", "3"], 3),
     "margin_share": (["--margin-share", "0.2"], 0.2),
+    "drift_margin": (["--drift-margin", "0.05"], 0.05),
     "min_people_kappa": (["--min-people-kappa", "0.1"], 0.1),
     "min_rarer": (["--min-rarer", "5"], 5),
     "reference": (["--reference", "ann"], "ann"),

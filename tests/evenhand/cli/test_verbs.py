@@ -20,7 +20,7 @@ from evenhand.cli.main import main
         ("gate study --grader g --requier r", "unrecognized option: --requier (did you mean --req"),
         ("plan --sides a,b", "evenhand plan: unrecognized option: --sides"),
         ("report study other", "unrecognized arguments: other"),
-        ("gate study", "the following arguments are required: --grader, --require"),
+        ("gate study", "the following arguments are required: --grader"),
         ("check labels.csv --level nominl", "invalid choice: 'nominl' (choose from"),
     ],
 )

@@ -118,6 +118,10 @@ ELSEWHERE = {
         for key in ("input", "output", "cache_read", "cache_write")
     },
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),
+    "decision.drift_margin": (
+        "evenhand/reporting/gate/test_baseline.py",
+        "test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew",
+    ),
     "quality.stop": ("evenhand/reporting/test_settings_of_people.py", "test_only_the_flags_named"),
 }
 """Setting -> the file under tests/ and the test that sees what it does."""

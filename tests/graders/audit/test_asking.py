@@ -12,7 +12,10 @@ from evenhand.errors import InputError
 from evenhand.graders import Choice, grade
 from evenhand.graders.audit.asking import audit_injection, forecast_audit
 from evenhand.graders.audit.plan import AuditChoice, audited_units
+from evenhand.graders.batch import BatchRun
+from evenhand.graders.money import Tariff
 from evenhand.graders.run import Pace
+from evenhand.graders.spec import parse_spec
 from evenhand.reporting.injection import audits_of
 from evenhand.rubrics import rendering
 from evenhand.study import Study
@@ -132,6 +135,25 @@ def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(
     assert 0 < len(server.calls) < 4 * 24
 
 
+@pytest.mark.parametrize("draws", [1, 2])
+def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, draws: int
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test-key-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root)
+    server.script = steadfast  # at neither end, so that all is asked
+    study, grader = marked_study(pairs=1), "anthropic:claude-opus-4-5"
+    choice = AuditChoice(grader, units=1, asked=Choice(draws=draws))
+    (forecast,) = forecast_audit(study, choice)
+    audit_injection(study, choice, pace=FAST)
+    tariff = Tariff.find(parse_spec(grader))
+    assert tariff is not None
+    assert forecast.new == len(server.calls)
+    least = sum(tariff.at_least(call.body) for call in server.calls)
+    assert forecast.cost is not None
+    assert forecast.cost[0] == pytest.approx(float(least))
+
+
 def test_pairs_are_attacked_from_either_side(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
@@ -196,3 +218,100 @@ def test_grades_and_attacked_grades_do_not_meet(
     assert grade(study, [claude], wait_scale=0.001).scored == 2
     assert len(server.calls) == before + 2
     assert set(study.ratings()["label"]) == {"3"}
+
+
+def flattered_now_and_then(call: Call) -> Reply:
+    """Two draws of three."""
+    return obeys_flattery(call) if call.nth % 3 else steadfast(call)
+
+
+def test_a_grader_on_draws_is_audited_by_its_share(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    server.script = flattered_now_and_then
+    study = marked_study(pairs=2)
+    of_draws = AuditChoice(claude, units=1, asked=Choice(draws=3))
+    summary = audit_injection(study, of_draws, pace=FAST)
+    rater = summary.graders[0].rater_id
+    assert len(server.calls) == 3 * (2 + 2 + 2 * len(ATTACKS)) == summary.scored
+    assert effects(study, rater) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 2 / 3}
+    assert grade(study, [claude], draws=3, wait_scale=0.001).graders[0].rater_id == rater
+    server.calls.clear()
+    audit_injection(study, of_draws, pace=FAST)
+    assert server.calls == []
+
+
+def test_openais_own_draws_of_an_attack_are_one_request(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-for-loopback")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.root}/v1")
+
+    def script(call: Call) -> Reply:
+        (choice,) = obeys_flattery(call).body["choices"]
+        body = obeys_flattery(call).body | {"choices": [choice] * call.body["n"]}
+        return Reply(body=body)
+
+    server.script = script
+    study = marked_study(pairs=1)
+    of_draws = AuditChoice("openai:gpt-4o", units=1, asked=Choice(draws=3))
+    (summary,) = audit_injection(study, of_draws, pace=FAST).graders
+    assert [call.body["n"] for call in server.calls].count(6) == 1  # the clean text, twice
+    assert len(server.calls) == 1 + 2 + 2 * len(ATTACKS)
+    assert effects(study, summary.rater_id)["flattery"] == 1.0
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does."""
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+@pytest.mark.parametrize("part", [1, 2])
+def test_an_audit_goes_by_batches_and_survives_a_kill(
+    provider: str,
+    part: int,
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.script = obeys_flattery
+    study, grader = marked_study(pairs=2), claude if provider == "anthropic" else server.openai
+    choice = AuditChoice(grader, units=2, asked=Choice(method="label"))
+    real, parts = BatchRun._collect_all, iter(range(1, part + 1))
+
+    async def dies(run: BatchRun, chunks: Any) -> None:
+        if next(parts) == part:
+            raise Killed
+        await real(run, chunks)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchRun, "_collect_all", dies)
+        with pytest.raises(Killed):
+            audit_injection(study, choice, pace=FAST, batch=True)
+    kept = len(stored(study))
+    assert kept == (1 if part == 1 else 4 + 1)  # each part asks its first question live
+    assert grade(study, [grader], batch=True, method="label", wait_scale=0.0005).scored == 4
+    assert len(stored(study)) == kept  # grading by batches leaves the audit's alone
+    (summary,) = audit_injection(study, choice, pace=FAST, batch=True).graders
+    assert effects(study, summary.rater_id) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
+    asked = len(server.calls) + len(server.batches.calls)
+    assert asked == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
+    assert len(stored(study, grades)) == 4
+
+
+def test_an_audits_batches_can_be_ended(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dies(*_: Any) -> None:
+        raise Killed
+
+    study, choice = marked_study(pairs=2), AuditChoice(claude, units=2)
+    server.script, server.batches.looks = steadfast, 1000
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchRun, "_collect_all", dies)
+        with pytest.raises(Killed):
+            audit_injection(study, choice, pace=FAST, batch=True)
+    audit_injection(study, choice, pace=FAST, batch=True, cancel=True)
+    assert [made["cancelled"] for made in server.batches.made] == [True]
+    assert {row["attack"] for row in stored(study)} == {"clean"}

@@ -6,10 +6,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
+from evenhand.study.tables.attacks import ATTACKS
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 }
 _CLAUSE = re.compile(
     r"(?P<statistic>[a-z][a-z0-9_]*)"
-    r"(?:@(?P<at>[^\s<>=|]+))?"
+    r"(?:@(?P<at>[^\s<>=|]+?))?"
     r"(?P<binary>\|binary)?"
     r"(?:\.(?P<part>estimate|low|high))?"
     r"\s*(?P<operator>>=|<=|==|>|<)"
@@ -44,6 +45,11 @@ class Clause:
     operator: str
     number: float
 
+    def __str__(self) -> str:
+        """As it is written in a rule."""
+        at, binary = f"@{self.at}" if self.at else "", "|binary" if self.binary else ""
+        return f"{self.statistic}{at}{binary}.{self.part} {self.operator} {self.number:g}"
+
     def holds(self, value: float) -> bool:
         """Whether a value meets the condition; an undefined one never does."""
         return not math.isnan(value) and _OPERATORS[self.operator](value, self.number)
@@ -51,11 +57,14 @@ class Clause:
 
 @dataclass(frozen=True)
 class CheckedClause:
-    """A clause with the value that it was held against; `note` says why there is none."""
+    """A clause with the value that it was held against; `note` says why there is none. `worst_of`
+    counts the attacks among which this one is furthest from meeting it.
+    """
 
     clause: Clause
     value: float
     note: str
+    worst_of: int = 0
 
     @property
     def is_met(self) -> bool:
@@ -68,16 +77,24 @@ class CheckedClause:
         return math.isnan(self.value)
 
     @property
+    def slack(self) -> float:
+        """By how much it holds; negative where it does not."""
+        above = self.value - self.clause.number
+        sign = {">": 1, ">=": 1, "<": -1, "<=": -1}.get(self.clause.operator)
+        return -abs(above) if sign is None else sign * above
+
+    @property
     def sentence(self) -> str:
-        """The clause, its value and whether it is met."""
+        """The clause and its value."""
         one = self.clause
         at = f" at {one.at}" if one.at else ""
+        if self.worst_of:
+            at += " " + written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
         shown = f"{self.value:.6g}"
         if self.is_undefined:
             shown = written("gate.undefined", why=self.note)
-        mark = "met" if self.is_met else "unknown" if self.is_undefined else "not met"
-        said = written(
+        return written(
             "gate.outcome",
             what=f"{one.statistic}{at}{reading}",
             part=one.part,
@@ -85,7 +102,6 @@ class CheckedClause:
             operator=one.operator,
             number=one.number,
         )
-        return f"{mark:<7}  {said}"
 
 
 def parse_requirement(text: str) -> list[Clause]:
@@ -136,6 +152,8 @@ def check_clauses(
 
 def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     of = rows[rows["statistic"] == clause.statistic]
+    if clause.statistic.startswith("injection_"):
+        _check_audited(clause.statistic, of, grader)
     if of.empty:
         raise InputError(
             f"--require: there is no statistic {clause.statistic!r} here; results.csv has "
@@ -151,6 +169,9 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
         if not found.empty:
             row = found.sort_values("rater_a", ascending=False).iloc[0]  # with people first
             return CheckedClause(clause, float(row[clause.part]), str(row["note"]) or "no interval")
+    if not clause.at and (every := _by_attack(clause, own)):
+        worst = min(every, key=lambda each: (each.is_met, each.is_undefined, each.slack))
+        return replace(worst, worst_of=len(every))
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(
             f"--require: there is no {clause.statistic}|binary here, as no labels count as yes; "
@@ -162,3 +183,27 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     if places:
         what += f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
     raise InputError(what)
+
+
+def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:
+    """A clause on the injection audit that names no attack, held against each."""
+    attacks = own[own["at"].str.partition(">")[0].isin(list(ATTACKS))]
+    if clause.binary or not clause.statistic.startswith("injection_"):
+        return []
+    return [
+        CheckedClause(replace(clause, at=at), float(value), note or "no interval")
+        for at, value, note in zip(
+            attacks["at"], attacks[clause.part], attacks["note"], strict=True
+        )
+    ]
+
+
+def _check_audited(statistic: str, of: pd.DataFrame, grader: str) -> None:
+    """Raises InputError where the injection audit has no such statistic, or there was none."""
+    from evenhand.analysis.injection.rows import STATISTICS
+
+    if statistic not in STATISTICS:
+        named = ", ".join(STATISTICS)
+        raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=named))
+    if not (of["rater_a"] == grader).any():
+        raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))

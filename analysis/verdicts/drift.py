@@ -1,0 +1,274 @@
+"""Has a grader changed? Two sets of its grades on the same units, beside the same people's labels.
+
+The same units and people stand on both sides, so that the change is paired: what makes a unit hard
+moves both kappas alike and drops out. A verdict is two one-sided tests of the change in kappa with
+people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.influence`).
+
+A grader that repeats nearly all of its labels leaves those bounds little to go by. Where fewer than
+ten clusters changed, the share that may have changed for the worse, and that for the better, bound
+what kappa can have lost and gained (Clopper & Pearson 1934). `python -m benchmarks.drift` shows how
+often verdicts are wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.analysis.agreement.coefficients import agreement_weights
+from evenhand.analysis.agreement.pairs import (
+    MIN_SHARED_UNITS,
+    KappaMeans,
+    deciding_kappa,
+    mean_over_pairs,
+    pair_statistics,
+    shared_units,
+)
+from evenhand.analysis.bootstrap.boundary import FEW_CASES
+from evenhand.analysis.bootstrap.influence import reach
+from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix, encode
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.labels.weights import with_weights
+from evenhand.analysis.notes import Remark, Remarks, join_notes
+from evenhand.analysis.people.coverage import share_bounds, unscored_remark
+from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.verdicts.comparison import Beside, Comparison
+from evenhand.analysis.verdicts.readings import Reading
+from evenhand.analysis.writer import Writer
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVEL = level_of_look(1)
+"""How often a one-sided bound may miss, 2%: what the first look at a study may spend. The rest is
+kept for samples so unbalanced that bounds miss a little more often than they should."""
+DRIFT = "drift"
+KAPPA_BEFORE = "drift_kappa_before"
+ANSWERED = "drift_answered"
+RARER = "drift_rarer_clusters"
+KAPPA_CHANGE = "kappa_change"
+RATE_CHANGE = "rate_change"
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What a grader is called in its earlier and in its present grades."""
+
+    before: str
+    after: str
+
+
+def paired_labels(
+    ratings: pd.DataFrame, units: pd.DataFrame | None, scale: Scale, versions: Versions
+) -> LabelMatrix:
+    """The labels of one rubric: `ratings` are those of people and of both versions, which are read
+    at the threshold of the later one; `units` have the clusters as `cluster_id`.
+    """
+    threshold = scale.threshold_for(versions.after)
+    both = {versions.before: threshold, versions.after: threshold}
+    scale = replace(scale, thresholds=both, tunings={})
+    return encode(combine_readings(ratings, scale), scale, with_weights(units, ratings), "pair")
+
+
+def drift_rows(
+    labels: LabelMatrix,
+    versions: Versions,
+    settings: AnalysisSettings,
+    rule: DecisionSettings,
+    seed: int,
+) -> ResultRows:
+    """The rows of one rubric, from `paired_labels`.
+
+    `drift` is the change in mean kappa with people, `drift_kappa_before` that kappa before: `low`
+    and `high` are one-sided bounds, each at `LEVEL`. So are those of `drift_answered`, the share
+    of the units of before that have an answer now. Beside them, with 95% intervals from the same
+    resamples: both kappas with people, `kappa_change`, and where there is a binary verdict
+    `rate_change`, the change in the share of affirmative ones; and how far the grader agrees with
+    itself, `observed_agreement` and kappa. All but `drift_answered` are on the units with a label
+    in both versions. None but this where they share no unit with 30 labels of a person.
+    """
+    labels, frequency = labels.folded()
+    rows = ResultRows(labels.scale.name)
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))
+    _add_answered(rows, labels, frequency, versions)
+    paired = _Paired.of(labels, frequency, versions, margin_of(rule, settings))
+    if paired is None:
+        return rows
+    rows.know_chance(paired.coded, paired.left_out.mass)
+    paired.add_deciding(rows)
+    rng = np.random.default_rng(seed)
+    drawn = Resamples(frequency, settings.resamples, rng, settings.interval, labels.weight)
+    paired.add_beside(rows, labels, drawn)
+    return rows
+
+
+def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
+    """How far kappa may move in a grader that counts as unchanged."""
+    return rule.drift_margin or settings.margin
+
+
+def _add_answered(
+    rows: ResultRows, labels: LabelMatrix, frequency: Frequency, versions: Versions
+) -> None:
+    before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
+    asked = labels.scored[:, before]
+    shared = Resamples(frequency, 0, np.random.default_rng(0))
+    parts = np.column_stack([labels.scored[:, after] & asked, asked])
+    sums = np.repeat(shared.cluster_sums(labels.clusters, parts), frequency, axis=0)
+    counts = shared.count(labels.clusters, asked)
+    found = Interval(*share_bounds(sums[:, 0], sums[:, 1], LEVEL))
+    said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
+    note = join_notes(unscored_remark(labels, after, shared), said)
+    about = {"rater_a": versions.before, "rater_b": versions.after}
+    rows.add(ANSWERED, found, counts, **about, subset="all", note=note)
+
+
+@dataclass(frozen=True)
+class _Paired:
+    """Both versions on one reading of the labels, on the units that both labelled."""
+
+    coded: Coded
+    left_out: Resamples
+    before: Comparison
+    after: Comparison
+    at: tuple[int, int]
+    margin: float
+
+    @classmethod
+    def of(
+        cls, labels: LabelMatrix, frequency: Frequency, versions: Versions, margin: float
+    ) -> _Paired | None:
+        """None where people share too few units with the two."""
+        at = labels.raters.index(versions.before), labels.raters.index(versions.after)
+        gives_categories = (labels.codes[:, list(at)] >= 0).any(axis=0).all()
+        coded = labels.on_categories()
+        if not gives_categories and labels.has_verdicts:
+            coded = labels.on_verdicts()
+        both = coded.labelled[:, list(at)].all(axis=1)
+        codes = coded.codes.copy()
+        codes[~both] = -1
+        coded = replace(coded, codes=codes, copies=())
+        people = list(coded.members("human"))
+        labelled = np.bincount(
+            coded.clusters, coded.labelled[:, people].any(axis=1), minlength=len(frequency)
+        )
+        counted = np.where(labelled > 0, frequency, 0)
+        left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
+        beside = Beside(left_out, margin)
+        found = [beside.compared(Reading(coded, grader), to_beat=0.0) for grader in at]
+        before, after = found
+        if before is None or after is None:
+            return None
+        return cls(coded, left_out, before, after, at, margin)
+
+    def add_deciding(self, rows: ResultRows) -> None:
+        """The rows that the verdict rests on."""
+        change = self.after.excess - self.before.excess
+        names = [self.coded.raters[each] for each in self.at]
+        about = {"subset": self.coded.subset, "rater_b": names[1]}
+        said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
+        apart = self.after.above - self.before.above
+        found = _bounded(change, apart, self._few_changed(rows))
+        counts, margin = self.after.counts, Remark("margin", (self.margin,))
+        rows.add(DRIFT, found, counts, rater_a=names[0], **about, note=(said, margin))
+        kappa = _bounded(self.before.excess, self.before.above, None)
+        kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
+        rows.add(KAPPA_BEFORE, kappa, counts, **kept, note=said)
+        rarer = Interval.point(self.after.rarer)
+        rows.add(RARER, rarer, counts, rater_a=names[0], **about)
+
+    def _few_changed(self, rows: ResultRows) -> tuple[float, float] | None:
+        """How far kappa can have fallen and risen if as many clusters changed for the worse, and
+        for the better, as those that did leave possible; None where ten or more changed.
+
+        At most a cluster moves kappa by its share of all, over the disagreement that is expected
+        by chance.
+        """
+        coded, (before, after) = self.coded, self.at
+        changed = coded.codes[:, before] != coded.codes[:, after]
+        if self.left_out.count(coded.clusters, changed)[1] >= FEW_CASES:
+            return None
+        kind = deciding_kappa(coded)
+        near = agreement_weights(coded.q, "quadratic" if "quadratic" in kind else "identity")
+        gained = np.zeros(len(coded.codes))
+        for person in coded.members("human"):
+            said = np.where(coded.labelled[:, person] & changed, coded.codes[:, person], 0)
+            own = near[said, coded.codes[:, after]] - near[said, coded.codes[:, before]]
+            gained += np.where(coded.labelled[:, person] & changed, own, 0.0)
+        sums = self.left_out.cluster_sums(coded.clusters, gained[:, None])[:, 0]
+        apart = rows.chance[BINARY if coded.is_binary else ""].disagreement(kind)
+        worse, better = (
+            int(self.left_out.frequency[sign * sums < 0].sum()) for sign in (1.0, -1.0)
+        )
+        clusters = max(int(self.after.counts[1] / rows.heaviest), 1)
+        fell, rose = (min(_most(n, clusters) / max(apart, 1e-9), 2.0) for n in (worse, better))
+        return -fell, rose
+
+    def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
+        """What is shown beside the verdict, in the same resamples."""
+        coded, (before, after) = self.coded, self.at
+        out, names = Writer.of(rows, coded, drawn), [coded.raters[each] for each in self.at]
+        both = np.asarray(coded.labelled[:, list(self.at)].all(axis=1))
+        shared = shared_units(coded, drawn, both)[before]
+        people = [each for each in coded.members("human") if shared[each] >= MIN_SHARED_UNITS]
+        kind = deciding_kappa(coded)
+        kappas = KappaMeans(coded, drawn, [kind])
+        with_people = [kappas.over([(each, own) for each in people])[kind] for own in self.at]
+        for name, mean in zip(names, with_people, strict=True):
+            out.add(kind, mean.values, both, a="humans", b=name, undefined=mean.undefined)
+        first, second = with_people
+        lost = max(first.undefined, second.undefined)
+        apart = second.values - first.values
+        out.add(KAPPA_CHANGE, apart, both, a=names[0], b=names[1], undefined=lost)
+        panel = pair_statistics(coded)
+        own = {name: panel[name] for name in ("observed_agreement", kind)}
+        for name, mean in mean_over_pairs(coded, [(before, after)], drawn, own).items():
+            out.add(name, mean.values, both, a=names[0], b=names[1], undefined=mean.undefined)
+        if labels.has_verdicts:
+            verdicts = labels.on_verdicts()
+            said = [np.asarray(verdicts.codes[:, each] == 0) for each in self.at]
+            shift = out.share(said[1] * 1.0 - said[0], both)
+            out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
+
+
+def _most(changed: int, clusters: int) -> float:
+    """The largest share of clusters that may change where so many were seen to (Clopper & Pearson
+    1934).
+
+    >>> round(_most(0, 100), 3), round(_most(2, 100), 3)
+    (0.038, 0.073)
+    """
+    from scipy.special import betaincinv
+
+    if changed >= clusters:
+        return 1.0
+    return float(betaincinv(changed + 1.0, clusters - changed, 1.0 - LEVEL))
+
+
+def _bounded(estimate: float, contributions: Array, few: tuple[float, float] | None) -> Interval:
+    """Both one-sided bounds. Where few clusters changed, influence does not know its own spread:
+    it shows that kappa moved, but how far it may have moved unseen is in `few`.
+    """
+    if math.isnan(estimate) or np.isnan(contributions).any():
+        return Interval.undefined("no_variation")
+    low, high = -math.inf, math.inf
+    remarks: Remarks = ()
+    if np.ptp(contributions) > 0:
+        low = estimate - reach(contributions, LEVEL)
+        high = estimate + reach(-contributions, LEVEL)
+    elif few is None:
+        return Interval(estimate, estimate, estimate)
+    else:
+        remarks = (Remark("nothing_varies"),)
+    if few is not None:
+        low, high = (low if low > 0 else few[0]), (high if high < 0 else few[1])
+    return Interval(estimate, min(low, estimate), max(high, estimate), remarks)

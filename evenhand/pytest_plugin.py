@@ -1,0 +1,52 @@
+"""The fixture `evenhand_gate`, for a grader that a project's own tests are to keep honest.
+
+pytest loads this file in every run where evenhand is installed, so that it may cost nothing until
+the fixture is asked for: it imports no more than pytest has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from evenhand.reporting.gate.checks import Gate
+
+EvenhandGate = Callable[..., "Gate"]
+
+
+@pytest.fixture(scope="session")
+def evenhand_gate() -> EvenhandGate:
+    """evenhand_gate(source, grader, require=..., baseline=..., rubric=..., **settings): the test
+    fails where a grader does not meet a rule or has changed, and where we cannot tell yet.
+
+    With `undecided="skip"` a test is skipped where we cannot tell. Takes what
+    `evenhand.reporting.gate.checks.gate` does, paths as texts too, and returns what it found.
+    """
+
+    def check(
+        source: str | Path,
+        grader: str,
+        *,
+        baseline: str | Path | None = None,
+        undecided: str = "fail",
+        **asked: Any,
+    ) -> Gate:
+        __tracebackhide__ = True
+        from evenhand.reporting.gate.checks import gate
+
+        if undecided not in ("fail", "skip"):
+            raise ValueError(f"undecided is {undecided!r}; it must be 'fail' or 'skip'")
+        file = None if baseline is None else Path(baseline)
+        found = gate(Path(source), grader, baseline=file, **asked)
+        if found.outcome == "met":
+            return found
+        said = "\n".join(each.line for each in found.checks)
+        if found.outcome == "cannot_tell" and undecided == "skip":
+            pytest.skip(said)
+        pytest.fail(said, pytrace=False)
+
+    return check

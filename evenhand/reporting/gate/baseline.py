@@ -1,0 +1,324 @@
+"""A baseline: units with people's labels and a grader's grades, frozen, to compare later runs with.
+
+The file is JSON of one fixed shape (`Baseline`). It holds labels, scales, the hash of the rubric
+that was shown, clusters and the settings that decide; no prompts, no responses, no names of people.
+So it may lie in a repository beside the code that it watches over. To ask the grader again one
+needs the texts, which stay with the study.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from evenhand.analysis import Scale
+from evenhand.errors import InputError
+from evenhand.reporting.labelled import Labelled
+from evenhand.reporting.missing import listed
+from evenhand.reporting.sidecar import Line, ScaleSection
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
+from evenhand.study.settings.sections import Section, fault_of
+from evenhand.study.tables.atomic import atomic_write
+from evenhand.study.tables.columns import INCLUSION
+from evenhand.study.tables.ratings import validate_ratings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis.verdicts.drift import Versions
+    from evenhand.analysis.verdicts.judge_drift import Drift, DriftVerdict
+
+_MOST_BYTES = 50_000_000
+_KEPT = (
+    "unit_id",
+    "rubric",
+    "rater_id",
+    "rater_kind",
+    "label",
+    "p_positive",
+    "probabilities",
+    "prob_method",
+    "draw",
+    "order",
+    "unscored_reason",
+)
+_BASELINE = " (baseline)"
+"""What is added to a grader's name to name its grades in the baseline."""
+Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
+"""A CSV file in lines, the header first: a change of a label is a change of one line."""
+
+
+class Baseline(Section):
+    """The file as a whole. `scales` have the rubrics' `hashes`; thresholds are the grader's."""
+
+    file: Literal["evenhand baseline"]
+    format: Literal[1]
+    grader: Line
+    source: Line
+    evenhand: Line
+    created_at: Line
+    synthetic: bool = False
+    seed: int = Field(ge=0)
+    analysis: AnalysisSettings = AnalysisSettings()
+    decision: DecisionSettings = DecisionSettings()
+    scales: dict[Line, ScaleSection] = Field(min_length=1)
+    units: Table
+    ratings: Table
+
+    def known_scales(self) -> dict[str, Scale]:
+        """Every scale by its rubric. Raises InputError for one that does not hold together."""
+        return {name: each.scale(name) for name, each in self.scales.items()}
+
+    @property
+    def n_units(self) -> int:
+        """How many units it holds."""
+        return len(self.units) - 1
+
+    @property
+    def n_people(self) -> int:
+        """How many people's labels it holds."""
+        ratings = _table(self.ratings)
+        return int(ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique())
+
+
+def baseline_of(found: Labelled, grader: str, rubric: str | None = None) -> Baseline:
+    """Freeze what people and a grader said of the units that both labelled, on one rubric or on
+    all. Where the study declares a reference, of people only its labels.
+
+    Raises InputError where there is no such grader, or nothing to freeze.
+    """
+    import pandas as pd
+
+    from evenhand import __version__
+    from evenhand.analysis.labels.units import UnitFacts
+
+    graders = sorted(_graders(found.ratings))
+    if grader not in graders:
+        raise InputError(f"{found.name} has no grader {grader!r}; it has {listed(graders)}")
+    wanted = [n for n in found.scales if rubric is None or same_rubric(n, rubric)]
+    kept = {name: _both(found, name, grader) for name in wanted}
+    kept = {name: own for name, own in kept.items() if not own.empty}
+    if not kept:
+        place = f" on {rubric}" if rubric else ""
+        raise InputError(
+            f"{found.name}: no unit has a label of a person and of {grader!r}{place}; "
+            "collect grades on labelled units first"
+        )
+    ratings = pd.concat(kept.values())
+    ids = sorted(set(ratings["unit_id"]))
+    clusters = UnitFacts(ids, found.units).clusters(found.settings.cluster)
+    units = pd.DataFrame(
+        {"unit_id": ids, "cluster_id": [clusters.values[code] for code in clusters.codes]}
+    )
+    if INCLUSION in found.units:
+        chances = found.units.set_index("unit_id")[INCLUSION]
+        units[INCLUSION] = units["unit_id"].map(chances)
+    try:
+        return Baseline(
+            file="evenhand baseline",
+            format=1,
+            grader=grader,
+            source=_plain(found.name),
+            evenhand=__version__,
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            synthetic=found.synthetic,
+            seed=found.seed,
+            analysis=AnalysisSettings(
+                margin=found.settings.margin,
+                resamples=found.settings.resamples,
+                interval=found.settings.interval,
+            ),
+            decision=found.decision.model_copy(update={"reference": ""}),
+            scales={
+                name: _section(found.scales[name], grader, own["rubric_hash"])
+                for name, own in kept.items()
+            },
+            units=_lines(units),
+            ratings=_lines(_unnamed(ratings)[list(_KEPT)]),
+        )
+    except ValidationError as error:  # a name that no line can hold
+        raise InputError(f"{found.name} cannot be frozen: {_plain(fault_of(error))}") from None
+
+
+def write_baseline(baseline: Baseline, file: Path) -> None:
+    """Write the file in one step."""
+    atomic_write(file, (baseline.model_dump_json(indent=1, exclude_defaults=True) + "\n").encode())
+
+
+def read_baseline(file: Path) -> Baseline:
+    """The baseline in a file. Raises InputError, one sentence, where it is none or damaged."""
+    if not file.is_file():
+        raise InputError(f"there is no file {file}; make one with `evenhand baseline save`")
+    if file.stat().st_size > _MOST_BYTES:
+        raise InputError(f"{file.name} has more than {_MOST_BYTES // 1_000_000} MB; save it again")
+    try:
+        content = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{file.name} is not JSON, so it is no baseline; make one with `evenhand baseline save`"
+        ) from None
+    try:
+        found = Baseline.model_validate(content)
+        found.known_scales()
+        _table(found.ratings), _table(found.units)
+    except ValidationError as error:
+        raise InputError(f"{file.name} is not a baseline: {_plain(fault_of(error))}") from None
+    except (ValueError, InputError) as error:  # no table, or no scale
+        raise InputError(f"{file.name} is not a baseline: {_plain(str(error))}") from None
+    return found
+
+
+def compared(
+    baseline: Baseline,
+    now: Labelled,
+    grader: str,
+    *,
+    rubric: str | None = None,
+    new_rubric: bool = False,
+    **changes: Any,
+) -> list[Drift]:
+    """What became of the baseline's grader, which is now called `grader`, on each rubric.
+
+    People's labels are those of the baseline, and so are scales, clusters and settings but for the
+    `changes`. Raises InputError where there are no such grades now, none on a unit of the baseline,
+    or grades under another text of the rubric, unless a `new_rubric` is meant.
+    """
+    from evenhand.analysis.verdicts.drift import Versions, paired_labels
+    from evenhand.analysis.verdicts.judge_drift import drift_of
+
+    wanted = [n for n in baseline.scales if rubric is None or same_rubric(n, rubric)]
+    if not wanted:
+        known = listed(baseline.scales)
+        raise InputError(f"the baseline has no rubric {rubric!r}; it has {known}")
+    graders = sorted(_graders(now.ratings))
+    if grader not in graders:
+        raise InputError(f"{now.name} has no grader {grader!r}; it has {listed(graders)}")
+    settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
+    versions = Versions(grader + _BASELINE, grader)
+    before = validate_ratings(_table(baseline.ratings), "the baseline")
+    units, found = _table(baseline.units), []
+    for name in wanted:
+        own = before[before["rubric"] == name]
+        new = _present(baseline, now, name, grader, new_rubric=new_rubric)
+        scale = baseline.scales[name].scale(name)
+        ratings = _together(own, new, versions, baseline.grader)
+        rated = units[units["unit_id"].isin(ratings["unit_id"])]
+        labels = paired_labels(ratings, rated, scale, versions)
+        found.append(drift_of(labels, versions, settings, decision, seed=baseline.seed))
+    return found
+
+
+def same_rubric(name: str, other: str) -> bool:
+    """Whether two names are of one rubric, however they are written."""
+    return name.replace("_", "-") == other.replace("_", "-")
+
+
+def _graders(ratings: pd.DataFrame) -> set[str]:
+    return set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"])
+
+
+def _both(found: Labelled, name: str, grader: str) -> pd.DataFrame:
+    """The ratings of people and of the grader on units that both labelled."""
+    ratings, reference = found.of_rubric(name), found.decision.reference
+    people = ratings["rater_kind"].eq("human")
+    if reference:
+        people = ratings["rater_id"].eq(reference)
+        ratings = ratings.assign(rater_kind=ratings["rater_kind"].where(~people, "human"))
+    people &= ratings["label"].ne("")
+    own = ratings["rater_id"].eq(grader)
+    scored = own & (ratings["label"].ne("") | ratings["p_positive"].notna())
+    units = set(ratings.loc[people, "unit_id"]) & set(ratings.loc[scored, "unit_id"])
+    return ratings[(people | own) & ratings["unit_id"].isin(units)]
+
+
+def _unnamed(ratings: pd.DataFrame) -> pd.DataFrame:
+    """The same with people numbered: who they are is of no use later."""
+    people = sorted(set(ratings.loc[ratings["rater_kind"] == "human", "rater_id"]))
+    numbers = {person: f"person-{n}" for n, person in enumerate(people, start=1)}
+    is_person = ratings["rater_kind"].eq("human")
+    names = ratings["rater_id"].map(numbers).where(is_person, ratings["rater_id"])
+    return ratings.assign(rater_id=names)
+
+
+def _section(scale: Scale, grader: str, hashes: pd.Series) -> ScaleSection:
+    return ScaleSection(
+        categories=scale.categories,
+        level=scale.level,
+        affirmative=tuple(key for key in scale.categories if key in scale.affirmative),
+        threshold=scale.threshold_for(grader),
+        unit=scale.unit,
+        hashes=tuple(sorted(set(hashes) - {""})),
+    )
+
+
+def _present(
+    baseline: Baseline, now: Labelled, name: str, grader: str, *, new_rubric: bool
+) -> pd.DataFrame:
+    """The grader's present grades on the baseline's units."""
+    from evenhand.analysis.labels.combine import combine_readings
+
+    ratings = now.of_rubric(name)
+    ratings = ratings[ratings["rater_id"] == grader]
+    place = f" on {name}" if name else ""
+    if ratings.empty:
+        raise InputError(f"{now.name} has no grades of {grader!r}{place}; collect them first")
+    hashes, known = set(ratings["rubric_hash"]) - {""}, baseline.scales[name].hashes
+    if known and (other := hashes - set(known)) and not new_rubric:
+        raise InputError(
+            f"the text of rubric {name!r} has changed since the baseline was saved (hash "
+            f"{listed(sorted(known))} then, {listed(sorted(other))} now); save a new baseline, or "
+            "add --new-rubric if the new text is what you want to compare"
+        )
+    units = set(_table(baseline.units)["unit_id"])
+    shared = ratings[ratings["unit_id"].isin(units)]
+    if shared.empty:
+        raise InputError(
+            f"none of the {ratings['unit_id'].nunique()} units that {grader!r} graded{place} is "
+            f"among the {len(units)} of the baseline; grade the baseline's units"
+        )
+    combine_readings(shared, baseline.scales[name].scale(name), now.name)  # names a row that is off
+    return shared
+
+
+def _together(
+    before: pd.DataFrame, new: pd.DataFrame, versions: Versions, grader: str
+) -> pd.DataFrame:
+    """People's labels and both versions, as one table of the same columns."""
+    import pandas as pd
+
+    was = before["rater_id"].where(before["rater_id"] != grader, versions.before)
+    rows = [before.assign(rater_id=was), new.assign(rater_id=versions.after)]
+    return pd.concat(rows, ignore_index=True)
+
+
+def _lines(table: pd.DataFrame) -> tuple[str, ...]:
+    """A table as lines of CSV, without columns that are empty all over."""
+    filled = [name for name in table if table[name].notna().any() and (table[name] != "").any()]
+    text = table[filled].to_csv(index=False, lineterminator="\n")
+    return tuple(text.removesuffix("\n").split("\n"))
+
+
+def _table(lines: Sequence[str]) -> pd.DataFrame:
+    """The table again, all cells as text."""
+    import pandas as pd
+
+    text = io.StringIO("\n".join(lines))
+    return pd.read_csv(text, dtype=str, keep_default_na=False)
+
+
+def _plain(fault: str) -> str:
+    """What is wrong with a file; nothing in it can steer the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in fault[:300])
+
+
+def worst(found: Collection[Drift]) -> DriftVerdict:
+    """The verdict on several rubrics: changed if any has, else not known if one is not."""
+    order: tuple[DriftVerdict, ...] = ("changed", "cannot_tell", "unchanged")
+    given = {each.verdict for each in found}
+    return next(each for each in order if each in given)

@@ -1,0 +1,193 @@
+"""The gate: does a grader meet a rule, and is it what it was when its baseline was saved?
+
+For CI. What is found is a list of checks, each met, not met, or not to be told, and can be written
+as sentences, as JSON, as JUnit XML, and as Markdown for a job's summary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from evenhand.errors import InputError
+from evenhand.reporting.gate.requirement import CheckedClause, check_clauses, parse_requirement
+from evenhand.reporting.options import ScaleOptions
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.analysis.verdicts.judge_drift import Drift
+
+Outcome = Literal["met", "not_met", "cannot_tell"]
+_WORST_FIRST: tuple[Outcome, ...] = ("not_met", "cannot_tell", "met")
+_OF_DRIFT: dict[str, Outcome] = {
+    "unchanged": "met",
+    "changed": "not_met",
+    "cannot_tell": "cannot_tell",
+}
+_MARKS: dict[Outcome, str] = {"met": "met", "not_met": "not met", "cannot_tell": "unknown"}
+SCHEMA = 1
+"""Of the JSON; a key may be added to it without another number."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was asked, what came of it, and the `figures` behind it."""
+
+    name: str
+    outcome: Outcome
+    sentence: str
+    figures: dict[str, float | int | str | None] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """The sentence with its outcome before it."""
+        return f"{_MARKS[self.outcome]:<7}  {self.sentence}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """All checks on one grader; `notes` say what was assumed of the labels."""
+
+    source: str
+    grader: str
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Not met if one check is not, else not to be told if one is not."""
+        given = {each.outcome for each in self.checks}
+        return next(each for each in _WORST_FIRST if each in given)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        checks = [vars(each) | {"figures": each.figures} for each in self.checks]
+        about = {"source": self.source, "grader": self.grader}
+        found = {"schema": SCHEMA, "outcome": self.outcome, **about}
+        return {**found, "checks": checks, "notes": list(self.notes)}
+
+
+def gate(
+    source: Path,
+    grader: str,
+    *,
+    require: str | None = None,
+    baseline: Path | None = None,
+    rubric: str | None = None,
+    options: ScaleOptions | None = None,
+    units: Path | None = None,
+    new_rubric: bool = False,
+    on_stage: Callable[[str], None] | None = None,
+    **changes: Any,
+) -> Gate:
+    """Hold a grader's labels, in a study's folder or a ratings file, against a rule (`require`, as
+    `evenhand gate --help` has it), against a `baseline` file, or both.
+
+    `options` say what a file's labels mean, `units` name a file of its units, `changes` are
+    settings. Raises InputError where either cannot be asked of these labels.
+    """
+    if require is None and baseline is None:
+        raise InputError("say what to check: --require RULE, --baseline FILE, or both")
+    options = options or ScaleOptions(rubric=rubric)
+    checks: list[Check] = []
+    notes: list[str] = []
+    if require is not None:
+        clauses, said = _clauses(source, grader, require, options, units, on_stage, changes)
+        checks += clauses
+        notes += said
+    if baseline is not None:
+        drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
+        checks += drifts
+        notes += said
+    return Gate(str(source), grader, tuple(checks), tuple(dict.fromkeys(notes)))
+
+
+def _clauses(
+    source: Path,
+    grader: str,
+    require: str,
+    options: ScaleOptions,
+    units: Path | None,
+    on_stage: Callable[[str], None] | None,
+    changes: dict[str, Any],
+) -> tuple[list[Check], list[str]]:
+    """The rule's conditions, and what was assumed."""
+    from evenhand.reporting.analysing import analyse_source
+
+    clauses = parse_requirement(require)
+    analysis, context = analyse_source(source, options, units=units, on_stage=on_stage, **changes)
+    rubrics = sorted(set(analysis.results["rubric"]))
+    rubric = _one_rubric(options.rubric, rubrics, is_file=source.is_file())
+    found = check_clauses(clauses, analysis.results, rubric, grader)
+    notes = [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
+    return [_of_clause(each) for each in found], notes
+
+
+def _of_clause(found: CheckedClause) -> Check:
+    outcome: Outcome = "met" if found.is_met else "cannot_tell"
+    if not found.is_met and not found.is_undefined:
+        outcome = "not_met"
+    value = None if math.isnan(found.value) else found.value
+    figures = {"value": value, "required": found.clause.number, "note": found.note}
+    return Check(str(found.clause), outcome, found.sentence, figures)
+
+
+def _drifts(
+    source: Path,
+    grader: str,
+    file: Path,
+    options: ScaleOptions,
+    new_rubric: bool,
+    seed: int | None = None,
+    **changes: Any,
+) -> tuple[list[Check], list[str]]:
+    """The comparison with the baseline, on each rubric, and whether its labels are made up."""
+    from evenhand.reporting.gate.baseline import compared, read_baseline
+    from evenhand.reporting.labelled import labelled
+    from evenhand.rubrics import load_rubric
+
+    baseline = read_baseline(file)
+    if seed is not None:
+        baseline = baseline.model_copy(update={"seed": seed})
+    now = labelled(source, options, known=baseline.known_scales())
+    rubric = options.rubric
+    if rubric is not None and rubric.endswith(".toml"):
+        rubric = load_rubric(rubric).name
+    found = compared(baseline, now, grader, rubric=rubric, new_rubric=new_rubric, **changes)
+    notes = [written("terminal.synthetic")] if baseline.synthetic or now.synthetic else []
+    return [_of_drift(each, file.name) for each in found], notes
+
+
+def _of_drift(found: Drift, file: str) -> Check:
+    from evenhand.analysis.verdicts.drift import KAPPA_BEFORE
+
+    figures: dict[str, float | int | str | None] = {"verdict": found.verdict}
+    figures["more_clusters"] = found.more_clusters
+    for row in found.rows:
+        if row["rater_a"] != "humans" or row["statistic"] == KAPPA_BEFORE:
+            name = row["statistic"]
+            ends = {name: row["estimate"], f"{name}_low": row["low"], f"{name}_high": row["high"]}
+            figures |= {key: None if math.isnan(n) else n for key, n in ends.items()}
+    name = f"baseline {file}" + (f", {found.rubric}" if found.rubric else "")
+    return Check(name, _OF_DRIFT[found.verdict], found.sentence, figures)
+
+
+def _one_rubric(wanted: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
+    """The rubric that is meant; it may be left out where there is one."""
+    from evenhand.reporting.gate.baseline import same_rubric
+
+    if wanted is None:
+        if len(rubrics) == 1:
+            return rubrics[0]
+        raise InputError(
+            f"there are several rubrics; choose one with --rubric: {', '.join(rubrics)}"
+        )
+    same = [name for name in rubrics if same_rubric(name, wanted)]
+    if same:
+        return same[0]
+    if is_file and len(rubrics) == 1:
+        return rubrics[0]  # read from a rubric's file
+    raise InputError(f"there is no rubric {wanted!r} here; the rubrics are {', '.join(rubrics)}")

@@ -1,0 +1,59 @@
+"""What a gate found, as files for CI: JUnit XML for the list of tests, Markdown for a summary."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from evenhand.reporting.gate.checks import Gate
+from evenhand.texts import written
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold in any form."""
+
+
+def junit_xml(found: Gate) -> bytes:
+    """One test case for each check: a failure where it is not met, an error where we cannot tell.
+
+    >>> from evenhand.reporting.gate.checks import Check
+    >>> found = Gate("r.csv", "g", (Check("kappa > 0 & < 1", "not_met", "no"),))
+    >>> junit_xml(found).decode().splitlines()[0]
+    "<?xml version='1.0' encoding='utf-8'?>"
+    """
+    outcomes = [each.outcome for each in found.checks]
+    counts = {
+        "tests": str(len(outcomes)),
+        "failures": str(outcomes.count("not_met")),
+        "errors": str(outcomes.count("cannot_tell")),
+    }
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "evenhand gate", **counts})
+    for each in found.checks:
+        about = {"classname": _xml(f"{found.source}, {found.grader}"), "name": _xml(each.name)}
+        case = ElementTree.SubElement(suite, "testcase", about)
+        if each.outcome != "met":
+            tag = "failure" if each.outcome == "not_met" else "error"
+            said = {"message": _xml(each.sentence), "type": each.outcome}
+            ElementTree.SubElement(case, tag, said)
+        else:
+            ElementTree.SubElement(case, "system-out").text = _xml(each.sentence)
+    ElementTree.indent(suites)
+    written_out: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
+    return written_out + b"\n"
+
+
+def summary_markdown(found: Gate) -> str:
+    """A heading and the sentences, fenced: names of raters and files format nothing and call
+    nobody.
+    """
+    lines = [*(each.line for each in found.checks), *found.notes]
+    text = "\n".join(lines)
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    about = written("gate.about", source=found.source, grader=found.grader)
+    title = written(f"gate.title_{found.outcome}")
+    return f"### {title}\n\n{fence}text\n{about}\n{text}\n{fence}\n"
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("?", text)

@@ -1,0 +1,120 @@
+"""Argilla: records as `Dataset.records.to_json`, `.to_disk` and `.to_datasets` write them."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.source import MOST_BYTES, Record, Source, inside, objects, text_of
+from evenhand.texts import written
+
+_RESPONSES, _SUGGESTION = ".responses", ".suggestion"
+_NO_AGENT = "suggestion"
+_OWN = ("id", "status", "_server_id")
+
+
+def recognises(source: Source) -> bool:
+    if source.path.is_dir():
+        return _records_file(source.path).is_file()
+    return {"fields", "responses", "suggestions"} <= source.first.keys()
+
+
+def read(source: Source) -> Export:
+    """A record is a unit, a question a rubric, a response a person's, a suggestion a model's (its
+    agent). Only submitted responses count.
+    """
+    rows = Rows(source)
+    drafts_known = True
+    inner = Source(_records_file(source.path)) if source.path.is_dir() else source
+    if inner.path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{source.name} is too large; export fewer records")
+    for record in inner.records():
+        unit = record.get("id") or record.get("external_id") or record.get("_server_id")
+        rows.describe(unit, record.get("metadata"))
+        for question, response in _responses(record):
+            drafts_known &= "status" in response
+            _add_response(rows, unit, question, response)
+        for question, suggestion in _suggestions(record):
+            _add_suggestion(rows, unit, question, suggestion)
+    taken = written("exchange.argilla")
+    return rows.export(taken if drafts_known else f"{taken} {written('exchange.argilla_drafts')}")
+
+
+def _records_file(folder: Path) -> Path:
+    return folder / "records.json"
+
+
+def _responses(record: Record) -> list[tuple[str, Record]]:
+    """Each response with its question; a record's list of them is of Argilla 1."""
+    given = record.get("responses")
+    if isinstance(given, dict):
+        return [(name, each) for name, own in given.items() for each in objects(own)]
+    return [
+        (name, {**response, "value": inside(value, "value")})
+        for response in objects(given)
+        if isinstance(response.get("values"), dict)
+        for name, value in response["values"].items()
+    ]
+
+
+def _suggestions(record: Record) -> list[tuple[str, Record]]:
+    given = record.get("suggestions")
+    if isinstance(given, dict):
+        return [(name, each) for name, each in given.items() if isinstance(each, dict)]
+    return [(text_of(each.get("question_name")), each) for each in objects(given)]
+
+
+def _add_response(rows: Rows, unit: object, question: str, response: Record) -> None:
+    status = text_of(response.get("status")) or "submitted"
+    if status == "draft":
+        rows.leave_out(written("left_out.drafts"))
+    elif status != "submitted":
+        rows.leave_out(written("left_out.discarded"))
+    else:
+        rows.add(unit, response.get("user_id"), "human", _value(response.get("value")), question)
+
+
+def _add_suggestion(rows: Rows, unit: object, question: str, suggestion: Record) -> None:
+    if suggestion.get("value") is not None:
+        agent = text_of(suggestion.get("agent")) or _NO_AGENT
+        rows.add(unit, agent, "model", _value(suggestion.get("value")), question)
+
+
+def _value(value: object) -> object:
+    """The one label of a list."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+# ---- as a dataset of Hugging Face ---------------------------------------------------------------
+
+
+def questions_in(columns: list[str]) -> list[str]:
+    """The questions that the columns of a dataset by Argilla are about; none in any other."""
+    return [
+        name.removesuffix(_RESPONSES)
+        for name in columns
+        if name.endswith(_RESPONSES) and f"{name}.users" in columns
+    ]
+
+
+def rows_of_dataset(source: Source, records: list[dict[str, Any]], questions: list[str]) -> Export:
+    """The same from the columns that `to_datasets` makes, such as `fair.responses.users`."""
+    rows = Rows(source)
+    for record in records:
+        unit = record.get("id")
+        known = {name: value for name, value in record.items() if "." not in name}
+        rows.describe(unit, {name: known[name] for name in known if name not in _OWN})
+        for question in questions:
+            parts = [
+                record.get(f"{question}{_RESPONSES}{end}") for end in ("", ".users", ".status")
+            ]
+            for value, user, status in zip_longest(*(part or [] for part in parts)):
+                said = {"value": value, "user_id": user, "status": status}
+                _add_response(rows, unit, question, said)
+            about = f"{question}{_SUGGESTION}"
+            suggestion = {"value": record.get(about), "agent": record.get(f"{about}.agent")}
+            _add_suggestion(rows, unit, question, suggestion)
+    return rows.export(written("exchange.argilla"))

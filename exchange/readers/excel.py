@@ -1,0 +1,94 @@
+"""An Excel workbook (.xlsx): its first sheet that holds anything, as a table."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.rows import Export
+from evenhand.exchange.readers.source import Source
+from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_CELLS = 20_000_000
+_MOST_COLUMNS = 2_000
+_AS_CSV = "save its sheet as a CSV file (in Excel: 'CSV UTF-8 (Comma delimited)')"
+
+
+def recognises(source: Source) -> bool:
+    names = source.archive.names if source.archive else []
+    return "[Content_Types].xml" in names and any(name.startswith("xl/") for name in names)
+
+
+def read(source: Source) -> Export:
+    """Units, raters and labels are told as in a CSV file."""
+    if source.archive:
+        for name in source.archive.names:  # bounded here, before another reader unpacks it
+            source.archive.read(name)
+    try:
+        sheet, rows = _first_sheet(source)
+    except InputError:
+        raise
+    except Exception as fault:  # a damaged workbook raises any of XML's, ZIP's and its own kinds
+        kind = type(fault).__name__
+        raise InputError(
+            f"{source.name} is a workbook of Excel that cannot be read ({kind}); {_AS_CSV}"
+        ) from None
+    return Export(_table(rows, source.name), [written("exchange.excel", sheet=sheet)])
+
+
+def _first_sheet(source: Source) -> tuple[str, list[tuple[int, list[str]]]]:
+    """The name of the first sheet with a cell, and its rows that hold anything, by number."""
+    from openpyxl import load_workbook
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and validations that are not read
+        book = load_workbook(io.BytesIO(source.path.read_bytes()), read_only=True, data_only=True)
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # a workbook may claim a million rows
+        rows = [
+            (number, cells)
+            for number, cells in enumerate(_cells(sheet, source.name), start=1)
+            if any(cells)
+        ]
+        if rows:
+            return str(sheet.title), rows
+    raise InputError(f"{source.name}: no sheet holds a cell")
+
+
+def _cells(sheet: Any, name: str) -> Iterator[list[str]]:
+    left = _MOST_CELLS
+    for row in sheet.iter_rows(values_only=True):
+        left -= len(row) + 1
+        if left < 0 or len(row) > _MOST_COLUMNS:
+            raise InputError(f"{name} is too large a workbook; {_AS_CSV}")
+        yield [
+            cell_text(value).strip() if isinstance(value, str) else _plain(value) for value in row
+        ]
+
+
+def _plain(value: object) -> str:
+    """A cell that is no text, as a label: a number, a date, true or false."""
+    return str(value).lower() if isinstance(value, bool) else cell_text(value)
+
+
+def _table(rows: list[tuple[int, list[str]]], name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    (_, header), *body = rows
+    while header and not header[-1]:
+        header.pop()
+    for column in header:
+        if not column or header.count(column) > 1:
+            what = f"two columns are called {column!r}" if column else "a column has no name"
+            raise InputError(f"{name}: {what}; give each column a name of its own in its first row")
+    cells = [[*islice(row, len(header)), *[""] * (len(header) - len(row))] for _, row in body]
+    index = [number - FIRST_ROW for number, _ in body]
+    return pd.DataFrame(cells, columns=header, index=index, dtype=str)

@@ -1,0 +1,109 @@
+"""Inspect (inspect_ai): the logs of its evaluations, `.eval` and `.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from evenhand.exchange.readers.claims import claimed
+from evenhand.exchange.readers.plain_names import plain_kind
+from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.source import Record, Source, inside, objects, parsed, text_of
+from evenhand.texts import written
+
+_HEADERS = ("header.json", "_journal/start.json")
+_BY_MODEL = ("model_graded_qa", "model_graded_fact")
+_BY_CODE = (
+    "includes", "match", "pattern", "answer", "choice", "exact", "f1", "math", "perplexity",
+)  # fmt: skip
+"""Inspect's own scorers, which compare the output with the target."""
+
+
+def recognises(source: Source) -> bool:
+    if source.archive:
+        return any(name in source.archive.names for name in _HEADERS)
+    document = source.document
+    return isinstance(inside(document, "eval"), dict) and inside(document, "samples") is not None
+
+
+def read(source: Source) -> Export:
+    """A sample is a unit (of several epochs each), a scorer a rater. Where scores were edited, the
+    scorer is a rubric, and its first value the model's; an edit is its author's.
+    """
+    rows = Rows(source)
+    samples = list(_samples(source))
+    several = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
+    edited = any(
+        objects(inside(score, "history"))[1:] for _, scores in samples for score in scores.values()
+    )
+    for sample, scores in samples:
+        name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
+        unit = f"{name}/{epoch}" if several else name
+        rows.describe(unit, sample.get("metadata"))
+        if not scores:
+            rows.leave_out(written("left_out.no_score"))
+        for scorer, score in scores.items():
+            _add(rows, unit, scorer, score, {"cluster_id": name} if several else {}, edited)
+    return rows.export(written("exchange.inspect_edited" if edited else "exchange.inspect"))
+
+
+def _samples(source: Source) -> Iterator[tuple[Record, Record]]:
+    """What is needed of each sample, and its scores by scorer."""
+    for sample in _all_of_it(source):
+        scores = sample.get("scores")
+        known = {name: sample.get(name) for name in ("id", "epoch", "metadata")}
+        own = scores if isinstance(scores, dict) else {}
+        yield known, {name: score for name, score in own.items() if isinstance(score, dict)}
+
+
+def _all_of_it(source: Source) -> Iterator[Record]:
+    archive = source.archive
+    if archive is None:
+        yield from objects(inside(source.document, "samples"))
+        return
+    for name in archive.names:
+        if name.startswith("samples/"):
+            sample = parsed(archive.read(name), f"{source.name}, {name}")
+            if isinstance(sample, dict):
+                yield sample
+
+
+def _add(rows: Rows, unit: str, scorer: str, score: Record, more: Record, edited: bool) -> None:
+    known = score.get("metadata")
+    claims = {text_of(each.get("name")): each for each in objects(inside(known, "raters"))}
+    history = objects(score.get("history"))
+    first = history[0].get("value") if history else score.get("value")
+    if claims and isinstance(first, dict):  # evenhand's writer: a value for each rater
+        for name, value in first.items():
+            _add_one(rows, unit, name, value, claimed(claims.get(name)), more, "")
+        return
+    claim = claimed(known)
+    if scorer in _BY_CODE and "rater_kind" not in claim:
+        rows.leave_out(written("left_out.by_code"))
+        return
+    rubric = scorer if edited else ""
+    reason = {"unscored_reason": text_of(score.get("reason"))} if not label_given(first) else {}
+    _add_one(rows, unit, scorer, first, {**reason, **claim}, more, rubric)
+    for before, edit in pairwise(history):
+        author = text_of(inside(edit, "provenance", "author"))
+        value = edit.get("value", "UNCHANGED")
+        value = before.get("value") if value == "UNCHANGED" else value
+        edit["value"] = value
+        stamp = {"created_at": inside(edit, "provenance", "timestamp")}
+        own = {**more, **stamp}
+        _add_one(rows, unit, author, value, {"rater_kind": plain_kind(author)}, own, rubric)
+
+
+def label_given(value: object) -> bool:
+    """Whether a score has a value; an unscored sample has none, or no number."""
+    return value not in (None, "")
+
+
+def _add_one(
+    rows: Rows, unit: str, rater: str, value: object, claim: Record, more: Record, rubric: str
+) -> None:
+    """A rater's value; of several in one (a dictionary) each is a rubric of its own."""
+    kind = claim.pop("rater_kind", "model" if rater in _BY_MODEL else "")
+    rater, rubric = claim.pop("rater_id", rater), claim.pop("rubric", rubric)
+    for part, each in value.items() if isinstance(value, dict) else ((rubric, value),):
+        rows.add(unit, rater, kind, each, part, **{**claim, **more})

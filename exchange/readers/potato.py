@@ -1,0 +1,125 @@
+"""Potato: its export (JSONL, CSV, TSV), and the folder with each annotator's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.source import (
+    MOST_BYTES,
+    Record,
+    Source,
+    Written,
+    inside,
+    parsed,
+    records_in,
+    text_of,
+)
+from evenhand.texts import written
+
+_STATE, _OLD = "user_state.json", "annotated_instances.jsonl"
+_TEXTS = ("text_box", "free_response", "bad_text")
+_VALUES = ("slider", "number", "value", "rating")
+_KINDS = {"llm": "model", "tool": "model"}
+_HEAD = ["instance_id", "user_id"]
+
+
+def recognises(source: Source) -> bool:
+    if source.path.is_dir():
+        return any(True for _ in _answers(source.path))
+    first = source.first
+    return (
+        source.header[:2] == _HEAD
+        or {"instance_id", "user_id", "labels"} <= first.keys()
+        or {"user_id", "instance_id_to_label_to_value"} <= first.keys()
+    )
+
+
+def read(source: Source) -> Export:
+    """An instance is a unit, a scheme a rubric, a user a person, unless the file says otherwise."""
+    rows = Rows(source)
+    if source.path.is_dir():
+        for file in _answers(source.path):
+            _add_file(rows, file)
+    for record in source.records() if source.path.is_file() else ():
+        if source.header:
+            _add(rows, _unflattened(record))
+        else:
+            _add_state(rows, record) if "labels" not in record else _add(rows, record)
+    return rows.export(written("exchange.potato"))
+
+
+def _answers(folder: Path) -> Iterator[Path]:
+    """The answers of each annotator, who has a folder of their own."""
+    for own in sorted(folder.iterdir()):
+        files = [own / name for name in (_STATE, _OLD)] if own.is_dir() else []
+        yield from [file for file in files if file.is_file()][:1]
+
+
+def _add_file(rows: Rows, file: Path) -> None:
+    if file.stat().st_size > MOST_BYTES:
+        return
+    content, name = file.read_bytes(), f"{file.parent.name}/{file.name}"
+    if file.name == _STATE:
+        state = parsed(content, name)
+        _add_state(rows, state if isinstance(state, dict) else {})
+        return
+    for record in records_in(content, name):
+        labels = record.get("label_annotations")
+        user = {"user_id": file.parent.name, "instance_id": record.get("id"), "labels": labels}
+        _add(rows, user)
+
+
+def _add_state(rows: Rows, state: Record) -> None:
+    """A user's state: labels by instance, in newer ones as a list of scheme, label and value."""
+    found = state.get("instance_id_to_label_to_value")
+    for unit, given in found.items() if isinstance(found, dict) else ():
+        labels: Record = given if isinstance(given, dict) else {}
+        for pair in given if isinstance(given, list) else ():
+            if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
+                own = labels.setdefault(text_of(pair[0].get("schema")), {})
+                own[text_of(pair[0].get("name"))] = pair[1]
+        plain = {
+            scheme: inside(own, "labels") if isinstance(inside(own, "labels"), dict) else own
+            for scheme, own in labels.items()
+        }
+        _add(rows, {"user_id": state.get("user_id"), "instance_id": unit, "labels": plain})
+
+
+def _unflattened(cells: dict[str, str]) -> Record:
+    """A row of the CSV, whose columns are called `scheme.label`."""
+    labels: dict[str, dict[str, str]] = {}
+    for name, cell in cells.items():
+        scheme, dot, label = name.partition(".")
+        if dot and cell and not label.startswith("_"):
+            labels.setdefault(scheme, {})[label] = cell
+    return {
+        "instance_id": cells["instance_id"],
+        "user_id": cells["user_id"],
+        "labels": labels,
+        "annotator_origin": {"kind": cells.get("annotator_origin", "")},
+    }
+
+
+def _add(rows: Rows, record: Record) -> None:
+    kind = _KINDS.get(text_of(inside(record, "annotator_origin", "kind")), "human")
+    labels = record.get("labels")
+    for scheme, given in labels.items() if isinstance(labels, dict) else ():
+        own = given if isinstance(given, dict) else {"": given}
+        said = [_label(name, value) for name, value in own.items() if name not in _TEXTS]
+        if len(said) < len(own):
+            rows.leave_out(written("left_out.free_text"))
+        if said or not own:
+            value = said[0] if len(said) == 1 else said or None
+            rows.add(record.get("instance_id"), record.get("user_id"), kind, value, scheme)
+
+
+def _label(name: str, value: object) -> object:
+    """The label chosen: mostly the name of the option; of a scale or a slider its value.
+
+    >>> _label("yes", "yes"), _label("scale_3", "3"), _label("positive", True)
+    ('yes', '3', 'positive')
+    """
+    is_value = name in _VALUES or name.startswith("scale_") or not name
+    return Written(value) if is_value and isinstance(value, str) else name

@@ -1,0 +1,69 @@
+"""promptfoo: the results of `promptfoo eval -o FILE.json` or `promptfoo export`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evenhand.exchange.readers.rows import Export, Rows
+from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
+from evenhand.texts import written
+
+_BY_MODEL = (
+    "llm-rubric", "model-graded-closedqa", "model-graded-factuality", "factuality", "g-eval",
+    "answer-relevance", "context-faithfulness", "context-recall", "context-relevance",
+    "conversation-relevance", "select-best", "search-rubric", "agent-rubric", "pi",
+)  # fmt: skip
+"""Assertions that a model answers (promptfoo.dev, configuration, model-graded metrics)."""
+
+
+def recognises(source: Source) -> bool:
+    return any("gradingResult" in result for result in _results(source)[:1])
+
+
+def read(source: Source) -> Export:
+    """An output is a unit. People's rating is about the whole output, and so is a model's: whether
+    all of its assertions passed. Where it has several, each is a rubric of its own, too.
+    """
+    rows = Rows(source)
+    for result in _results(source):
+        unit = "-".join(text_of(result.get(name)) for name in ("testIdx", "promptIdx"))
+        unit = unit if unit != "-" else text_of(result.get("id"))
+        rows.describe(unit, result.get("vars"))
+        graded: dict[str, list[Record]] = {}
+        for part in objects(inside(result, "gradingResult", "componentResults")):
+            form = text_of(inside(part, "assertion", "type")).removeprefix("not-")
+            if form == "human":
+                rows.add(unit, _person(part), "human", part.get("pass"))
+            elif form in _BY_MODEL:
+                graded.setdefault(_grader(part, form), []).append(part)
+            else:
+                rows.leave_out(written("left_out.by_code"))
+        for grader, parts in graded.items():
+            _add_grades(rows, unit, grader, parts)
+    return rows.export(written("exchange.promptfoo"))
+
+
+def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
+    rows.add(unit, grader, "model", all(part.get("pass") is True for part in parts))
+    for part in parts if len(parts) > 1 else ():
+        metric = text_of(inside(part, "assertion", "metric") or inside(part, "assertion", "value"))
+        rows.add(unit, grader, "model", part.get("pass"), metric[:80])
+
+
+def _results(source: Source) -> list[Record]:
+    document: Any = source.document
+    for path in (("results", "results"), ("results",)):
+        if found := objects(inside(document, *path)):
+            return found
+    return source.records() if "gradingResult" in source.first else []
+
+
+def _person(part: Record) -> str:
+    """promptfoo does not say who rated."""
+    return text_of(inside(part, "assertion", "author")) or "human"
+
+
+def _grader(part: Record, form: str) -> str:
+    """The model that answered, by its provider's id; promptfoo's usual one by the assertion."""
+    provider = inside(part, "assertion", "provider")
+    return text_of(provider) or text_of(inside(provider, "id")) or form

@@ -1,0 +1,83 @@
+"""Which reader reads a file: the one that is named, or the first that knows it by its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers import (
+    argilla,
+    deepeval,
+    doccano,
+    excel,
+    hugging_face,
+    inspect_logs,
+    label_studio,
+    langfuse,
+    langsmith,
+    mlflow,
+    pair_votes,
+    potato,
+    prodigy,
+    promptfoo,
+)
+from evenhand.exchange.readers.rows import Export
+from evenhand.exchange.readers.source import Source
+from evenhand.study.tables.formats import read_table
+
+TABLE = "table"
+"""CSV with any delimiter, JSONL and Parquet as `study.tables` reads them."""
+
+
+class Reader(Protocol):
+    """A module that reads one kind of file."""
+
+    def recognises(self, source: Source) -> bool:
+        """Whether the content is of this kind. Never raises."""
+
+    def read(self, source: Source) -> Export:
+        """All ratings. Raises InputError, one sentence, where they cannot be read."""
+
+
+READERS: dict[str, Reader] = {
+    "excel": excel,
+    "inspect": inspect_logs,
+    "label-studio": label_studio,
+    "mlflow": mlflow,
+    "langfuse": langfuse,
+    "langsmith": langsmith,
+    "promptfoo": promptfoo,
+    "deepeval": deepeval,
+    "argilla": argilla,
+    "potato": potato,
+    "prodigy": prodigy,
+    "doccano": doccano,
+    "pair-votes": pair_votes,
+    "hugging-face": hugging_face,
+}
+"""By the name that `--format` has; asked in this order."""
+FORMATS = (TABLE, *READERS)
+
+
+def read_export(path: str | Path, form: str | None = None) -> Export:
+    """What a file holds, read as the format named, else as its content says; a file that no reader
+    knows is a table. Raises InputError where it cannot be read, or is not of that format.
+    """
+    source = Source(Path(path))
+    if form is not None and form not in FORMATS:
+        raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
+    name = form or format_of(source)
+    if name == TABLE or not source.path.exists():
+        return Export(read_table(path))
+    if form and not READERS[name].recognises(source):
+        known = format_of(source)
+        also = f"; it looks like {known}" if known != TABLE else ""
+        raise InputError(f"{source.name} is not in the format {name}{also}")
+    return READERS[name].read(source)
+
+
+def format_of(source: Source) -> str:
+    """The name of the format that the content is in; `table` where no reader knows it."""
+    known = (name for name, reader in READERS.items() if reader.recognises(source))
+    return next(known, TABLE)

@@ -1,0 +1,163 @@
+"""What a reader collects: a row for each rating, and what was left out, with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.source import Source, text_of
+from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONGEST_LABEL = 200
+"""Characters; a longer answer is a text, not a label."""
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d")
+_NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no table holds, or what steers a terminal."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A file as a table of texts: long, with `rater_id`, or wide. `notes` say what was taken for
+    what and what was left out. Where `by_unit`, the rows are not those of the file, and
+    `left_out` counts by reason what of it is no row.
+    """
+
+    table: pd.DataFrame
+    notes: Sequence[str] = ()
+    by_unit: bool = False
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+class Rows:
+    """The ratings found so far, one for each unit, rubric, rater, order and draw."""
+
+    def __init__(self, source: Source) -> None:
+        self._name = source.name
+        self._rows: dict[tuple[str, ...], dict[str, str]] = {}
+        self._units: dict[str, dict[str, str]] = {}
+        self._left_out: Counter[str] = Counter()
+
+    def add(
+        self,
+        unit: object,
+        rater: object,
+        kind: str,
+        value: object,
+        rubric: str = "",
+        **more: object,
+    ) -> None:
+        """A rating. What is no label, or names no unit or no rater, is left out and counted; of two
+        by one rater on one unit and rubric the later counts.
+        """
+        given = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **more}
+        row = {name: _line(each) for name, each in given.items()}
+        row["label"] = label_of(value) or ""
+        stamp = row.get("created_at", "")
+        row["created_at"] = stamp.replace(" ", "T", 1) if _STAMP.match(stamp) else ""
+        if reason := self._fault_of(row, value):
+            self.leave_out(reason)
+            return
+        key = tuple(row.get(name, "") for name in RATING_KEY)
+        if (before := self._rows.get(key)) is not None:
+            self.leave_out(written("left_out.earlier"))
+            if before["created_at"] > row["created_at"]:
+                return
+        self._rows[key] = row
+
+    def _fault_of(self, row: Mapping[str, str], value: object) -> str:
+        """Why a row is no rating; "" where it is one."""
+        if not row["unit_id"]:
+            return written("left_out.no_unit")
+        if not row["rater_id"]:
+            return written("left_out.no_rater")
+        if row.get("unscored_reason"):
+            return ""
+        if isinstance(value, (list, dict)):
+            return written("left_out.several")
+        if not row["label"]:
+            return written("left_out.no_label")
+        long = len(row["label"]) > LONGEST_LABEL or "\n" in row["label"] or "\r" in row["label"]
+        return written("left_out.free_text") if long else ""
+
+    def leave_out(self, reason: str, count: int = 1) -> None:
+        """Count what is no rating, by the reason in words."""
+        self._left_out[reason] += count
+
+    def describe(self, unit: object, columns: object) -> None:
+        """What the file says of a unit: single values become its columns."""
+        if isinstance(columns, dict):
+            own = self._units.setdefault(_line(unit), {})
+            own |= {
+                _line(name): label
+                for name, value in columns.items()
+                if _line(name) not in _TAKEN and (label := label_of(value)) is not None
+            }
+
+    def export(self, taken: str) -> Export:
+        """All of it as a table. Raises InputError where there is no rating; `taken` says what the
+        file was read as.
+        """
+        import pandas as pd
+
+        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in self._left_out.items())
+        left_out = [written("exchange.left_out", reasons=reasons)] if reasons else []
+        if not self._rows:
+            raise InputError(" ".join([f"{self._name} holds no rating.", taken, *left_out]))
+        rows = list(self._rows.values())
+        units = self._units_columns()
+        names = [*dict.fromkeys(name for row in rows for name in row), *units]
+        table = pd.DataFrame(
+            {
+                name: [
+                    row.get(name, "") if name not in units else units[name].get(row["unit_id"], "")
+                    for row in rows
+                ]
+                for name in names
+            },
+            dtype=str,
+        )
+        return Export(table, [taken, *left_out], by_unit=True, left_out=self._left_out)
+
+    def _units_columns(self) -> dict[str, dict[str, str]]:
+        """What is known of the units by column; a column of long texts is none to slice by."""
+        columns: dict[str, dict[str, str]] = {}
+        for unit, own in self._units.items():
+            for name, value in own.items():
+                columns.setdefault(name, {})[unit] = value
+        return {
+            name: values
+            for name, values in columns.items()
+            if all(len(each) <= LONGEST_LABEL and "\n" not in each for each in values.values())
+        }
+
+
+def _line(value: object) -> str:
+    """A name on one line.
+
+    >>> _line("ann\\n"), _line(None)
+    ('ann', '')
+    """
+    return " ".join((label_of(text_of(value)) or "").split())
+
+
+_TAKEN = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
+"""Names of columns that mean something here; what a file calls so may be something else."""
+
+
+def label_of(value: object) -> str | None:
+    """A value as a label; None where it is none. What no table can hold is taken out.
+
+    >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
+    ('true', 'yes', None, None)
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None

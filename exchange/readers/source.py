@@ -1,0 +1,182 @@
+"""A file or folder that somebody brought: opened once, within bounds, whatever it holds."""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.archive import Archive
+from evenhand.study.tables.foreign import DELIMITED
+from evenhand.study.tables.formats import delimiter_of, read_table
+
+MOST_BYTES = 256 * 1024**2
+"""What is read of one file at once; a table goes to a reader that takes it in pieces."""
+_HEAD = 4096
+_LINE = 1024**2
+
+
+class Written(str):
+    """A number of a JSON file, exactly as it is written there."""
+
+    __slots__ = ()
+
+
+Record = dict[str, Any]
+
+
+class Source:
+    """A path, and what its content looks like. Nothing here fails before a reader asks for all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes of a file; none of a folder, or of what is not there."""
+        if not self.path.is_file():
+            return b""
+        with self.path.open("rb") as file:
+            return file.read(_HEAD)
+
+    @cached_property
+    def archive(self) -> Archive | None:
+        """The ZIP archive that the file is, or None."""
+        is_zip = self.head.startswith(b"PK\x03\x04")
+        return Archive.of(self.path) if is_zip else None
+
+    @cached_property
+    def _start(self) -> tuple[object, bool]:
+        """The first JSON value of the file, and whether nothing follows it; (None, False) where the
+        file does not begin with one.
+        """
+        plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if plain[:1] not in (b"{", b"[") or self.path.stat().st_size > MOST_BYTES:
+            return None, False
+        try:
+            if plain.startswith(b"{") and (record := self._first_line()) is not None:
+                return record, False
+            text = self.path.read_bytes().decode("utf-8-sig").strip()
+            value, end = _DECODER.raw_decode(text)
+        except (ValueError, RecursionError):
+            return None, False
+        return value, end == len(text)
+
+    def _first_line(self) -> object:
+        """The JSON value on the first line where more lines follow: the whole file need not be read
+        to know it.
+        """
+        with self.path.open("rb") as file:
+            line = file.readline(_LINE)
+            if not (line.endswith(b"\n") and file.read(_HEAD).strip()):
+                return None
+        try:
+            return _DECODER.decode(line.decode("utf-8-sig").strip())
+        except ValueError:  # an object that goes on over several lines
+            return None
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The names of the columns of a CSV or TSV file; none of any other."""
+        if self.path.suffix.casefold() not in DELIMITED or self._start != (None, False):
+            return []
+        line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
+        try:
+            return next(csv.reader([line], delimiter=delimiter_of(line)), [])
+        except csv.Error:
+            return []
+
+    @property
+    def document(self) -> object:
+        """The file as one JSON value; None where it is none."""
+        value, whole = self._start
+        return value if whole else None
+
+    @property
+    def first(self) -> Record:
+        """The first object of a JSON list or of a JSONL file, or the one that the file is. Of a
+        CSV file the names alone.
+        """
+        if self.header:
+            return dict.fromkeys(self.header, "")
+        value, _ = self._start
+        if isinstance(value, list):
+            value = next(iter(objects(value)), None)
+        return value if isinstance(value, dict) else {}
+
+    def records(self) -> list[Record]:
+        """All objects of a JSON list or of a JSONL file, or the rows of a CSV file. Raises
+        InputError for a broken line.
+        """
+        if self.header:
+            rows = read_table(self.path).to_dict("records")
+            return [{str(name): _from_cell(cell) for name, cell in row.items()} for row in rows]
+        value, whole = self._start
+        if whole:
+            return objects(value if isinstance(value, list) else [value])
+        return records_in(self.path.read_bytes(), self.name)
+
+
+def _from_cell(cell: str) -> object:
+    """What a cell of a CSV file holds: an object or a list stands there as JSON."""
+    if not cell.startswith(("{", "[")):
+        return cell
+    try:
+        return parsed(cell.encode(errors="replace"), "")
+    except InputError:
+        return cell
+
+
+def parsed(content: bytes, name: str) -> object:
+    """JSON, its numbers as they are written. Raises InputError where it cannot be read."""
+    try:
+        text = content.decode("utf-8-sig").strip()
+        value, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError) as fault:
+        raise InputError(f"{name} cannot be read as JSON ({_why(fault)})") from None
+    if end < len(text):
+        raise InputError(f"{name} cannot be read as JSON (more follows at character {end + 1})")
+    return value
+
+
+def records_in(content: bytes, name: str) -> list[Record]:
+    """The objects of a JSONL file. Raises InputError naming the line that cannot be read."""
+    lines = enumerate(content.split(b"\n"), start=1)
+    found = (parsed(line, f"{name}, line {number}") for number, line in lines if line.strip())
+    return objects(list(found))
+
+
+def objects(value: object) -> list[Record]:
+    """The objects in a list; none where the value is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def inside(record: object, *path: str) -> Any:
+    """What stands at the end of a path of keys; None where it leads nowhere."""
+    for key in path:
+        record = record.get(key) if isinstance(record, dict) else None
+    return record
+
+
+def text_of(value: object) -> str:
+    """A name or a number as text; "" for what is neither.
+
+    >>> text_of(Written("01")), text_of("ann"), text_of(None), text_of(["ann"])
+    ('01', 'ann', '', '')
+    """
+    return str(value) if isinstance(value, str) else ""
+
+
+def _why(fault: Exception) -> str:
+    if isinstance(fault, json.JSONDecodeError):
+        return f"{fault.msg[:1].lower()}{fault.msg[1:]} at character {fault.pos + 1}"
+    if isinstance(fault, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return "it is nested too deeply"
+
+
+_DECODER = json.JSONDecoder(parse_float=Written, parse_int=Written, parse_constant=lambda _: None)

@@ -1,0 +1,251 @@
+"""Whether a grader has changed: the paired change, its bounds, and what is said where it fails."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from evenhand.analysis import Scale, analyse
+from evenhand.analysis.bootstrap.influence import reach
+from evenhand.analysis.verdicts.drift import LEVEL, Versions, drift_rows, paired_labels
+from evenhand.analysis.verdicts.judge_drift import Drift, drift_of
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.tables.ratings import validate_ratings
+
+SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
+VERSIONS = Versions("before", "after")
+SETTINGS, RULE = AnalysisSettings(resamples=300), DecisionSettings()
+PEOPLE = ("ann", "ben")
+
+
+def said(units: int, keep: dict[str, float], prevalence: float = 0.5, seed: int = 3) -> dict:
+    """Labels by rater, each right on so many of the units."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(units) < prevalence
+    return {who: np.where(rng.random(units) < share, truth, ~truth) for who, share in keep.items()}
+
+
+def table(labels: dict) -> pd.DataFrame:
+    """Ratings of labels by rater; None is no answer."""
+    rows = [
+        {
+            "unit_id": f"u{n:03}",
+            "rater_id": who,
+            "rater_kind": "human" if who in PEOPLE else "model",
+            "rubric": "r",
+            "label": "" if yes is None else ("yes" if yes else "no"),
+            "unscored_reason": "refused" if yes is None else "",
+        }
+        for who, given in labels.items()
+        for n, yes in enumerate(given)
+    ]
+    return validate_ratings(pd.DataFrame(rows))
+
+
+def judged(labels: dict, units: pd.DataFrame | None = None, **rule: float) -> Drift:
+    found = paired_labels(table(labels), units, SCALE, VERSIONS)
+    return drift_of(found, VERSIONS, SETTINGS, RULE.model_copy(update=rule))
+
+
+def kappa(first: np.ndarray, second: np.ndarray) -> float:
+    counts = np.array([[np.sum((first == a) & (second == b)) for b in (0, 1)] for a in (0, 1)])
+    return float(cohens_kappa(counts).kappa)
+
+
+def test_the_change_and_its_bounds_are_those_of_another_implementation() -> None:
+    keep = dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75}
+    labels = said(60, keep)
+    rows = drift_rows(
+        paired_labels(table(labels), None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 1
+    )
+
+    def change(kept: np.ndarray) -> float:
+        of = {who: given[kept] for who, given in labels.items()}
+        means = [np.mean([kappa(of[who], of[grader]) for who in PEOPLE]) for grader in GRADERS]
+        return float(means[1] - means[0])
+
+    everywhere = np.arange(60)
+    without = np.array([change(np.delete(everywhere, n)) for n in everywhere])
+    apart = 59 * (without.mean() - without)
+    row = rows.get("drift", "before", "after")
+    assert row is not None
+    assert row["estimate"] == pytest.approx(change(everywhere))
+    assert row["low"] == pytest.approx(row["estimate"] - reach(apart, LEVEL))
+    assert row["high"] == pytest.approx(row["estimate"] + reach(-apart, LEVEL))
+
+
+GRADERS = ("before", "after")
+
+
+def test_on_an_ordered_scale_kappa_is_quadratic() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 5, 80)
+    codes = {
+        who: np.clip(truth + rng.integers(-1, 2, 80) * (1 + (who == "after")), 0, 4)
+        for who in (*PEOPLE, *GRADERS)
+    }
+    given = table(dict.fromkeys(codes, truth > 2))
+    given["label"] = np.concatenate([codes[who] for who in codes]).astype(str)
+    scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}))
+    labels = paired_labels(given, None, scale, VERSIONS)
+    row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1).get("drift", "before", "after")
+    assert row is not None
+    means = []
+    for grader in GRADERS:
+        counts = [np.zeros((5, 5)) for _ in PEOPLE]
+        for counted, who in zip(counts, PEOPLE, strict=True):
+            np.add.at(counted, (codes[who], codes[grader]), 1)
+        means.append(np.mean([cohens_kappa(each, wt="quadratic").kappa for each in counts]))
+    assert row["estimate"] == pytest.approx(means[1] - means[0])
+    assert row["low"] < row["estimate"] < row["high"]
+
+
+def test_the_interval_beside_it_is_that_of_two_graders_in_the_same_resamples() -> None:
+    labels = said(120, dict.fromkeys((*PEOPLE, "before"), 0.9) | {"after": 0.8})
+    given = table(labels)
+    rows = drift_rows(paired_labels(given, None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 7)
+    both = analyse(given, None, [SCALE], SETTINGS, seed=7).results
+    apart = both.query("statistic == 'kappa_difference' and subset == 'all'").iloc[0]
+    assert (apart["rater_a"], apart["rater_b"]) == ("after", "before")
+    row = rows.get("kappa_change", "before", "after")
+    assert row is not None
+    for end in ("estimate", "low", "high"):
+        assert row[end] == pytest.approx(apart[end])
+    same = rows.get("observed_agreement", "before", "after")
+    assert same is not None
+    assert same["estimate"] == np.mean(labels["before"] == labels["after"])
+    rate = rows.get("rate_change", "before", "after", "all|binary")
+    assert rate is not None
+    assert rate["estimate"] == pytest.approx(labels["after"].mean() - labels["before"].mean())
+
+
+@pytest.mark.parametrize(
+    ("units", "after", "verdict", "says"),
+    [
+        (250, 0.99, "unchanged", "after is unchanged on r. Kappa with people was 0."),
+        (250, 0.6, "changed", "less than it did, by more than 0.1 kappa"),
+        (60, 0.98, "cannot_tell", "Label about"),
+    ],
+)
+def test_a_verdict(units: int, after: float, verdict: str, says: str) -> None:
+    labels = said(units, dict.fromkeys((*PEOPLE, "before"), 0.95))
+    noise = said(units, {"after": after}, seed=9)["after"]
+    truth = said(units, {"truth": 1.0}, seed=9)["truth"]
+    labels["after"] = np.where(noise == truth, labels["before"], ~labels["before"])
+    found = judged(labels)
+    assert (found.verdict, says in found.sentence) == (verdict, True), found.sentence
+    assert bool(found.more_clusters) == (verdict == "cannot_tell")
+
+
+def test_a_better_grader_has_changed_too() -> None:
+    labels = said(300, dict.fromkeys(PEOPLE, 0.97) | {"before": 0.7, "after": 0.97})
+    found = judged(labels)
+    assert found.verdict == "changed"
+    assert "more than it did, by more than 0.1 kappa" in found.sentence
+
+
+def test_the_number_of_units_it_asks_for_decides() -> None:
+    """Advice on a grader that repeats itself; its bound is what may have changed unseen."""
+
+    def repeated(units: int) -> Drift:
+        labels = said(units, dict.fromkeys((*PEOPLE, "before"), 0.95))
+        return judged(labels | {"after": labels["before"]})
+
+    first = repeated(50)
+    assert first.verdict == "cannot_tell"
+    assert 20 <= first.more_clusters <= 60
+    assert repeated(50 + first.more_clusters + 5).verdict == "unchanged"
+
+
+def test_where_few_units_changed_their_share_bounds_the_change() -> None:
+    """Of 100 units 2 changed for the worse, none for the better: at most 7.3% and 3.8% can do so,
+    each worth 1 / .5 of kappa, as people say yes to half of the units.
+    """
+    from scipy.stats import beta
+
+    labels = said(100, dict.fromkeys((*PEOPLE, "before"), 0.95))
+    people = (labels["ann"] == labels["ben"]) & (labels["ann"] == labels["before"])
+    after = labels["before"].copy()
+    after[np.flatnonzero(people)[:2]] ^= True
+    found = judged(labels | {"after": after})
+    row = next(each for each in found.rows if each["statistic"] == "drift")
+    yes = np.mean([labels[who].mean() for who in PEOPLE])
+    apart = 2 * yes * (1 - yes)
+    assert row["estimate"] < 0
+    assert row["low"] == pytest.approx(-beta.ppf(1 - LEVEL, 3, 98) / apart)
+    assert row["high"] == pytest.approx(beta.ppf(1 - LEVEL, 1, 100) / apart)
+
+
+def test_missing_answers_are_a_change_and_a_few_a_doubt() -> None:
+    labels = said(200, dict.fromkeys((*PEOPLE, "before"), 0.95))
+    after = list(labels["before"])
+    gone = judged(labels | {"after": [None] * 60 + after[60:]})
+    assert gone.verdict == "changed"
+    assert "no answer on 30% of the units that it answered (refused 60)" in gone.sentence
+    few = judged(labels | {"after": [None] * 16 + after[16:]})
+    assert few.verdict == "cannot_tell"
+    assert "It now answers 92.0% of the units" in few.sentence
+    assert (
+        judged(labels | {"after": [None] * 16 + after[16:]}, min_coverage=0.5).verdict
+        == "unchanged"
+    )
+
+
+def test_a_grader_that_never_agreed_has_nothing_to_lose() -> None:
+    labels = said(400, dict.fromkeys(PEOPLE, 0.95) | {"before": 0.5})
+    found = judged(labels | {"after": labels["before"]})
+    assert found.verdict == "cannot_tell"
+    assert "Below 0.1 it has too little agreement to lose." in found.sentence
+
+
+def test_nothing_but_one_label() -> None:
+    always = np.ones(100, dtype=bool)
+    found = judged(dict.fromkeys((*PEOPLE, "before", "after"), always))
+    assert (found.verdict, found.more_clusters) == ("cannot_tell", 0)
+    assert "The change is undefined (no variation)." in found.sentence
+
+
+def test_few_labels_of_the_rarer_kind_decide_nothing() -> None:
+    labels = said(300, dict.fromkeys((*PEOPLE, "before"), 0.999), prevalence=0.015)
+    found = judged(labels | {"after": labels["before"]})
+    assert found.verdict == "cannot_tell"
+    assert "and 10 are needed" in found.sentence
+    assert found.more_clusters > 100
+
+
+def test_too_few_shared_units() -> None:
+    labels = said(20, dict.fromkeys((*PEOPLE, "before", "after"), 0.95))
+    found = judged(labels)
+    assert "People share fewer than 30 units with both versions." in found.sentence
+    assert [row["statistic"] for row in found.rows] == ["drift_answered"]
+
+
+def test_clusters_count_as_one_each() -> None:
+    labels = said(50, dict.fromkeys((*PEOPLE, "before"), 0.95) | {"after": 0.8})
+    alone = next(r for r in judged(labels).rows if r["statistic"] == "drift")
+    four = {who: np.repeat(given, 4) for who, given in labels.items()}
+    ids = [f"u{n:03}" for n in range(200)]
+    units = pd.DataFrame({"unit_id": ids, "cluster_id": [str(n // 4) for n in range(200)]})
+    found = judged(four, units)
+    row = next(r for r in found.rows if r["statistic"] == "drift")
+    assert (row["n_units"], row["n_clusters"]) == (200, 50)
+    for end in ("estimate", "low", "high"):
+        assert row[end] == pytest.approx(alone[end])
+    assert "200 units in 50 clusters" in found.sentence
+
+
+def test_probabilities_are_read_at_one_threshold() -> None:
+    """Both versions at the grader's: the same probabilities are the same verdicts."""
+    labels = said(150, dict.fromkeys((*PEOPLE, "before"), 0.95))
+    given = table(labels | {"after": labels["before"]})
+    by_model = given["rater_kind"] == "model"
+    stated = np.where(given["label"] == "yes", 0.35, 0.1)
+    given = given.assign(
+        p_positive=np.where(by_model, stated, np.nan), label=given["label"].where(~by_model, "")
+    )
+    scale = Scale("r", SCALE.categories, affirmative=SCALE.affirmative, thresholds={"after": 0.3})
+    found = drift_of(paired_labels(given, None, scale, VERSIONS), VERSIONS, SETTINGS, RULE)
+    assert found.verdict == "unchanged"
+    assert "same label as before on 100.0%" in found.sentence

@@ -1,0 +1,253 @@
+"""`gate` in CI: its exit codes, what it prints and writes, and that no crash reads as not met."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evenhand.reporting.gate.checks import Check, Gate
+from evenhand.reporting.gate.files import junit_xml, summary_markdown
+from tests.evenhand.cli.commands import Run
+
+HOSTILE = 'g<&>"]]>\x0b```'
+RULE = "cohen_kappa.low > 0.3"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A baseline of `g`, and what it and others say now: `worse`, `few` on a part of the units."""
+    place, rng = tmp_path_factory.mktemp("gate"), np.random.default_rng(4)
+    truth, rows = rng.random(200) < 0.5, {}
+    for rater, keep in {"ann": 0.95, "ben": 0.95, "g": 0.95}.items():
+        rows[rater] = np.where(rng.random(200) < keep, truth, ~truth)
+    rows["worse"] = rng.random(200) < 0.5
+    rows["some"] = np.where(np.arange(200) % 20 == 0, ~rows["g"], rows["g"])
+    rows[HOSTILE] = rows["worse"]
+    table = pd.DataFrame(
+        [
+            (f"u{n}", who, "human" if who in ("ann", "ben") else "model", "yes" if yes else "no")
+            for who, said in rows.items()
+            for n, yes in enumerate(said)
+        ],
+        columns=["unit_id", "rater_id", "rater_kind", "label"],
+    )
+    table.to_csv(place / "ratings.csv", index=False)
+    return place
+
+
+@pytest.fixture
+def saved(run: Run, folder: Path) -> Path:
+    """The baseline's file."""
+    file = folder / "baseline.json"
+    options = ("--affirmative", "yes", "--drift-margin", "0.12", "--file", file)
+    done = run("baseline", "save", folder / "ratings.csv", "--grader", "g", *options)
+    assert done.returncode == 0, done.stderr
+    assert f"Saved 200 units with labels of 2 people and of g in {file}." in done.stdout
+    assert "moves by less than 0.12." in done.stdout
+    return file
+
+
+@pytest.mark.parametrize(
+    ("grader", "code", "says"),
+    [
+        ("g", 0, "met      g is unchanged."),
+        ("worse", 1, "not met  worse has changed."),
+        ("some", 3, "unknown  We cannot tell yet whether some has changed."),
+    ],
+)
+def test_a_baseline_opens_the_gate_or_not(
+    run: Run, folder: Path, saved: Path, grader: str, code: int, says: str
+) -> None:
+    done = run("gate", folder / "ratings.csv", "--grader", grader, "--baseline", saved)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.startswith(says)
+    named = ("--grader", "g", "--file", saved, "--against", grader)
+    compared = run("baseline", "compare", folder / "ratings.csv", *named)
+    assert compared.returncode == 0
+    assert compared.stdout == done.stdout[9:]
+
+
+@pytest.mark.parametrize(
+    ("grader", "rule", "code"),
+    [("g", RULE, 0), ("worse", RULE, 1), ("some", RULE, 3), ("g", "cohen_kappa > 1", 1)],
+)
+def test_a_rule_and_a_baseline_must_both_be_met(
+    run: Run, folder: Path, saved: Path, grader: str, rule: str, code: int
+) -> None:
+    asked = ("--grader", grader, "--require", rule, "--baseline", saved)
+    done = run("gate", folder / "ratings.csv", *asked)
+    assert done.returncode == code, done
+    assert len([line for line in done.stdout.splitlines() if line[:8] in MARKS]) == 2
+
+
+MARKS = ("met     ", "not met ", "unknown ")
+
+
+def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path) -> None:
+    asked = ("--require", RULE, "--baseline", saved, "--json")
+    done = run("gate", folder / "ratings.csv", "--grader", "worse", *asked)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["schema"], found["outcome"]) == (1, 1, "not_met")
+    rule, drift = found["checks"]
+    assert (rule["name"], rule["outcome"]) == (RULE, "not_met")
+    assert rule["figures"]["value"] < rule["figures"]["required"] == 0.3
+    assert drift["figures"]["verdict"] == "changed"
+    assert drift["figures"]["drift_high"] < -0.12
+    assert drift["figures"]["drift_answered"] == 1.0
+    assert drift["figures"]["drift_kappa_before_low"] > 0.5
+    assert "No scale is declared" in found["notes"][0]
+    wrong = run("gate", folder / "ratings.csv", "--grader", "x", *asked)
+    assert wrong.returncode == 2
+    assert json.loads(wrong.stdout)["outcome"] == "error"
+    assert "there is no grader 'x'" in json.loads(wrong.stdout)["error"]
+
+
+def test_junit_and_summary_hold_whatever_names_hold(
+    run: Run, folder: Path, saved: Path, tmp_path: Path
+) -> None:
+    junit, summary = tmp_path / "junit.xml", tmp_path / "summary.md"
+    asked = ("--require", RULE, "--baseline", saved, "--junit", junit, "--summary", summary)
+    done = run("gate", folder / "ratings.csv", "--grader", HOSTILE, *asked)
+    assert done.returncode == 1
+    suites = ElementTree.parse(junit).getroot()  # noqa: S314 - our own
+    assert suites.attrib == {"tests": "2", "failures": "2", "errors": "0"}
+    first, second = suites.iter("testcase")
+    assert first.attrib["classname"].endswith('g<&>"]]>?```')
+    failure = second.find("failure")
+    assert failure is not None
+    assert failure.attrib["message"].startswith('g<&>"]]>?``` has changed.')
+    page = summary.read_text("utf-8")
+    assert page.startswith("### evenhand gate: not met\n\n````text\n")
+    assert page.endswith("\n````\n")
+
+
+def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
+    checks = [Check(name, name, f"{name}.") for name in ("met", "cannot_tell", "not_met")]
+    text = junit_xml(Gate("r.csv", "g", tuple(checks)))
+    suites = ElementTree.fromstring(text)  # noqa: S314 - our own
+    assert [[each.tag for each in case] for case in suites.iter("testcase")] == [
+        ["system-out"],
+        ["error"],
+        ["failure"],
+    ]
+    assert Gate("r.csv", "g", tuple(checks)).outcome == "not_met"
+    assert "we cannot tell yet" in summary_markdown(Gate("r.csv", "g", (checks[1],)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ((), "say what to check: --require RULE, --baseline FILE, or both"),
+        (("--require", RULE, "--new-rubric"), "--new-rubric is about a comparison with a baseline"),
+        (("--require", RULE, "--drift-margin", "0.2"), "--drift-margin is about a comparison with"),
+        (("--baseline", "nothing.json"), "there is no file nothing.json; make one with"),
+        (("--require", RULE, "--junit", "/nowhere/j.xml"), "there is no folder /nowhere"),
+        (("--require", RULE, "--summary", "/dev/full"), "/dev/full is a device; name a file"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_2(
+    run: Run, folder: Path, asked: tuple[str, ...], says: str
+) -> None:
+    done = run("gate", folder / "ratings.csv", "--grader", "g", *asked)
+    assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_baseline_must_be_of_the_grader_that_is_named(
+    run: Run, folder: Path, saved: Path
+) -> None:
+    done = run("baseline", "compare", folder, "--grader", "worse", "--file", saved)
+    assert done.returncode == 2
+    assert "is of 'g', not of 'worse'; write --grader g --against worse if" in done.stderr
+
+
+def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -> None:
+    """As people have them: a column for each rater, and a rubric that is a file of their own."""
+    long = pd.read_csv(folder / "ratings.csv")
+    wide = long.pivot(index="unit_id", columns="rater_id", values="label")
+    wide = wide.replace({"yes": "5", "no": "1"})[["ann", "ben", "g", "worse"]].reset_index()
+    file, baseline = tmp_path / "wide.csv", tmp_path / "b.json"
+    wide.to_csv(file, index=False)
+    rubric = tmp_path / "mine.toml"
+    shipped = Path(__file__).parents[3] / "rubrics" / "refusal.toml"
+    rubric.write_text(shipped.read_text("utf-8").replace('name = "refusal"', 'name = "mine"', 1))
+    people = ("--human", "ann,ben", "--model", "g", "--rubric", rubric)
+    done = run("baseline", "save", file, "--grader", "g", "--file", baseline, *people)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(baseline.read_text())["scales"].keys() == {"mine"}
+    wide[["unit_id", "worse"]].to_csv(file, index=False)
+    asked = ("--grader", "worse", "--model", "worse", "--baseline", baseline)
+    for more in ((), ("--rubric", "mine"), ("--rubric", rubric)):
+        done = run("gate", file, *asked, *more)
+        assert done.returncode == 1, done
+        assert "worse has changed on mine." in done.stdout
+
+
+# No crash ends in 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (KeyError("kappa"), 2),
+        (MemoryError(), 2),
+        (RecursionError(), 2),
+        (OSError(28, "No space left on device"), 2),
+        (KeyboardInterrupt(), 130),
+        (SystemExit(1), 2),
+        (SystemExit("some library gives up"), 2),
+    ],
+    ids=repr,
+)
+def test_a_fault_within_is_no_verdict(
+    run: Run, monkeypatch: pytest.MonkeyPatch, fault: BaseException, code: int
+) -> None:
+    def broken(*_words: object, **_more: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("evenhand.reporting.gate.checks.gate", broken)
+    done = run("gate", "ratings.csv", "--grader", "g", "--require", RULE, "--json")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr
+
+
+WAITING = """
+import sys, time
+from evenhand.cli.main import main
+import evenhand.reporting.gate.checks as room
+
+def gate(*words, **more):
+    print("ready", file=sys.stderr, flush=True)
+    time.sleep(60)
+
+room.gate = gate
+sys.exit(main(["gate", "ratings.csv", "--grader", "g", "--require", "coverage > 0"]))
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_whoever_is_stopped_has_decided_nothing(number: int, code: int) -> None:
+    program = [sys.executable, "-P", "-c", WAITING]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as gate:
+        assert gate.stderr
+        assert "ready" in gate.stderr.readline()
+        gate.send_signal(number)
+        gate.stderr.read()
+        assert gate.wait(timeout=20) == code
+
+
+def test_a_full_disk_is_no_verdict(folder: Path, saved: Path) -> None:
+    command = [sys.executable, "-P", "-m", "evenhand", "gate", str(folder / "ratings.csv")]
+    command += ["--grader", "worse", "--baseline", str(saved), "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "no space left on device" in done.stderr.lower()

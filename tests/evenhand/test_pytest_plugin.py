@@ -1,0 +1,76 @@
+"""The fixture for other projects' tests, in a pytest run of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+import sys
+
+def test_without_it():
+    assert not [name for name in sys.modules if name.startswith(("evenhand.", "pandas", "numpy"))
+                and name != "evenhand.pytest_plugin"]
+
+def test_met(evenhand_gate):
+    found = evenhand_gate("ratings.csv", "g", require="coverage >= 1")
+    assert found.outcome == "met"
+
+def test_not_met(evenhand_gate):
+    evenhand_gate("ratings.csv", "g", require="cohen_kappa > 0.9")
+
+def test_doubt(evenhand_gate):
+    evenhand_gate("lone.csv", "g", require="cohen_kappa > 0")
+
+def test_doubt_that_is_let_pass(evenhand_gate):
+    evenhand_gate("lone.csv", "g", require="cohen_kappa > 0", undecided="skip")
+
+def test_wrong_use(evenhand_gate):
+    evenhand_gate("ratings.csv", "nobody", require="coverage >= 1")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    rows = ["unit_id,rater_id,rater_kind,label"]
+    for n in range(40):
+        people = "yes" if n % 3 else "no"
+        rows += [f"u{n},ann,human,{people}", f"u{n},ben,human,{people}"]
+        rows += [f"u{n},g,model,{'yes' if n % 2 else 'no'}"]
+    (tmp_path / "ratings.csv").write_text("\n".join(rows))
+    (tmp_path / "lone.csv").write_text("\n".join([rows[0], *rows[4:7]]))  # one unit
+    (tmp_path / "test_grader.py").write_text(TESTS)
+    return tmp_path
+
+
+def test_a_project_gates_its_grader_with_the_fixture(project: Path) -> None:
+    command = [sys.executable, "-P", "-m", "pytest", "-p", "evenhand.pytest_plugin", "-rA", "-q"]
+    command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert "3 failed, 2 passed, 1 skipped" in done.stdout, done.stdout
+    for name in ("without_it", "met"):
+        assert f"PASSED test_grader.py::test_{name}" in done.stdout
+    assert "not met  cohen_kappa, estimate" in done.stdout
+    assert "unknown  cohen_kappa, estimate: undefined" in done.stdout
+    assert "there is no grader 'nobody' here" in done.stdout
+
+
+def test_pytest_finds_it_and_pays_nothing() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (entry,) = project["entry-points"]["pytest11"].items()
+    assert entry == ("evenhand.pytest_plugin", "evenhand.pytest_plugin")
+    loaded = (
+        "import pytest, sys; before = set(sys.modules); import evenhand.pytest_plugin;"
+        "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
+        ";print(*[name for name in sys.modules if name.startswith('evenhand.')])"
+    )
+    command = [sys.executable, "-P", "-c", loaded]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rooms, own = done.stdout.splitlines()
+    assert own == "evenhand.pytest_plugin"
+    assert not {"numpy", "pandas", "scipy", "pydantic", "streamlit"} & set(rooms.split())

@@ -1,0 +1,238 @@
+"""Exports at the command line and in Python: one command each, and refusals in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import evenhand as eh
+from evenhand.cli.main import main
+from evenhand.exchange.readers.reading import read_export
+from tests.exchange.test_readers import ANN, BEN, FILES, GPT, MADE
+
+NAMED = {"inspect.eval": ("--human", "ann,ben", "--model", "model_graded_qa")}
+"""Files that do not say who is a person, and what says it."""
+FEW = ("--resamples", "10")
+WORDS = {"y": "yes", "n": "no"}
+
+
+def lines(*raters: str) -> str:
+    """A CSV with a column for each rater."""
+    said = zip(ANN * 4, BEN * 4, GPT * 4, strict=True)
+    body = [",".join([f"u{n}", *(WORDS[one] for one in row)]) for n, row in enumerate(said)]
+    return "\n".join([",".join(["item", *raters]), *body]) + "\n"
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda made: made.file)
+def test_one_command_checks_an_export(made, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(FILES / made.file), *NAMED.get(made.file, ()), *FEW]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for note in read_export(FILES / made.file).notes:
+        assert note in said
+    assert "Agreement" in said
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "says"),
+    [
+        ("inspect.eval", (), "does not say who is a person and who a model (ann, ben); say so with "
+         "--human ann,ben --model model_graded_qa"),
+        ("doccano_together.zip", (), "shared annotation, whose export has lost who labelled"),
+        ("langfuse.json", ("--format", "mlflow"), "is not in the format mlflow; it looks like "
+         "langfuse"),
+        ("langfuse.json", ("--format", "lang-fuse"), "there is no format 'lang-fuse'; use table,"),
+        ("langfuse.json", ("--model", "ann"), "names 'ann', whose rater_kind is 'human'"),
+        ("langfuse.json", ("--human", "dan"), "has no rater 'dan'; it has ann, ben, openai/gpt-5"),
+        ("langfuse.json", ("--format", "table"), "write one JSON object a line"),
+        ("label_studio.json", ("--categories", "yes,no", "--rubric", "clear"),
+         "unit '1': the label '4' of rater 'ann@example.org' is not one of"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_said(
+    file: str, options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(FILES / file), *options, *FEW]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert len(said.splitlines()) == 1
+
+
+def test_raters_are_told_by_plain_names_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plain.csv").write_text(lines("human_1", "human_2", "gpt-4o"))
+    (tmp_path / "names.csv").write_text(lines("ann", "ben", "gpt-4o"))
+    assert main(["check", str(tmp_path / "plain.csv"), *FEW]) == 0
+    assert "human raters are human_1, human_2; models are gpt-4o" in capsys.readouterr().out
+    assert main(["check", str(tmp_path / "names.csv"), *FEW]) == 2
+    assert "--human ann,ben --model gpt-4o" in capsys.readouterr().err
+    (tmp_path / "some.csv").write_text(lines("human_1", "ben", "gpt-4o"))
+    assert (
+        main(["check", str(tmp_path / "some.csv"), *FEW]) == 2
+    )  # ben's labels are not passed over
+    assert "--human human_1,ben --model gpt-4o" in capsys.readouterr().err
+
+
+def test_a_long_table_without_kinds_is_told_by_plain_names_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "long.tsv"
+    rows = [f"u{n}\t{who}\tyes" for n in range(3) for who in ("human_1", "claude-3")]
+    file.write_text("\n".join(["unit_id\trater_id\tlabel", *rows]) + "\n")
+    assert main(["check", str(file), *FEW]) == 0
+    assert "models are claude-3" in capsys.readouterr().out
+
+
+def test_a_gate_reads_what_check_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(FILES / "argilla")
+    rule = ["--require", "observed_agreement > 0.1", "--grader", "openai/gpt-5-mini"]
+    assert main(["gate", source, *rule, *FEW]) == 0
+    assert "met" in capsys.readouterr().out
+
+
+def test_python_reads_the_same() -> None:
+    table = eh.read(FILES / "inspect.eval", human=["ann", "ben"], model="model_graded_qa")
+    assert table["rater_kind"].value_counts().to_dict() == {"human": 15, "model": 8}
+    assert table["topic"].unique().tolist() == ["sums"]
+    found = eh.check(table, resamples=10)
+    assert "Read as an Inspect log with edited scores" in found.notes[0]
+    wide = eh.read(FILES / "wide.xlsx", columns={"unit": "item"})
+    assert set(wide["unit_id"]) == {f"u{n}" for n in range(1, 9)}
+    with pytest.raises(eh.InputError, match=r"human=\['ann', 'ben'\]"):
+        eh.read(FILES / "inspect.eval")
+
+
+def test_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
+    scores = [
+        {"traceId": f"t{n}", "name": "size", "source": "ANNOTATION", "dataType": "NUMERIC",
+         "authorUserId": "ann"}
+        for n in range(3)
+    ]  # fmt: skip
+    text = json.dumps(scores).replace("}", ', "value": 4.50}')
+    (tmp_path / "scores.json").write_text(text)
+    assert read_export(tmp_path / "scores.json").table["label"].tolist() == ["4.50"] * 3
+
+
+def test_what_evenhand_puts_into_an_inspect_log_is_read_as_it_was(tmp_path: Path) -> None:
+    raters = [
+        {"name": "ann", "rubric": "refusal", "rater_id": "ann", "rater_kind": "human"},
+        {"name": "gpt", "rubric": "refusal", "rater_id": "openai:gpt", "rater_kind": "model"},
+    ]
+    known = {"rater_kind": "model", "rater_id": "openai:x", "rubric": "refusal", "p_positive": 0.25}
+    scores = {
+        "precomputed_scores": {"value": {"ann": "1", "gpt": None}, "metadata": {"raters": raters}},
+        "grader": {"value": "2", "metadata": known},
+        "match": {"value": "C"},
+    }
+    log = {"eval": {}, "samples": [{"id": "u1", "epoch": 1, "scores": scores}]}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    export = read_export(tmp_path / "log.json")
+    said = export.table[["rubric", "rater_id", "rater_kind", "label", "p_positive"]]
+    assert said.to_numpy().tolist() == [
+        ["refusal", "ann", "human", "1", ""],
+        ["refusal", "openai:x", "model", "2", "0.25"],
+    ]
+    assert dict(export.left_out) == {"answers without a label": 1, "scores that code computed": 1}
+
+
+def test_what_evenhand_sends_to_langfuse_mlflow_and_label_studio_is_known(tmp_path: Path) -> None:
+    known = {"rater_id": "openai:x", "rater_kind": "model", "p_positive": "0.25", "draw": "1"}
+    score = {"id": "s", "traceId": "u1", "name": "fair", "value": "yes", "dataType": "CATEGORICAL"}
+    source = {"source_type": "LLM_JUDGE", "source_id": "openai:x"}
+    assessment = {
+        "assessment_name": "fair", "trace_id": "u1", "source": source, "metadata": known,
+        "feedback": {"value": "yes"}, "valid": True,
+    }  # fmt: skip
+    for content in ({**score, "metadata": known}, assessment):
+        (tmp_path / "sent.jsonl").write_text(f"{json.dumps(content)}\n" * 2)
+        (row,) = read_export(tmp_path / "sent.jsonl").table.to_dict("records")
+        assert {**row, "created_at": ""} == {
+            "unit_id": "u1", "rubric": "fair", "rater_kind": "model", "rater_id": "openai:x",
+            "label": "yes", "p_positive": "0.25", "draw": "1", "created_at": "",
+            **({"unscored_reason": ""} if "unscored_reason" in row else {}),
+        }  # fmt: skip
+    result = {"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}
+    prediction = {"model_version": "openai:x", "result": [result]}
+    task = {"data": {"unit_id": "u1", "text": "t"}, "predictions": [prediction]}
+    (tmp_path / "tasks.json").write_text(json.dumps([task]))
+    (row,) = read_export(tmp_path / "tasks.json").table.to_dict("records")
+    assert (row["unit_id"], row["rater_id"], row["label"]) == ("u1", "openai:x", "yes")
+
+
+def test_a_pretended_potato_folder(tmp_path: Path) -> None:
+    for name in ("ann", "ben"):
+        (tmp_path / name).mkdir()
+    state = {
+        "user_id": "ann",
+        "instance_id_to_label_to_value": {
+            "i1": {"mood": {"labels": {"good": True}}, "scale": {"labels": {"scale_3": "3"}}},
+            "i2": [[{"schema": "mood", "name": "bad"}, "bad"]],
+        },
+    }
+    (tmp_path / "ann" / "user_state.json").write_text(json.dumps(state))
+    old = {"id": "i1", "label_annotations": {"mood": {"good": "1", "bad": "2"}}}
+    (tmp_path / "ben" / "annotated_instances.jsonl").write_text(json.dumps(old) + "\n")
+    export = read_export(tmp_path)
+    said = export.table[["unit_id", "rubric", "rater_id", "label"]].to_numpy().tolist()
+    assert said == [
+        ["i1", "mood", "ann", "good"],
+        ["i1", "scale", "ann", "3"],
+        ["i2", "mood", "ann", "bad"],
+    ]
+    assert dict(export.left_out) == {"answers with several labels": 1}
+
+
+@pytest.mark.parametrize("file", ["langfuse.json", "langsmith.jsonl", "label_studio_min.json"])
+def test_the_same_scores_as_csv(file: str, tmp_path: Path) -> None:
+    content = (FILES / file).read_text()
+    lines_of = content.splitlines() if file.endswith("l") else []
+    records = [json.loads(line) for line in lines_of] or json.loads(content)
+    records = records["data"] if isinstance(records, dict) else records
+    table = pd.DataFrame(
+        {
+            name: [json.dumps(each) if isinstance(each, (dict, list)) else each for each in values]
+            for name, values in pd.DataFrame(records).items()
+        }
+    )
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    people = [
+        {tuple(row) for row in export.table[["unit_id", "rubric", "rater_id", "label"]].to_numpy()}
+        for export in (read_export(FILES / file), read_export(tmp_path / "scores.csv"))
+    ]
+    assert {row for row in people[0] if row[2] in ("1", "2", "ann", "ben")} <= people[1]
+
+
+def test_votes_in_parquet(tmp_path: Path) -> None:
+    pd.read_json(FILES / "mt_bench.jsonl", lines=True).to_parquet(tmp_path / "votes.parquet")
+    table, same = (
+        read_export(tmp_path / "votes.parquet").table,
+        read_export(FILES / "mt_bench.jsonl"),
+    )
+    pd.testing.assert_frame_equal(table, same.table)
+
+
+def test_a_study_takes_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study, scores = tmp_path / "study", tmp_path / "scores.json"
+    prompts = "".join(f"For {n},Against {n}\n" for n in range(4))
+    (tmp_path / "pairs.csv").write_text(f"prompt_a,prompt_b\n{prompts}")
+    said = "".join(f"s,p{n:04d},{side},text\n" for n in range(1, 5) for side in "ab")
+    (tmp_path / "said.csv").write_text(f"subject,pair_id,side,response\n{said}")
+    new = ["new", str(study), "--pairs", str(tmp_path / "pairs.csv"), "--sample", "4"]
+    assert main([*new, "--responses", str(tmp_path / "said.csv")]) == 0
+    assert main(["export", str(study), "--units", str(tmp_path / "units.csv")]) == 0
+    every = pd.read_csv(tmp_path / "units.csv")["unit_id"]
+    units = [unit for unit in every if unit.endswith(("a", "b"))]
+    score = {"name": "refusal", "dataType": "CATEGORICAL", "stringValue": "5", "value": 4}
+    people = [{"traceId": units[0], "source": "ANNOTATION", "authorUserId": "ann"}]
+    people += [{"traceId": unit, "source": "API"} for unit in units[:2]]
+    scores.write_text(json.dumps({"data": [{**score, **each} for each in people]}))
+    capsys.readouterr()
+    assert main(["import", str(study), str(scores)]) == 2
+    assert "does not say who is a person and who a model (API)" in capsys.readouterr().err
+    assert main(["import", str(study), str(scores), "--human", "ann", "--model", "API"]) == 0
+    out = capsys.readouterr().out
+    assert "Read as Langfuse scores" in out
+    assert "3" in out.splitlines()[-1]

@@ -1,0 +1,182 @@
+"""Whatever bytes a file holds, it is read or refused in one sentence, within bounds."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers import archive, source
+from evenhand.exchange.readers.reading import FORMATS, read_export
+from evenhand.reporting.dataframes import rows_of_file
+from evenhand.reporting.options import ScaleOptions
+from tests.exchange.test_readers import FILES
+
+SMALL = [
+    path.read_bytes() for path in sorted(FILES.iterdir()) if path.is_file() and path.stat().st_size
+]
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def refused(path: Path, form: str | None = None) -> str:
+    """What is said of a file that is not read; "" where it is read."""
+    said = ""
+    try:
+        rows_of_file(path, ScaleOptions(format=form))
+    except InputError as fault:
+        said = str(fault)
+    assert "\n" not in said
+    return said
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_no_bytes_make_a_traceback(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = data.draw(st.sampled_from(SMALL))
+    at = data.draw(st.integers(0, len(content)))
+    cut = data.draw(st.integers(0, 40))
+    content = content[:at] + data.draw(st.binary(max_size=20)) + content[at + cut :]
+    path = tmp_path_factory.getbasetemp() / f"file.{data.draw(st.sampled_from(('csv', 'json')))}"
+    path.write_bytes(content)
+    refused(path)
+    refused(path, data.draw(st.sampled_from(FORMATS)))
+
+
+def leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """The places of everything in a JSON value."""
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    return [path, *(place for key, each in items for place in leaves(each, (*path, key)))]
+
+
+JSON_FILES = {
+    path.name: [json.loads(line) for line in path.read_text().splitlines()]
+    if path.suffix == ".jsonl"
+    else json.loads(path.read_text())
+    for path in sorted(FILES.iterdir())
+    if path.suffix in (".json", ".jsonl")
+}
+"""Each as what it holds, records in a list."""
+FIRST = {
+    name: (content[:1] if isinstance(content, list) else content)
+    for name, content in JSON_FILES.items()
+}
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_another_value_anywhere_makes_no_traceback(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    name = data.draw(st.sampled_from(sorted(FIRST)))
+    content = json.loads(json.dumps(FIRST[name]))
+    *path, last = data.draw(st.sampled_from(leaves(content)[1:]))
+    within = content
+    for key in path:
+        within = within[key]
+    within[last] = data.draw(NESTED)
+    file = tmp_path_factory.getbasetemp() / "changed.json"
+    file.write_text(json.dumps(content))
+    refused(file)
+
+
+def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as made:
+        for name, content in members.items():
+            made.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", ["ann.jsonl", "header.json"])
+def test_an_archive_that_unpacks_without_end_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_UNPACKED", 1024**2)
+    bomb = packed({name: b"{}", f"samples/{name}": b" " * 3 * 1024**2, "b.jsonl": b" " * 2**22})
+    if name == "ann.jsonl":
+        bomb = packed({name: b" " * 3 * 1024**2})
+    (tmp_path / "f.zip").write_bytes(bomb)
+    assert "f.zip unpacks to more than 1 MB" in refused(tmp_path / "f.zip")
+
+
+def test_what_a_member_claims_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MOST_UNPACKED", 1024**2)
+    size = 3 * 1024**2
+    bomb = packed({"ann.jsonl": b" " * size})
+    bomb = bomb.replace(size.to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    (tmp_path / "f.zip").write_bytes(bomb)
+    assert "unpacks to more than 1 MB" in refused(tmp_path / "f.zip")
+
+
+def test_a_zip_of_something_else_is_refused_as_before(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes(packed({"a.txt": b"x"}))
+    assert "f.csv is a ZIP archive; unpack it first" in refused(tmp_path / "f.csv")
+
+
+def test_a_damaged_member_is_named(tmp_path: Path) -> None:
+    content = bytearray((FILES / "inspect.eval").read_bytes())
+    start = content.find(b"samples/u1_epoch_1.json") + 40
+    content[start : start + 60] = b"x" * 60
+    (tmp_path / "f.eval").write_bytes(bytes(content))
+    assert "samples/u1_epoch_1.json is damaged" in refused(tmp_path / "f.eval")
+
+
+def test_a_workbook_that_claims_a_million_columns_is_bounded(tmp_path: Path) -> None:
+    with zipfile.ZipFile(FILES / "wide.xlsx") as made:
+        members = {name: made.read(name) for name in made.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    far = (
+        b'<row r="1048576"><c r="XFD1048576" t="inlineStr"><is><t>x</t></is></c></row></sheetData>'
+    )
+    members[sheet] = members[sheet].replace(b"</sheetData>", far)
+    (tmp_path / "f.xlsx").write_bytes(packed(members))
+    assert "too large a workbook" in refused(tmp_path / "f.xlsx")
+
+
+def test_deep_json_and_a_large_file_are_no_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep.json").write_text('{"results": ' + "[" * 50_000)
+    assert "deep.json holds JSON; write one JSON object a line" in refused(tmp_path / "deep.json")
+    monkeypatch.setattr(source, "MOST_BYTES", 1_000)
+    said = refused(FILES / "langfuse.json")
+    assert "langfuse.json" in said
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    first = (FILES / "langsmith.jsonl").read_text().splitlines()[0]
+    (tmp_path / "f.jsonl").write_text(f'{first}\n{{"key": 1,,}}\n')
+    assert "f.jsonl, line 2 cannot be read as JSON (" in refused(tmp_path / "f.jsonl")
+
+
+def test_an_export_without_a_rating_says_what_was_left_out(tmp_path: Path) -> None:
+    task = {"id": 1, "data": {}, "annotations": [{"was_cancelled": True}], "predictions": [7]}
+    (tmp_path / "f.json").write_text(json.dumps([task]))
+    said = refused(tmp_path / "f.json")
+    assert said.startswith("f.json holds no rating. Read as a Label Studio export.")
+    assert "cancelled annotations (1), predictions exported by id only (1)" in said
+
+
+def test_what_no_table_can_hold_is_taken_out(tmp_path: Path) -> None:
+    result = {"type": "choices", "from_name": "q", "value": {"choices": ["y\ud800\0"]}}
+    task = {"id": 1, "data": {}, "annotations": [{"completed_by": 1, "result": [result]}]}
+    (tmp_path / "f.json").write_text(json.dumps([task]))
+    assert read_export(tmp_path / "f.json").table["label"].tolist() == ["y\ufffd\ufffd"]

@@ -1,0 +1,172 @@
+"""Each export, made by the tool itself (harness/exports.py), is read as what it holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.exchange.readers.reading import FORMATS, format_of, read_export
+from evenhand.exchange.readers.source import Source
+
+FILES = Path(__file__).with_name("files")
+ANN, BEN, GPT = "yyyynnnn", "yyynnnny", "yyyynnyn"
+GRADER = "openai/gpt-5-mini"
+LETTERS = {"yes": "y", "no": "n", "true": "y", "false": "n", "C": "y", "I": "n", "a": "y", "b": "n"}
+"""Whatever a tool calls them: what the raters said, unit by unit; ? is a rating without a label."""
+UUID = "00000000-0000-4000-8000-00000000000"
+HUMAN, MODEL, UNKNOWN = "human", "model", ""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A file, the format that it is known as, and all that is to be read from it.
+
+    `said` has by rubric, rater and kind the labels of eight units in their order in the file, "."
+    where there is none. `columns` are what is known of the units.
+    """
+
+    file: str
+    form: str
+    said: dict[tuple[str, str, str], str]
+    units: tuple[str, ...] = ()
+    left_out: str = ""
+    columns: tuple[str, ...] = ()
+
+
+def two(ann: str, ben: str, rubric: str = "") -> dict[tuple[str, str, str], str]:
+    """What the two annotators said, under the names that the tool gives them."""
+    return {(rubric, ann, HUMAN): ANN, (rubric, ben, HUMAN): BEN}
+
+
+def three(ann: str, ben: str, gpt: str, rubric: str = "") -> dict[tuple[str, str, str], str]:
+    return {**two(ann, ben, rubric), (rubric, gpt, MODEL): GPT}
+
+
+STARS = {"y": "4", "n": "2"}
+LANGFUSE = tuple(f"trace-u{n}" for n in range(1, 9))
+NUMBERS = tuple(str(n) for n in range(1, 9))
+# Newest first; ann has changed her mind on the seventh, the grader timed out on the last.
+MLFLOW = {
+    ("correct", "ann@example.org", HUMAN): ("yyyynnyn")[::-1],
+    ("correct", "ben@example.org", HUMAN): BEN[::-1],
+    ("correct", GRADER, MODEL): ("yyyynny?")[::-1],
+}
+MLFLOW_LEFT = "scores that code computed (8), assessments no longer valid (1)"
+ARGILLA = {
+    ("fair", f"{UUID}1", HUMAN): ANN,
+    ("fair", f"{UUID}2", HUMAN): BEN,
+    ("fair", GRADER, MODEL): GPT,
+}
+EVAL = {
+    ("model_graded_qa", "model_graded_qa", MODEL): GPT,
+    ("model_graded_qa", "ann", UNKNOWN): ANN,
+    ("model_graded_qa", "ben", UNKNOWN): "yyynnnn.",
+}
+LS = {
+    **three("ann@example.org", "ben@example.org", GRADER, "fair"),
+    ("fair", "ben@example.org", HUMAN): "yyynn.ny",
+}
+STARRED = {
+    ("clear", "ann@example.org", HUMAN): "44442222",
+    ("clear", "ben@example.org", HUMAN): "44422.24",
+}
+LS_MIN = {key: said for key, said in LS.items() if key[2] == HUMAN} | STARRED
+PAIRS = tuple(f"{81 + n}/1/llama-13b/vicuna-13b" for n in range(8))
+POTATO = {("fair", "ann", HUMAN): ".yyynnnn", ("fair", "ben", HUMAN): BEN}
+
+MADE = [
+    Made("label_studio.json", "label-studio", {**LS, **STARRED}, NUMBERS,
+         "cancelled annotations (1), drafts (1)", ("text", "topic")),
+    Made("label_studio_min.json", "label-studio", LS_MIN, NUMBERS, "", ("text", "topic")),
+    Made("inspect.eval", "inspect", EVAL, (), "ratings without a rater (1)", ("topic",)),
+    Made("mlflow.json", "mlflow", MLFLOW, (), MLFLOW_LEFT),
+    Made("mlflow_frame.jsonl", "mlflow", MLFLOW, (), MLFLOW_LEFT),
+    Made("langfuse.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE,
+         "free-text answers (1)"),
+    Made("langfuse_v3.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE,
+         "free-text answers (1)"),
+    Made("langfuse_blob.jsonl", "langfuse", three("ann", "ben", "fair-check", "fair"), LANGFUSE,
+         "free-text answers (1)"),
+    Made("langsmith.jsonl", "langsmith", three("ann", "ben", GRADER, "fair"),
+         tuple(f"{UUID}{n}" for n in range(1, 9)), "answers without a label (1)"),
+    Made("promptfoo.json", "promptfoo",
+         {("", "human", HUMAN): "yyyynnn.", ("", "file://./grader.js", MODEL): GPT},
+         tuple(f"{n}-0" for n in range(8)), "scores that code computed (8)", ("topic",)),
+    Made("deepeval.json", "deepeval", {("Fair", GRADER, MODEL): GPT}, (),
+         "scores that code computed (8)", ("input",)),
+    Made("deepeval_run.json", "deepeval", {("Fair", GRADER, MODEL): GPT}, (),
+         "scores that code computed (8)", ("input",)),
+    Made("argilla", "hugging-face", ARGILLA, (), "drafts (1)", ("text", "topic")),
+    Made("argilla.json", "argilla", {**ARGILLA, ("fair", f"{UUID}3", HUMAN): "..n....."}, (), "",
+         ("topic",)),
+    Made("potato.jsonl", "potato", POTATO, (),
+         "answers without a label (1), free-text answers (16)"),
+    Made("potato.csv", "potato", POTATO, (), "free-text answers (16)"),
+    Made("prodigy.jsonl", "prodigy",
+         {("", "fair-ann", HUMAN): ANN, ("", "fair-ben", HUMAN): "yy.nnnny"},
+         tuple(str(1000 + n) for n in range(8)), "ignored examples (1)", ("doc",)),
+    Made("doccano.zip", "doccano", {**two("ann", "ben"), ("", "ann", HUMAN): "yyyy.nnn"}, NUMBERS,
+         "answers with several labels (1)", ("text", "topic")),
+    Made("mt_bench.jsonl", "pair-votes",
+         {("", "expert_1", HUMAN): ANN, ("", "author_2", HUMAN): BEN,
+          ("", "gpt4_pair", MODEL): "yyy?nnyn"}, PAIRS, "", ("cluster_id",)),
+]  # fmt: skip
+UNITS = tuple(f"u{n}" for n in range(1, 9))
+
+
+def said_in(table: pd.DataFrame, *units: str) -> dict[tuple[str, str, str], str]:
+    """The labels as a letter a unit, by rubric, rater and kind."""
+    order = list(units or dict.fromkeys(table["unit_id"]))
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(lambda: ["."] * len(order))
+    for row in table.to_dict("records"):
+        letters = found[row["rubric"], row["rater_id"], row["rater_kind"]]
+        letters[order.index(row["unit_id"])] = LETTERS.get(row["label"], row["label"]) or "?"
+    return {key: "".join(letters) for key, letters in found.items()}
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda made: made.file)
+def test_an_export_is_read_as_what_it_holds(made: Made) -> None:
+    assert format_of(Source(FILES / made.file)) == made.form
+    export = read_export(FILES / made.file)
+    units = () if made.form == "mlflow" else made.units or UNITS  # traces have random ids
+    assert said_in(export.table, *units) == made.said
+    assert made.left_out == ", ".join(f"{why} ({n})" for why, n in export.left_out.items())
+    assert bool(made.left_out) == (len(export.notes) == 2)
+    assert set(made.columns) <= set(export.table)
+    pd.testing.assert_frame_equal(export.table, read_export(FILES / made.file, made.form).table)
+
+
+def test_a_judge_that_saw_both_orders_is_read_in_both() -> None:
+    table = read_export(FILES / "gpt-4_pair.jsonl").table
+    both = {order: said_in(own) for order, own in table.groupby("order")}
+    key = ("", "gpt-4:pair-v2", MODEL)
+    assert both == {"ab": {key: "yyy?nnyn"}, "ba": {key: GPT}}
+    assert table.loc[table["label"] == "", "unscored_reason"].tolist() == ["error"]
+
+
+def test_the_order_shown_and_an_undecided_judge_are_kept() -> None:
+    table = read_export(FILES / "mt_bench.jsonl").table
+    assert table["order"].tolist() == ["ab"] * 3 + (["ba"] * 3 + ["ab"] * 3) * 3 + ["ba"] * 3
+    assert set(table["unscored_reason"]) == {"", "order_disagreement"}
+
+
+def test_a_dataset_s_classes_go_by_name() -> None:
+    export = read_export(FILES / "datasets")
+    assert said_in(export.table.assign(rubric="").sort_values("unit_id", kind="stable")) == three(
+        "ann", "ben", GRADER
+    )
+
+
+def test_a_workbook_is_a_table() -> None:
+    table = read_export(FILES / "wide.xlsx").table
+    assert table.columns.tolist() == ["item", "human_1", "human_2", "gpt-4o", "topic"]
+    assert "".join(LETTERS[label] for label in table["gpt-4o"]) == GPT
+
+
+def test_every_format_has_a_file() -> None:
+    forms = {format_of(Source(path)) for path in FILES.iterdir()}
+    assert forms == set(FORMATS) - {"table"}
