@@ -314,10 +314,10 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 @pytest.fixture(params=PYTHONS)
 def python(request: pytest.FixtureRequest) -> str:
-    """The path of a Python of this version, in the path or where pyenv keeps it."""
+    """The path of a Python of this version: where pyenv keeps it, or in the path."""
     kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{request.param}.*/bin/python"))
-    found = shutil.which(f"python{request.param}") or (str(kept[-1]) if kept else "")
-    if not found:
+    found = str(kept[-1]) if kept else shutil.which(f"python{request.param}")
+    if found is None:
         pytest.skip(f"no Python {request.param} here")
     return found
 

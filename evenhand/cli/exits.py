@@ -36,8 +36,8 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
         _say(f"{command}: a library ended the program ({end.code}); please report this")
         return CRASHED
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and _is_a_library(error.name):
-            _say(f"{command}: {written('lean.library', library=error.name)}")
+        if library := _library_missing(error):
+            _say(f"{command}: {written('lean.library', library=library)}")
             return BAD_INPUT
         import traceback
 
@@ -46,9 +46,11 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
         return CRASHED
 
 
-def _is_a_library(module: str | None) -> bool:
-    """Another project's, which an installation for `check` alone leaves out; none of ours."""
-    return module is not None and module.partition(".")[0] != "evenhand"
+def _library_missing(error: Exception) -> str:
+    """Another project's package, which an installation for `check` alone leaves out."""
+    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    package = name.partition(".")[0]
+    return package if package != "evenhand" else ""
 
 
 def _say(sentence: str) -> None:
