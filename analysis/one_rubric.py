@@ -150,7 +150,9 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
-    found.rows = rows = _rubric_rows(labels, request, seconds_per_label(own))
+    folded, frequency = labels.folded()
+    shared = request.resampled(frequency, folded.weight)
+    found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
     attacked, cluster = request.facts.attacked, request.settings.cluster
@@ -177,17 +179,19 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     return found
 
 
-def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> ResultRows:
-    """All rows of one rubric, on the same resamples; a label takes people so many `seconds`."""
+def rubric_rows(
+    labels: LabelMatrix, shared: Resamples, request: Request, seconds: float
+) -> ResultRows:
+    """All rows of one rubric, on the same resamples of the clusters of `labels`, which may be
+    folded; a label takes people so many `seconds`.
+    """
     rows = ResultRows(labels.scale.name)
     settings = request.settings
     for column in labels.columns((*request.screened, *settings.variants)):
         check_values(column.name, column.values)
-    labels, frequency = labels.folded()
-    shared = request.resampled(frequency, labels.weight)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))
     for view in labels.views:
-        rows.know_chance(view, shared.mass)
+        rows.know_chance(view, shared)
         add_pair_rows(rows, view, shared)
         add_humans_rows(rows, view, shared)
         kappas = KappaMeans(view, shared)
@@ -220,10 +224,10 @@ def _rubric_rows(labels: LabelMatrix, request: Request, seconds: float) -> Resul
         _add_verdict_rows(rows, labels, shared, kappas, request)
     rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
     if rule.reference:
-        add_reference_rows(rows, labels, frequency, rule, look)
+        add_reference_rows(rows, labels, shared, rule, look)
         return rows
     parts = [*labels.columns(request.screened), *labels.sides]
-    add_deciding_rows(rows, labels, frequency, settings.margin, rule, look, parts)
+    add_deciding_rows(rows, labels, shared, settings.margin, rule, look, parts)
     return rows
 
 

@@ -46,7 +46,9 @@ class Request:
         """The units columns that say of what kind a unit is, but not how it was put."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
-    def resampled(self, frequency: Frequency, weight: Array | None = None) -> Resamples:
+    def resampled(
+        self, frequency: Frequency, weight: Array | None = None, keep: bool = True
+    ) -> Resamples:
         """Resamples of clusters that stand in the data so often, and count so much; the latest are
         kept."""
         key = frequency.tobytes() + (b"" if weight is None else weight.tobytes())
@@ -55,6 +57,6 @@ class Request:
             rng = np.random.default_rng(self.seed)
             settings = self.settings
             self._latest[key] = Resamples(
-                frequency, settings.resamples, rng, settings.interval, weight
+                frequency, settings.resamples, rng, settings.interval, weight, keep
             )
         return self._latest[key]

@@ -11,9 +11,9 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.boundary import FEW_CASES, Chance, kind_of, widened
 from evenhand.analysis.bootstrap.intervals import Interval
+from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.notes import Note, Remark, Remarks, join_notes, says, text_of
-from evenhand.analysis.types import Numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,11 +130,9 @@ class ResultRows:
         )
         return interval
 
-    def know_chance(self, coded: Coded, mass: Numbers) -> None:
-        """Take in how often the labels of one reading are of each category; `mass` (clusters,) is
-        how much each cluster counts in the data.
-        """
-        held, times = coded.labelled.copy(), mass[coded.clusters][:, None]
+    def know_chance(self, coded: Coded, resamples: Resamples) -> None:
+        """Take in how often the labels of one reading are of each category."""
+        held, times = coded.labelled.copy(), resamples.mass[coded.clusters][:, None]
         if people := coded.members("human"):  # a grader's threshold moves nobody's chance
             held[:, [at for at in range(held.shape[1]) if at not in people]] = False
         counts = np.bincount(coded.codes[held], (held * times)[held], minlength=coded.q)
@@ -142,7 +140,7 @@ class ResultRows:
             of = BINARY if coded.is_binary else ""
             self.chance[of] = Chance(counts / counts.sum(), coded.level != "nominal")
             other = held & (coded.codes != counts.argmax())
-            self.rarer[of] = int(mass[np.unique(coded.clusters[other.any(axis=1)])].sum())
+            self.rarer[of] = resamples.mass_of(coded.clusters, other.any(axis=1))
 
     def _widened(
         self, statistic: str, found: Interval, n_clusters: int, subset: str, at: str

@@ -166,7 +166,7 @@ def judged(
     rows.heaviest = float(labels.people_weight.max())
     data = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
     add_baseline_rows(rows, view, data)
-    add_deciding_rows(rows, labels, frequency, MARGIN, RULE)
+    add_deciding_rows(rows, labels, data, MARGIN, RULE)
     bounds = Bounds.of(rows, "g", "all")
     if bounds is None:
         return 0, math.nan

@@ -17,13 +17,18 @@ def folds(clusters: Codes) -> Codes:
     [0, 0, 1, 2]
     """
 
-    names, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    held = np.zeros(min(_FOLDS, max(len(names), 1)), dtype=np.intp)
-    fold = np.empty(len(names), dtype=np.intp)
+    _, own, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    return folds_of_sizes(sizes)[own.reshape(-1)]
+
+
+def folds_of_sizes(sizes: Codes) -> Codes:
+    """A fold for each cluster of so many units, (clusters,)."""
+    held = np.zeros(min(_FOLDS, max(len(sizes), 1)), dtype=np.intp)
+    fold = np.empty(len(sizes), dtype=np.intp)
     for cluster in np.argsort(-sizes, kind="stable"):
         fold[cluster] = held.argmin()
         held[fold[cluster]] += sizes[cluster]
-    return fold[own.reshape(-1)]
+    return fold
 
 
 def fold_shares(clusters: Codes, frequency: Frequency) -> Array:

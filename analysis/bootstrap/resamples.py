@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.intervals import INTERVAL_METHODS, Interval, interval
 from evenhand.analysis.notes import Reason
 from evenhand.analysis.types import Array, Codes, Frequency, Mask, Numbers
@@ -55,7 +56,8 @@ class Resamples:
     `frequency` (clusters,) says how often each cluster stands in the data: 1, or more where
     identical ones have been folded into one. `weight` (clusters,) is how much each counts where
     clusters were not equally likely to be picked: constants that go into every sum. `rng` is used
-    for seeds only, so that a block can be drawn again instead of kept where it would be large.
+    for seeds only, so that a block can be drawn again instead of kept: where it would be large, or
+    without `keep`.
 
     >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
     [[3.0], [3.0], [3.0]]
@@ -68,6 +70,7 @@ class Resamples:
         rng: np.random.Generator,
         method: IntervalMethod = "percentile",
         weight: Array | None = None,
+        keep: bool = True,
     ) -> None:
         if method not in INTERVAL_METHODS:
             known = ", ".join(INTERVAL_METHODS)
@@ -81,11 +84,14 @@ class Resamples:
             len(self._sizes) + 1
         )
         self._left_out = _jackknife_groups(self.frequency, split) if method == "bca" else None
-        self._keep(
-            self._each_block(self._draw, self.n_types)
-            if resamples * self.n_types <= _KEEP_BYTES
-            else None
-        )
+        self._keep(None)
+        if keep:
+            self.hold()
+
+    def hold(self) -> None:
+        """Keep the weights where they are not too many; else each block is drawn when needed."""
+        if self.resamples * self.n_types <= _KEEP_BYTES:
+            self._keep(self._each_block(self._draw, self.n_types))
 
     def __len__(self) -> int:
         """Rows of everything that is computed: the data, the resamples, the jackknife."""
@@ -183,6 +189,28 @@ class Resamples:
         for column in range(units.shape[1]):
             out[:, column] = np.bincount(clusters, weights=units[:, column], minlength=self.n_types)
         return out
+
+    def each_cluster(self, sums: Array) -> Array:
+        """Sums over clusters (n_types, ...) with a row for each cluster that stands in the data."""
+        return np.repeat(sums, self.frequency, axis=0)
+
+    def fold_shares(self, clusters: Codes) -> Array:
+        """The share of each unit's copies that lie in each fold, (units, folds); `clusters`
+        (units,) are theirs (see `analysis.bootstrap.folds`).
+        """
+        return fold_shares(clusters, self.frequency)
+
+    def mass_of(self, clusters: Codes, chosen: Mask) -> int:
+        """How much the clusters count in the data that have one of the chosen units."""
+        return int(self.mass[np.unique(clusters[chosen])].sum())
+
+    def left_out(self, clusters: Codes) -> Resamples:
+        """The data, and the data without each cluster in turn; clusters that are not among those
+        given count as none.
+        """
+        present = np.bincount(clusters, minlength=self.n_types) > 0
+        counted = np.where(present, self.frequency, 0)
+        return Resamples(counted, 0, np.random.default_rng(0), "bca", self.weight)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
         """(units, clusters) in the data among the chosen units, whatever their weight."""

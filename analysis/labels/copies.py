@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from evenhand.analysis.types import Labels
+import numpy as np
+
+from evenhand.analysis.types import Frequency, Labels, Mask
 
 ALIKE = 0.98
 """Two raters' share of units with the same label from which they may be copies."""
@@ -31,45 +33,57 @@ class Copy:
     share: float
 
 
-def copies_among(codes: Labels, people: Sequence[int], graders: Sequence[int]) -> tuple[Copy, ...]:
+def copies_among(
+    codes: Labels,
+    people: Sequence[int],
+    graders: Sequence[int],
+    times: Frequency | None = None,
+) -> tuple[Copy, ...]:
     """Graders that repeat a person's labels, and such that repeat another grader's to the letter.
 
-    `codes` (units, raters) are -1 where there is no label.
+    `codes` (units, raters) are -1 where there is no label; `times` (units,) says how often each
+    unit stands in the data, once unless given.
 
-    >>> import numpy as np
     >>> ann, ben = np.arange(40) % 2, np.arange(40) % 3 % 2
     >>> copies_among(np.column_stack([ann, ben, ben]), people=[0, 1], graders=[2])
     (Copy(who=2, of=1, share=1.0),)
     """
+    times = np.ones(len(codes), dtype=np.int64) if times is None else times
     found = [
         Copy(grader, person, share)
         for grader in graders
         for person in people
-        if (share := _alike(codes, grader, person)) >= ALIKE
-        and _is_on_the_side_of(codes, grader, person, people)
+        if (share := _alike(codes, times, grader, person)) >= ALIKE
+        and _is_on_the_side_of(codes, times, grader, person, people)
     ]
     found += [
         Copy(second, first, 1.0)
         for first, second in combinations(graders, 2)
-        if _alike(codes, first, second) == 1.0
+        if _alike(codes, times, first, second) == 1.0
         and (codes[codes[:, first] >= 0, first] != codes[:, first].max()).any()
     ]
     return tuple(found)
 
 
-def _alike(codes: Labels, first: int, second: int) -> float:
+def _alike(codes: Labels, times: Frequency, first: int, second: int) -> float:
     """The share of units with the same label; 0 where too few have both."""
     both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
-    if both.sum() < MIN_UNITS:
+    if times[both].sum() < MIN_UNITS:
         return 0.0
-    return float((codes[both, first] == codes[both, second]).mean())
+    return _share(codes[both, first] == codes[both, second], times[both])
 
 
-def _is_on_the_side_of(codes: Labels, grader: int, person: int, people: Sequence[int]) -> bool:
+def _share(chosen: Mask, times: Frequency) -> float:
+    return float(times[chosen].sum() / times.sum())
+
+
+def _is_on_the_side_of(
+    codes: Labels, times: Frequency, grader: int, person: int, people: Sequence[int]
+) -> bool:
     """Whether it gives the person's label where nobody else does."""
     own = codes[:, [person]]
     others = codes[:, [each for each in people if each != person]]
     alone = (own[:, 0] >= 0) & (codes[:, grader] >= 0)
     alone &= (others >= 0).any(axis=1) & (others != own).all(axis=1)
     same = codes[alone, grader] == codes[alone, person]
-    return len(same) >= MIN_ALONE and bool(same.mean() >= SIDES_WITH)
+    return bool(times[alone].sum() >= MIN_ALONE and _share(same, times[alone]) >= SIDES_WITH)

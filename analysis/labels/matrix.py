@@ -30,7 +30,7 @@ COLLAPSED = "|collapsed"
 """What `subset` ends in on a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
-_KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
+KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ def encode(
     """
     order = sorted(
         range(len(readings.raters)),
-        key=lambda at: (_KIND_ORDER[readings.kinds[at]], readings.raters[at]),
+        key=lambda at: (KIND_ORDER[readings.kinds[at]], readings.raters[at]),
     )
     column = np.empty(len(order), dtype=np.intp)
     column[order] = np.arange(len(order))

@@ -23,7 +23,6 @@ from evenhand.analysis.agreement.pairs import (
     deciding_kappa,
     pair_statistics,
 )
-from evenhand.analysis.bootstrap.folds import fold_shares
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.notes import Code, Note, join_notes
@@ -140,7 +139,7 @@ class _Compared:
         """Which member is best on the other folds than a unit's own, as `statistics` takes it; and
         how often each was chosen."""
         members = self.ensemble.members
-        share = fold_shares(self.coded.clusters[self.judged], self.resamples.frequency)
+        share = self.resamples.fold_shares(self.coded.clusters[self.judged])
         if share.shape[1] < 2:
             return np.zeros((len(self.judged), len(members))), "too few clusters to choose on"
         q, kappa = self.coded.q, pair_statistics(self.coded)[deciding_kappa(self.coded)]

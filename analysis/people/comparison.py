@@ -119,4 +119,4 @@ def add_leniency_rows(rows: ResultRows, kappas: KappaMeans) -> None:
 def _by_cluster(coded: Coded, resamples: Resamples, apart: Array) -> Array:
     """Differences of units, (units,) or (units, k), summed over each cluster: (clusters, k)."""
     sums = resamples.cluster_sums(coded.clusters, apart.reshape(len(apart), -1))
-    return np.repeat(sums, resamples.frequency, axis=0)
+    return resamples.each_cluster(sums)

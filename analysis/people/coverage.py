@@ -35,7 +35,7 @@ def add_coverage_rows(rows: ResultRows, labels: LabelMatrix, resamples: Resample
         asked = labels.put_to(rater)
         scored = labels.scored[:, rater] & asked
         sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, asked]))
-        found = Interval(*share_bounds(*np.repeat(sums, resamples.frequency, axis=0).T))
+        found = Interval(*share_bounds(*resamples.each_cluster(sums).T))
         if not asked.any():
             found = Interval.undefined("no_labels")
         elif out.count(asked)[1] < MIN_CLUSTERS:

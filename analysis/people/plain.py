@@ -72,7 +72,7 @@ def human_ceiling(
     coded = replace(coded, clusters=cluster_codes(clusters, len(own)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
     rows = ResultRows("")
-    rows.know_chance(coded, resamples.mass)
+    rows.know_chance(coded, resamples)
     add_ceiling_rows(rows, KappaMeans(coded, resamples, [deciding_kappa(coded)]))
     row = rows.get(CEILING, "humans", coded.raters[-1])
     if row is None:

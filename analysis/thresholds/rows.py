@@ -94,7 +94,7 @@ def threshold_results(
             np.ones(labels.n_clusters), settings.resamples, rng, settings.interval, labels.weight
         )
         kappas = KappaMeans(labels.on_verdicts(), shared)
-        rows.know_chance(kappas.coded, shared.mass)
+        rows.know_chance(kappas.coded, shared)
         rows.heaviest = float(labels.people_weight.max(initial=1.0))
         add_threshold_rows(rows, labels, shared, kappas, wanted)
         clusters = {

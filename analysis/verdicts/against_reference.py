@@ -17,7 +17,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.coverage import share_bounds
 from evenhand.analysis.results import ResultRows
-from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.readings import UNTUNED, Reading, readings_of
 from evenhand.study.settings.analysis import DecisionSettings
 
@@ -29,7 +29,7 @@ RARER = "reference_rarer_clusters"
 def add_reference_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    frequency: Frequency,
+    resamples: Resamples,
     rule: DecisionSettings,
     look: int = 1,
 ) -> None:
@@ -45,11 +45,7 @@ def add_reference_rows(
     alone = labels.beside_only(rule.reference)
     if not alone.humans or not alone.scored[:, alone.humans[0]].any():
         return
-    labelled = np.bincount(
-        alone.clusters, alone.scored[:, alone.humans[0]], minlength=len(frequency)
-    )
-    counted = np.where(labelled > 0, frequency, 0)
-    left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
+    left_out = resamples.left_out(alone.clusters[alone.scored[:, alone.humans[0]]])
     found = [
         each
         for reading in readings_of(alone)
@@ -113,7 +109,7 @@ class _Compared:
             sums = self.left_out.cluster_sums(verdicts.clusters, np.column_stack([part, whole]))
             if self.left_out.weight is not None:
                 sums = sums * self.left_out.weight[:, None]
-            each = np.repeat(sums, self.left_out.frequency, axis=0)
+            each = self.left_out.each_cluster(sums)
             found = Interval.undefined("no_labels")
             if whole.any() and alpha:
                 found = Interval(*share_bounds(each[:, 0], each[:, 1], alpha))

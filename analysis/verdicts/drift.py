@@ -103,7 +103,7 @@ def drift_rows(
     paired = _Paired.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
         return rows
-    rows.know_chance(paired.coded, paired.left_out.mass)
+    rows.know_chance(paired.coded, paired.left_out)
     paired.add_deciding(rows)
     rng = np.random.default_rng(seed)
     drawn = Resamples(frequency, settings.resamples, rng, settings.interval, labels.weight)

@@ -26,7 +26,7 @@ from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.results import BASELINES, ResultRows
-from evenhand.analysis.types import Array, Frequency
+from evenhand.analysis.types import Array
 from evenhand.analysis.verdicts.comparison import Beside, Comparison
 from evenhand.analysis.verdicts.parts import add_part_rows
 from evenhand.analysis.verdicts.readings import UNTUNED, readings_of
@@ -57,7 +57,7 @@ class Level:
 def add_deciding_rows(
     rows: ResultRows,
     labels: LabelMatrix,
-    frequency: Frequency,
+    resamples: Resamples,
     margin: float,
     rule: DecisionSettings,
     look: int = 1,
@@ -69,19 +69,14 @@ def add_deciding_rows(
     `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once more in
     each part of the sample that `parts` tell apart.
 
-    `low` and `high` are one-sided bounds, each at the level of the verdict. `labels` are folded:
-    `frequency` (clusters,) says how often a cluster stands in the data.
+    `low` and `high` are one-sided bounds, each at the level of the verdict. Of the `resamples` of
+    the clusters only the clusters themselves are taken.
     """
     if not labels.humans:
         return
     # Clusters that nobody labelled say nothing of people, and count as none.
-    labelled = np.bincount(
-        labels.clusters,
-        (labels.codes[:, list(labels.humans)] >= 0).any(axis=1),
-        minlength=len(frequency),
-    )
-    counted = np.where(labelled > 0, frequency, 0)
-    left_out = Resamples(counted, 0, np.random.default_rng(0), "bca", labels.weight)
+    labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
+    left_out = resamples.left_out(labels.clusters[labelled])
     beside = Beside(left_out, margin, rule.margin_share)
     readings = list(readings_of(labels))
     compared = (beside.compared(each, _to_beat(rows, each.coded)) for each in readings)

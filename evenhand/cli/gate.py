@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
 from evenhand.cli.scale_options import SCALE_OPTIONS, scale_options
-from evenhand.cli.setting_options import given_settings
+from evenhand.cli.setting_options import add_engine, engine_of, given_settings
 from evenhand.cli.sources import add_source
 from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, refuse
@@ -60,6 +60,7 @@ def _options(gate: Parser) -> None:
         "--summary", type=Path, metavar="FILE", help="also write Markdown, for a job's summary"
     )
     add_source(gate, "the labels and grades", without=_UNUSED)
+    add_engine(gate)
 
 
 def add_new_rubric(verb: Parser) -> None:
@@ -88,11 +89,15 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 
 def _found(arguments: argparse.Namespace) -> Gate:
+    from evenhand.reporting.analysing import is_study
     from evenhand.reporting.gate.checks import gate
 
+    engine = engine_of(arguments, arguments.source)
+    if engine:
+        refuse(arguments, ["--baseline"], "needs the labels in one table; leave --engine out")
     if arguments.baseline is None:
         refuse(arguments, _OF_BASELINE, "is about a comparison with a baseline; add --baseline")
-    if arguments.source.is_dir():
+    if not engine and is_study(arguments.source):
         only_files = SCALE_OPTIONS.keys() - {"--rubric"}
         refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
     with working("reading the labels") as tell:
@@ -104,6 +109,7 @@ def _found(arguments: argparse.Namespace) -> Gate:
             options=scale_options(arguments),
             units=arguments.units,
             new_rubric=arguments.new_rubric,
+            engine=engine,
             on_stage=tell,
             **given_settings(arguments),
         )

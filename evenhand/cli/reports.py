@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.setting_options import add_analysis_options, add_engine, analyse_asked
+from evenhand.cli.sources import path_or_address
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
@@ -30,8 +31,9 @@ def _report_options(report: Parser) -> None:
 
 
 def _check_options(check: Parser) -> None:
-    check.add_argument("file", type=Path, metavar="RATINGS")
+    check.add_argument("file", type=path_or_address, metavar="RATINGS")
     add_analysis_options(check, without=["--drift-margin"])
+    add_engine(check)
     check.add_argument("--out", type=Path, metavar="DIR", help="also write the four report files")
     _add_form(check)
 
@@ -91,13 +93,12 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError("--full unfolds the page that is written: name a folder for it with --out")
     for folder in filter(None, [out, figures]):
         check_folder(folder)
-    if (arguments.file / "study.toml").is_file():
+    if (Path(arguments.file) / "study.toml").is_file():
         raise InputError(
             f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
         )
-    analysis, context = analyse_asked(
-        arguments.file, arguments, by=analyse_file, verify=bool(out or figures)
-    )
+    verify = bool(out or figures) and not arguments.engine  # there are no units to compare
+    analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)

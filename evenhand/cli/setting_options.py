@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -39,8 +39,17 @@ def option_names() -> list[str]:
     return [_option(name, field) for name, field in _settings().model_fields.items()]
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Where ratings are read that are too many for one table."""
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="for millions of ratings: stream, dask, or dask:tcp://HOST:PORT (docs/scaling.md)",
+    )
+
+
 def analyse_asked(
-    source: Path,
+    source: Path | str,
     arguments: argparse.Namespace,
     *,
     by: Callable[..., Analysed] | None = None,
@@ -53,9 +62,14 @@ def analyse_asked(
     """
     from evenhand.reporting.analysing import analyse_source
 
+    run: Callable[..., Analysed] = by or analyse_source
+    if engine := engine_of(arguments, source):
+        from evenhand.reporting.at_scale.checking import analyse_at_scale
+
+        run = partial(analyse_at_scale, engine=engine)
     scale, settings = scale_options(arguments), given_settings(arguments)
     with working("reading the labels") as tell:
-        analysis, context = (by or analyse_source)(
+        analysis, context = run(
             source, scale, units=arguments.units, verify=verify, why=why, on_stage=tell, **settings
         )
     for remark in context.notes:
@@ -63,6 +77,14 @@ def analyse_asked(
     if context.synthetic:
         console().print(written("terminal.synthetic"))
     return analysis, context
+
+
+def engine_of(arguments: argparse.Namespace, source: Path | str) -> str:
+    """The engine that was named, if any. Raises InputError for an address without one."""
+    engine: str = getattr(arguments, "engine", None) or ""
+    if isinstance(source, str) and not engine:
+        raise InputError(f"{source} is an address, which check and gate read with --engine stream")
+    return engine
 
 
 def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
 
 
+def path_or_address(text: str) -> Path | str:
+    """A path, or an address such as s3://BUCKET/FOLDER as it is."""
+    return text if "://" in text else Path(text)
+
+
 def add_source(
     parser: Parser, text: str, *, without: Collection[str] = (), nargs: Literal["?"] | None = None
 ) -> None:
     """DIR|RATINGS, and how it is analysed, `without` options that the verb has no use for."""
-    parser.add_argument("source", type=Path, metavar="DIR|RATINGS", nargs=nargs, help=text)
+    parser.add_argument(
+        "source", type=path_or_address, metavar="DIR|RATINGS", nargs=nargs, help=text
+    )
     add_analysis_options(parser, without)
 
 
@@ -31,7 +38,8 @@ def analysis_of(
     """
     from evenhand.reporting.analysing import is_study
 
-    if is_study(arguments.source):
+    engine = getattr(arguments, "engine", None)
+    if not engine and isinstance(arguments.source, Path) and is_study(arguments.source):
         only_files = SCALE_OPTIONS.keys() - set(of_study)
         refuse(arguments, only_files, "is for a ratings file; a study has rubrics of its own")
     analysis, _ = analyse_asked(arguments.source, arguments, why=why)

@@ -63,18 +63,21 @@ class _Workers(ProcessPoolExecutor):
 
 
 @contextmanager
-def workers(meanwhile: Callable[[], None] | None = None) -> Iterator[Executor | None]:
+def workers(
+    meanwhile: Callable[[], None] | None = None, per_core: int = _PER_CORE
+) -> Iterator[Executor | None]:
     """Processes to share work with, or None on a machine with one core.
 
     They are no copies of this process, as it may have threads. `meanwhile` is what this process
-    does while they are at work. Raises InputError where one of them ends early.
+    does while they are at work; there are `per_core` of them for each core. Raises InputError where
+    one of them ends early.
     """
     cores = os.cpu_count() or 1
     if cores < 2:
         yield None
         return
     others = multiprocessing.active_children()
-    with _Workers(_PER_CORE * cores, _context(), _stay_with_parent) as pool:
+    with _Workers(per_core * cores, _context(), _stay_with_parent) as pool:
         pool.meanwhile = meanwhile
         try:
             yield pool

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -171,17 +172,26 @@ def _check_header(header: list[str], name: str) -> None:
 def _read_jsonl(path: Path) -> pd.DataFrame:
     import pandas as pd
 
-    records, numbers = [], []
-    for number, line in enumerate(_utf8(path).split("\n"), start=1):
+    lines = _utf8(path).split("\n")
+    records = jsonl_cells(lines, path.name, 1)
+    numbers = [number - FIRST_ROW for number, line in enumerate(lines, start=1) if line.strip()]
+    return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
+
+
+def jsonl_cells(lines: Iterable[str], name: str, first: int) -> list[dict[str, str]]:
+    """The cells of lines of JSON, of which `first` is the number of the first; blank ones are none.
+
+    Raises InputError naming the line of `name` that is no object.
+    """
+    records = []
+    for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
         try:
-            cells = _cells_in(line)
+            records.append(_cells_in(line))
         except InputError as fault:
-            raise InputError(f"{path.name}, line {number}: {fault}") from None
-        records.append(cells)
-        numbers.append(number - FIRST_ROW)
-    return pd.DataFrame(records, index=numbers, dtype=str).fillna("")
+            raise InputError(f"{name}, line {number}: {fault}") from None
+    return records
 
 
 def _cells_in(line: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,6 +42,8 @@ RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:ran
 """Names that stand for groups and baselines in results."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
+_ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}
+"""What stands in a column that a file lacks, where that is no text."""
 
 
 def read_ratings(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -94,7 +97,12 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
         frame = frame.reset_index(drop=True)
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
-        given = frame[column] if column in frame else pd.Series("", index=frame.index, dtype=str)
+        if column not in frame:  # most files have few of them: nothing to read
+            empty = _ABSENT.get(column, "")
+            kind = None if column in _ABSENT else "str"
+            table[column] = pd.Series(empty, index=frame.index, dtype=kind)
+            continue
+        given = frame[column]
         if column in _NUMBERS:
             table[column] = _numbers(given, column, source)
         elif column == "draw":

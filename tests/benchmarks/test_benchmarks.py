@@ -26,6 +26,7 @@ from benchmarks import (
     peers,
     report,
     routing,
+    scale,
     small_samples,
     uncertainty,
 )
@@ -47,6 +48,7 @@ STARTED = {
     peers,
     report,
     routing,
+    scale,
     small_samples,
     uncertainty,
 }
@@ -411,3 +413,16 @@ def test_the_benchmark_of_other_tools_holds_their_figures_against_ours(tmp_path:
     ours = peers.Run("evenhand", 1.0, 1.0, 1.0, {"alpha": 0.5, "kappa": 0.3})
     theirs = peers.Run("irrCAC", 1.0, 1.0, 1.0, {"alpha": 0.5001, "kappa": 0.31, "gwet": 0.1})
     assert peers.differences(ours, theirs) == ["irrCAC: kappa is 0.31, ours 0.3"]
+
+
+@pytest.mark.slow
+def test_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert scale.write_ratings(tmp_path, 1_000, file_rows=150) == 50
+    run = scale.measure(tmp_path, 1_000, 50, "stream")
+    assert run.seconds > 0 < run.megabytes
+    monkeypatch.setattr("evenhand.analysis.bootstrap.pattern_resamples.GROUPS", 25)
+    widths = scale.widths_beside(tmp_path)
+    assert {"cohen_kappa", "human_ceiling_difference"} <= {each.statistic for each in widths}
+    page = scale.document([run], widths)
+    assert "| stream | 1,000 | 50 |" in page
+    assert "| cohen_kappa | " in page

@@ -9,15 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import InputError
-from evenhand.reporting.gate.requirement import CheckedClause, check_clauses, parse_requirement
+from evenhand.reporting.gate.requirement import (
+    CheckedClause,
+    Clause,
+    check_clauses,
+    parse_requirement,
+)
 from evenhand.reporting.options import ScaleOptions
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.analysis import Analysis
+    from evenhand.analysis.report import ReportContext
     from evenhand.analysis.verdicts.judge_drift import Drift
 
 Outcome = Literal["met", "not_met", "cannot_tell"]
@@ -71,7 +79,7 @@ class Gate:
 
 
 def gate(
-    source: Path,
+    source: Path | str,
     grader: str,
     *,
     require: str | None = None,
@@ -80,6 +88,7 @@ def gate(
     options: ScaleOptions | None = None,
     units: Path | None = None,
     new_rubric: bool = False,
+    engine: str = "",
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,
 ) -> Gate:
@@ -87,7 +96,8 @@ def gate(
     `evenhand gate --help` has it), against a `baseline` file, or both.
 
     `options` say what a file's labels mean, `units` name a file of its units, `changes` are
-    settings. Raises InputError where either cannot be asked of these labels.
+    settings. With an `engine` the rule is held against ratings that are reduced while they are
+    read (`reporting.at_scale`). Raises InputError where either cannot be asked of these labels.
     """
     if require is None and baseline is None:
         raise InputError("say what to check: --require RULE, --baseline FILE, or both")
@@ -95,33 +105,44 @@ def gate(
     checks: list[Check] = []
     notes: list[str] = []
     if require is not None:
-        clauses, said = _clauses(source, grader, require, options, units, on_stage, changes)
+        rule = parse_requirement(require)
+        analyse = _analysis_by(engine)
+        analysis, context = analyse(source, options, units=units, on_stage=on_stage, **changes)
+        clauses, said = _clauses(source, grader, rule, options, analysis, context)
         checks += clauses
         notes += said
     if baseline is not None:
+        if isinstance(source, str):
+            raise InputError(f"{source} is an address; a baseline is compared with a file's labels")
         drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
         checks += drifts
         notes += said
     return Gate(str(source), grader, tuple(checks), tuple(dict.fromkeys(notes)))
 
 
-def _clauses(
-    source: Path,
-    grader: str,
-    require: str,
-    options: ScaleOptions,
-    units: Path | None,
-    on_stage: Callable[[str], None] | None,
-    changes: dict[str, Any],
-) -> tuple[list[Check], list[str]]:
-    """The rule's conditions, and what was assumed."""
+def _analysis_by(engine: str) -> Callable[..., tuple[Analysis, ReportContext]]:
+    if engine:
+        from evenhand.reporting.at_scale.checking import analyse_at_scale
+
+        return partial(analyse_at_scale, engine=engine)
     from evenhand.reporting.analysing import analyse_source
 
-    clauses = parse_requirement(require)
-    analysis, context = analyse_source(source, options, units=units, on_stage=on_stage, **changes)
+    return analyse_source
+
+
+def _clauses(
+    source: Path | str,
+    grader: str,
+    rule: Sequence[Clause],
+    options: ScaleOptions,
+    analysis: Analysis,
+    context: ReportContext,
+) -> tuple[list[Check], list[str]]:
+    """The rule's conditions, and what was assumed."""
     rubrics = sorted(set(analysis.results["rubric"]))
-    rubric = _one_rubric(options.rubric, rubrics, is_file=source.is_file())
-    found = check_clauses(clauses, analysis.results, rubric, grader)
+    is_file = isinstance(source, str) or source.is_file()
+    rubric = _one_rubric(options.rubric, rubrics, is_file=is_file)
+    found = check_clauses(rule, analysis.results, rubric, grader)
     notes = [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
     return [_of_clause(each) for each in found], notes
 

@@ -1,0 +1,142 @@
+"""The analysis of ratings that were reduced to patterns while they were read.
+
+The rows are those of `one_rubric.rubric_rows`, from the same functions: in place of units stand
+patterns of labels, in place of their clusters `PatternResamples`. What needs single ratings, their
+probabilities or facts about units is left out, and said to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from evenhand.analysis.agreement.pairs import MAX_LISTED_RATERS
+from evenhand.analysis.all_rubrics import Analysis
+from evenhand.analysis.bootstrap.pattern_resamples import (
+    MANY_CLUSTERS,
+    Spread,
+    resamples_of_patterns,
+)
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
+from evenhand.analysis.labels.scale import Scale
+from evenhand.analysis.one_rubric import rubric_rows
+from evenhand.analysis.request import Request
+from evenhand.analysis.results import ResultRow
+from evenhand.analysis.study_facts import StudyFacts
+from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.errors import InputError
+from evenhand.study.settings.analysis import (
+    SEED,
+    AnalysisSettings,
+    DecisionSettings,
+    with_changes,
+)
+from evenhand.texts import written
+
+LEFT_OUT = (
+    "slices",
+    "groups",
+    "rater_slices",
+    "variants",
+    "sensitivity_cluster",
+)
+"""Settings that need facts about units or raters."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One rubric's patterns, with how they are resampled."""
+
+    reduced: Reduced
+    scale: Scale
+    shared: Resamples
+    request: Request
+
+
+def analyse_reduced(
+    tables: Mapping[str, Reduced],
+    scales: Mapping[str, Scale],
+    settings: AnalysisSettings | None = None,
+    decision: DecisionSettings | None = None,
+    *,
+    facts: StudyFacts | None = None,
+    seed: int = SEED,
+    pool: Executor | None = None,
+    spread: Spread | None = None,
+    many: int = MANY_CLUSTERS,
+    on_stage: Callable[[str], None] | None = None,
+    **changes: object,
+) -> Analysis:
+    """What can be said of ratings by their patterns alone, one table a rubric (see `analyse`).
+
+    `spread` shares the blocks of resamples out, `pool` the rubrics; more than `many` clusters are
+    resampled in groups (see `analysis.bootstrap.pattern_resamples`). Raises InputError for a
+    setting that asks for more than patterns tell.
+    """
+    settings, decision = with_changes(
+        settings or AnalysisSettings(), decision or DecisionSettings(), changes
+    )
+    for name in LEFT_OUT:
+        if getattr(settings, name):
+            raise InputError(
+                f"{name} needs every rating at hand, which an engine does not keep; leave it out, "
+                "or check a part of the ratings without --engine"
+            )
+    facts = facts or StudyFacts()
+    request = Request(None, settings, decision, facts, seed, people={}, why=False)
+    tasks = []
+    for place, (name, reduced) in enumerate(tables.items(), start=1):
+        if on_stage:
+            on_stage(f"resampling {name or 'labels'} ({place} of {len(tables)})")
+        shared = _resampled(reduced, request, spread, many)
+        tasks.append(_Task(reduced, scales[name], shared, replace(request, _latest={})))
+    found = list((pool.map if pool else map)(_analysed, tasks))
+    return Analysis(
+        rows=[row for rows, _, _ in found for row in rows],
+        verdicts=[verdict for _, verdicts, _ in found for verdict in verdicts],
+        notes=[note for _, _, notes in found for note in notes],
+        settings=settings,
+        decision=decision,
+        cluster_nouns={name: _noun(each) for name, each in tables.items()},
+    )
+
+
+def _resampled(reduced: Reduced, request: Request, spread: Spread | None, many: int) -> Resamples:
+    """Resamples of the clusters; where every unit is its own, of patterns drawn so often."""
+    if reduced.is_unclustered:
+        times = np.bincount(reduced.pattern, reduced.times, minlength=len(reduced.patterns))
+        return request.resampled(times.astype(np.int64))
+    keys = name_keys(reduced.clusters)
+    draw, seed = partial(request.resampled, keep=False), request.seed
+    return resamples_of_patterns(reduced.cells(), keys, draw, seed, spread, many)
+
+
+def _analysed(task: _Task) -> tuple[list[ResultRow], list[Verdict], list[str]]:
+    from threadpoolctl import threadpool_limits
+
+    reduced, scale, request = task.reduced, task.scale, task.request
+    place = f"{scale.name}: " if scale.name else ""
+    notes = []
+    if len(reduced.raters.names) > MAX_LISTED_RATERS:
+        models = len(reduced.raters.members("model")) > MAX_LISTED_RATERS
+        pooled = "pairs of raters" if models else "pairs with an annotator"
+        count = len(reduced.raters.names)
+        notes.append(
+            place + written("note.pooled", raters=count, most=MAX_LISTED_RATERS, pairs=pooled)
+        )
+    labels = pattern_matrix(reduced, scale)
+    with threadpool_limits(limits=1, user_api="blas"):
+        rows = rubric_rows(labels, task.shared, request, math.nan)
+        noun = _noun(reduced)
+        verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
+    return list(rows.rows.values()), verdicts, notes
+
+
+def _noun(reduced: Reduced) -> str:
+    return "unit" if reduced.clusters is None else "cluster"

@@ -1,0 +1,148 @@
+"""`check` by an engine: the ordinary check's rows, byte for byte the same by whatever engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.reporting.analysing import analyse_file
+from evenhand.reporting.at_scale import on_dask
+from evenhand.reporting.at_scale.checking import analyse_at_scale
+from evenhand.reporting.options import ScaleOptions
+from harness.many_ratings import CATEGORIES, many_ratings
+
+SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))
+SETTINGS = {"resamples": 20}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Ratings in six files, a unit's rows all over them, and the same in one file."""
+    frame = pd.concat(
+        [many_ratings(150, 3, seed=n).assign(rubric=name) for n, name in enumerate(["one", "two"])]
+    )
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    shuffled = frame.sample(frac=1.0, random_state=2)
+    (tmp_path / "parts").mkdir()
+    for n in range(6):
+        shuffled[n::6].to_parquet(tmp_path / "parts" / f"{n}.parquet", index=False)
+    return tmp_path
+
+
+def csv_of(source: Path, engine: str, **more: object) -> bytes:
+    found, _ = analyse_at_scale(source, SCALE, engine=engine, **SETTINGS, **more)
+    return found.results.to_csv(index=False).encode()
+
+
+def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) -> None:
+    whole, _ = analyse_file(folder / "whole.csv", SCALE, **SETTINGS)
+    found, context = analyse_at_scale(folder / "parts", SCALE, **SETTINGS)
+    keys = list(whole.results.columns[:6])
+    both = found.results.merge(whole.results, on=keys, suffixes=("", "_whole"), validate="1:1")
+    assert len(both) == len(found.results) > 1000
+    for name in ("n_units", "n_clusters", "estimate", "low", "high"):
+        assert both[name].to_numpy() == pytest.approx(
+            both[f"{name}_whole"].to_numpy(), rel=1e-9, abs=1e-12, nan_ok=True
+        )
+    assert (both["note"] == both["note_whole"]).all()
+    assert found.verdicts == whole.verdicts
+    assert context.facts["ratings"] == len(pd.read_csv(folder / "whole.csv"))
+    assert "left out what needs each rating" in context.notes[-1]
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    undisturbed = csv_of(folder / "whole.csv", "stream")
+    killed = []
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def kill(stage: str) -> None:
+            """One of two workers, which holds half of the ratings, before they are reduced."""
+            if stage == "counting patterns of labels":
+                _, pid = sorted(client.run(os.getpid).items())[0]
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+
+        address = f"dask:{cluster.scheduler_address}"
+        assert csv_of(folder / "parts", address, on_stage=kill) == undisturbed
+    assert len(killed) == 1
+
+
+def test_without_dask_one_sentence_says_what_to_install(folder: Path, monkeypatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(InputError, match=r'needs Dask: pip install "evenhand\[scale\]"; --engine'):
+        csv_of(folder / "whole.csv", "dask")
+
+
+def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(on_dask, "_PATIENCE", 0.2)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1:"):
+        csv_of(folder / "whole.csv", "dask:tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("engine", "scale", "changes", "said"),
+    [
+        ("spark", SCALE, {}, "write stream, dask, or dask:tcp"),
+        ("stream", SCALE, {"units": Path("units.csv")}, "--units is not read with --engine"),
+        ("stream", SCALE, {"slices": ["topic"]}, "slices needs every rating at hand"),
+        ("stream", SCALE, {"cluster": "stance"}, "no column 'stance' to cluster by"),
+        ("stream", ScaleOptions(normalise=True), {}, "--normalise is not done with --engine"),
+        ("stream", ScaleOptions(kinds={"zoe": "human"}), {}, "no rater 'zoe'; it has ann, ben"),
+        ("stream", ScaleOptions(categories=("1", "2")), {}, "the label '3' of rater"),
+        ("stream", ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
+    ],
+)
+def test_what_an_engine_does_not_do_is_refused(
+    folder: Path, engine: str, scale: ScaleOptions, changes: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        analyse_at_scale(folder / "whole.csv", scale, engine=engine, **changes)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("rater_kind", ["human", "model"], "rater 'ann' has ratings of two kinds"),
+        ("prob_method", ["draws", "logprobs"], "of two kinds of probabilities"),
+        ("rubric_hash", ["aa", "bb"], "has ratings of 2 versions"),
+        ("inclusion_probability", ["0.5", "0.2"], "an engine weights no units"),
+    ],
+)
+def test_what_single_parts_cannot_see_is_refused(
+    column: str, values: list[str], said: str, tmp_path: Path
+) -> None:
+    frame = many_ratings(20)
+    frame = frame[frame["rater_id"] == "ann"].reset_index(drop=True)
+    frame[column] = [values[n % 2] for n in frame.index]
+    frame.to_csv(tmp_path / "r.csv", index=False)
+    with pytest.raises(InputError, match=said):
+        analyse_at_scale(tmp_path / "r.csv", SCALE)
+
+
+def test_what_a_study_exported_beside_its_ratings_is_not_passed_over(folder: Path) -> None:
+    (folder / "whole.scales.toml").write_text("format = 1\n", "utf-8")
+    with pytest.raises(InputError, match=r"whole\.scales\.toml stands beside the ratings"):
+        csv_of(folder / "whole.csv", "stream")
+
+
+def test_raters_that_are_named_are_the_only_ones(tmp_path: Path) -> None:
+    many_ratings(60).drop(columns="rater_kind").to_csv(tmp_path / "r.csv", index=False)
+    kinds = {"ann": "human", "cy": "human", "g1": "model"}
+    found, _ = analyse_at_scale(tmp_path / "r.csv", ScaleOptions(kinds=kinds), **SETTINGS)
+    whole, _ = analyse_file(tmp_path / "r.csv", ScaleOptions(kinds=kinds), **SETTINGS)
+    named = {name for row in found.rows for name in (row["rater_a"], row["rater_b"])}
+    assert named >= set(kinds)
+    assert not named & {"ben", "g2"}
+    assert [each["verdict"] for each in found.verdicts] == [v["verdict"] for v in whole.verdicts]
