@@ -20,7 +20,7 @@ from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.study_facts import StudyFacts
 from evenhand.analysis.thresholds.in_force import ThresholdInForce
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verification import Verification
+from evenhand.analysis.verification import Verification, libraries_are_here
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
     SEED,
@@ -108,10 +108,10 @@ def analyse(
     (see `analysis.people.group_gap`)?
 
     With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels,
-    which costs the time to load them (see `analysis.verification`). With `why` the variance of
-    people's labels is split, too: do they differ by unit, by rater, or otherwise? With a `pool` of
-    processes rubrics are analysed side by side there; they share nothing. `on_stage` is told what
-    is being done.
+    which costs the time to load them, where these are installed (see `analysis.verification`). With
+    `why` the variance of people's labels is split, too: do they differ by unit, by rater, or
+    otherwise? With a `pool` of processes rubrics are analysed side by side there; they share
+    nothing. `on_stage` is told what is being done.
 
     Raises InputError where the tables do not hold together, a label lies outside its scale, a
     rubric has no scale, ratings of several versions of one rubric would be mixed, a column to
@@ -132,6 +132,7 @@ def analyse(
     [0.875, 0.75]
     """
     settings, decision = with_changes(settings, decision, changes)
+    verify = verify and libraries_are_here()
     request = Request(
         units=units,
         settings=settings,

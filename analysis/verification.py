@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from itertools import combinations
 
 import numpy as np
@@ -37,6 +39,12 @@ class Verification:
 
     def __add__(self, other: Verification) -> Verification:
         return Verification(self.compared + other.compared, max(self.largest, other.largest))
+
+
+@cache
+def libraries_are_here() -> bool:
+    """Whether there is anything to compare with: an installation for `check` alone has nothing."""
+    return all(find_spec(name) for name in ("krippendorff", "sklearn", "statsmodels"))
 
 
 def verify_estimates(rows: ResultRows, coded: Coded, weight: Array | None = None) -> Verification:

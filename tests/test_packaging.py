@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
+import urllib.request
 import venv
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from uv import find_uv_bin
 
+from harness.ports import free_port
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -111,10 +118,8 @@ def _build(source: Path, out: Path, *hooks: str) -> None:
 def test_the_wheel_holds_what_the_checkout_holds_and_so_does_that_of_the_sdist(
     shipped: Shipped,
 ) -> None:
-    wheel, again = ZipFile(shipped.wheel), ZipFile(shipped.wheel_of_sdist)
-    assert {name: wheel.read(name) for name in wheel.namelist() if "RECORD" not in name} == {
-        name: again.read(name) for name in again.namelist() if "RECORD" not in name
-    }
+    assert _held(shipped.wheel_of_sdist) == _held(shipped.wheel)
+    wheel = ZipFile(shipped.wheel)
     tops = {name.partition("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"evenhand"}
     held = {Path(name) for name in wheel.namelist() if name.startswith("evenhand/")}
@@ -135,6 +140,28 @@ def test_the_sdist_holds_the_whole_project(shipped: Shipped) -> None:
     with tarfile.open(shipped.sdist) as archive:
         held = {Path(member.name.partition("/")[2]) for member in archive if member.isfile()}
     assert wanted - held == {Path(".gitignore")}
+
+
+def test_the_image_is_built_of_the_whole_wheel(shipped: Shipped, tmp_path: Path) -> None:
+    dockerfile = (ROOT / "deploy" / "docker" / "Dockerfile").read_text("utf-8")
+    for line in re.findall(r"^COPY (?!--from)(.*)", dockerfile, re.MULTILINE):
+        *sources, to = line.split()
+        for source in (shipped.source / name for name in sources):
+            target = tmp_path / to.lstrip("/")
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True)
+            else:
+                target.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+    _build(tmp_path / "source", tmp_path / "built", "build_wheel")
+    (wheel,) = (tmp_path / "built").glob("*.whl")
+    assert _held(wheel) == _held(shipped.wheel)
+
+
+def _held(wheel: Path) -> dict[str, bytes]:
+    """What a wheel holds; its list of hashes goes by the order in which it was packed."""
+    archive = ZipFile(wheel)
+    return {name: archive.read(name) for name in archive.namelist() if "RECORD" not in name}
 
 
 def _files(folder: Path) -> set[Path]:
@@ -159,19 +186,15 @@ def evenhand(shipped: Shipped, tmp_path_factory: pytest.TempPathFactory) -> Path
     known = [path for path in sys.path if path.endswith("site-packages")]
     (site / "dependencies.pth").write_text("\n".join(known) + "\n", "utf-8")
     before = set(site.iterdir())
-    pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--python", str(home)]
-    install = [
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-        "--no-compile",
-        "--ignore-installed",
-    ]
-    subprocess.run([*pip, *install, str(shipped.wheel)], check=True)
+    _install(home, "--no-index", "--no-compile", "--ignore-installed", str(shipped.wheel))
     gained = {path.name for path in set(site.iterdir()) - before}
     assert {name for name in gained if not name.endswith(".dist-info")} == {"evenhand"}
     return home / "bin" / "evenhand"
+
+
+def _install(home: Path, *what: str) -> None:
+    pip = [sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--python", str(home)]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", *what], check=True)
 
 
 @pytest.fixture
@@ -217,3 +240,126 @@ def test_an_installed_evenhand_works_beside_anybodys_files(evenhand: Path, workp
     (workplace / "at_work.py").write_text(AT_WORK, "utf-8")
     python = evenhand.with_name("python")
     assert run([python, "-P", "at_work.py"], workplace) == "hasty is stopped\n"
+
+
+# ---- check alone --------------------------------------------------------------------------------
+
+LEAN = ROOT / "requirements-check.lock"
+MOST_MB = 350
+
+
+@pytest.fixture(
+    scope="module", params=["linked", pytest.param("installed", marks=pytest.mark.load)]
+)
+def lean(
+    request: pytest.FixtureRequest, shipped: Shipped, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The command `evenhand` of an environment that holds what requirements-check.lock names:
+    installed from the registry, or this environment's own, linked to.
+    """
+    home = tmp_path_factory.mktemp("lean")
+    venv.create(home, symlinks=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    if request.param == "installed":
+        _install(home, "--require-hashes", "-r", str(LEAN))
+    else:
+        for name in sorted(set(re.findall(r"^([\w.-]+)==", LEAN.read_text("utf-8"), re.MULTILINE))):
+            of_it = distribution(name)
+            for top in {file.parts[0] for file in of_it.files or []} - {"..", "__pycache__"}:
+                (site / top).symlink_to(str(of_it.locate_file(top)))
+    _install(home, "--no-index", str(shipped.wheel))
+    return home / "bin" / "evenhand"
+
+
+def test_check_alone_is_small_and_says_the_same(
+    lean: Path, evenhand: Path, workplace: Path
+) -> None:
+    (site,) = lean.parents[1].glob("lib/python*/site-packages")
+    blocks = sum((site / file).stat().st_blocks for file in _files(site))
+    assert blocks * 512 / 2**20 <= MOST_MB
+
+    ratings = (workplace / "ratings.csv").read_text("utf-8")
+    (workplace / "graded.csv").write_text(ratings.replace("hasty,human", "hasty,model"), "utf-8")
+    check = ["check", "graded.csv", "--resamples", "200"]
+    run([evenhand, *check, "--out", "whole"], workplace)
+    assert "Not drawn" not in (workplace / "whole" / "report.html").read_text("utf-8")
+    run([lean, *check, "--out", "alone"], workplace)
+    whole, alone = ((workplace / name / "results.csv").read_bytes() for name in ("whole", "alone"))
+    assert alone == whole
+    page = (workplace / "alone" / "report.html").read_text("utf-8")
+    assert "<p>Not drawn: " in page
+    assert "<button hidden>SVG" not in page
+    assert "scikit-learn" not in page, "it was compared with nothing"
+
+    gate = [lean, "gate", "graded.csv", "--grader", "hasty", "--resamples", "200"]
+    run([*gate, "--require", "coverage > 0.9"], workplace)
+    library = (
+        "import evenhand as eh; print(eh.check(eh.read('graded.csv'), resamples=200).verdicts)"
+    )
+    assert "hasty" in run([lean.with_name("python"), "-P", "-c", library], workplace)
+
+
+def test_a_verb_that_needs_more_says_what(lean: Path, workplace: Path) -> None:
+    new = [lean, "new", "study", "--pairs", "pairs.csv"]
+    ended = subprocess.run(new, cwd=workplace, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "evenhand new: sqlalchemy is not installed here; write `pip ins" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+# ---- every Python -------------------------------------------------------------------------------
+
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+@pytest.fixture(params=PYTHONS)
+def python(request: pytest.FixtureRequest) -> str:
+    """The path of a Python of this version: where pyenv keeps it, or in the path."""
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{request.param}.*/bin/python"))
+    found = str(kept[-1]) if kept else shutil.which(f"python{request.param}")
+    if found is None:
+        pytest.skip(f"no Python {request.param} here")
+    return found
+
+
+@pytest.mark.load
+def test_each_python_builds_the_same_wheel_of_the_sdist(
+    shipped: Shipped, python: str, tmp_path: Path
+) -> None:
+    build = [find_uv_bin(), "build", "--quiet", "--wheel", "--python", python]
+    subprocess.run([*build, "--out-dir", str(tmp_path), str(shipped.sdist)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    of_metadata = re.compile(r"\.dist-info/")  # the newest setuptools may write more there
+    assert {n: b for n, b in _held(wheel).items() if not of_metadata.search(n)} == {
+        n: b for n, b in _held(shipped.wheel).items() if not of_metadata.search(n)
+    }
+
+
+@pytest.mark.load
+def test_uvx_shows_the_demo_in_an_empty_folder(
+    shipped: Shipped, python: str, tmp_path: Path
+) -> None:
+    """As `uvx --from WHEEL evenhand demo`, until its app answers."""
+    port = free_port()
+    uvx = [find_uv_bin(), "tool", "run", "--python", python, "--from", str(shipped.wheel)]
+    demo = subprocess.Popen(
+        [*uvx, "evenhand", "demo", "--port", str(port)], cwd=tmp_path, start_new_session=True
+    )
+    until = time.monotonic() + 600
+    try:
+        while not _answers(f"http://127.0.0.1:{port}/health"):
+            assert demo.poll() is None, "it has ended"
+            assert time.monotonic() < until, "it does not answer"
+            time.sleep(0.5)
+        assert (tmp_path / "demo-study" / "report" / "report.html").is_file()
+    finally:
+        os.killpg(demo.pid, signal.SIGTERM)
+        demo.wait(timeout=20)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - loopback
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.notes import join_notes, text_of
 from evenhand.analysis.report.charts.style import ROLES, chart_spec
-from evenhand.analysis.report.charts.svg import inline_svg
+from evenhand.analysis.report.charts.svg import can_draw, inline_svg
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.disagreements_page import PAGE, has_page, page_of
 from evenhand.analysis.report.document import sections_of
@@ -41,7 +41,8 @@ _SCRIPTS = ("downloads.js", "reading.js")
 
 def prepare_drawing() -> None:
     """Wake the drawing library, which takes half a second: where nothing else is to be done."""
-    inline_svg(chart_spec([], {"mark": "point"}), "")
+    if can_draw():
+        inline_svg(chart_spec([], {"mark": "point"}), "")
 
 
 def write_report(
@@ -193,14 +194,17 @@ def _html() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(draw=_draw, written=written)
+    environment.globals.update(draw=_draw, can_draw=can_draw, written=written)
     return environment
 
 
 def _draw(chart: Chart) -> Markup:
-    """The picture: safe as it is, see `analysis.report.charts.svg`."""
+    """The picture: safe as it is, see `analysis.report.charts.svg`; without a library that draws,
+    what it would show."""
     from markupsafe import Markup
 
+    if not can_draw():
+        return Markup("<p>{} {}</p>").format(written("lean.no_charts"), chart.alt)
     return Markup(inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
 
 

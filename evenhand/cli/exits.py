@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from evenhand.errors import InputError, StoreAway
+from evenhand.texts import written
 
 DONE = 0
 NOT_MET = 1
@@ -34,12 +35,22 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
             return end.code or DONE
         _say(f"{command}: a library ended the program ({end.code}); please report this")
         return CRASHED
-    except Exception:
+    except Exception as error:
+        if library := _library_missing(error):
+            _say(f"{command}: {written('lean.library', library=library)}")
+            return BAD_INPUT
         import traceback
 
         traceback.print_exc()
         _say(f"{command}: this is a fault in evenhand; please report the lines above")
         return CRASHED
+
+
+def _library_missing(error: Exception) -> str:
+    """Another project's package, which an installation for `check` alone leaves out."""
+    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    package = name.partition(".")[0]
+    return package if package != "evenhand" else ""
 
 
 def _say(sentence: str) -> None:

@@ -45,9 +45,9 @@ def analyse_source(
     `changes` are settings of the analysis that take the place of the study's own, or of the usual
     ones (see `analyse`, for `verify` and `why` too).
     """
-    from evenhand.study import open_study
-
     if is_study(source):
+        from evenhand.study import open_study
+
         with open_study(source) as study:
             return analyse_study(study, verify=verify, why=why, on_stage=on_stage, **changes)
     return analyse_file(

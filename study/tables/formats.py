@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,7 +131,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
     Without quotes and blank lines there is one way to read a CSV, and a file that is not like that,
     or that has a broken row, is read by the careful reader, which knows what to say of it.
     """
-    if path.stat().st_size < _LARGE:
+    if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string
 
@@ -221,6 +222,7 @@ def _cells_in(line: str) -> dict[str, str]:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
+    import pyarrow  # noqa: F401 - with which pandas reads; said by its name where it is left out
 
     try:
         frame = pd.read_parquet(path)

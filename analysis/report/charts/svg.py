@@ -8,6 +8,8 @@ picture serves light, dark and print.
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib.util import find_spec
 from textwrap import wrap
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
@@ -31,6 +33,12 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
 """Letters in a line of a caption, and of the smaller note."""
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
+
+
+@cache
+def can_draw() -> bool:
+    """Whether the drawing library is there: an installation for `check` alone has none."""
+    return find_spec("vl_convert") is not None
 
 
 def inline_svg(spec: Spec, alt: str) -> str:

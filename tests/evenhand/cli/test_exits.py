@@ -24,6 +24,11 @@ def raising(error: BaseException) -> int:
     [
         (InputError("row 3 is empty; fill it"), 2, "evenhand gate: row 3 is empty; fill it\n"),
         (PermissionError(13, "Permission denied", "r.csv"), 2, "evenhand gate: r.csv: permission "),
+        (
+            ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"),
+            2,
+            "evenhand gate: sqlalchemy is not installed here; write `pip install evenhand` for",
+        ),
         (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
     ],
 )
@@ -36,7 +41,15 @@ def test_an_error_becomes_one_sentence(
     assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("error", [KeyError("kappa"), ImportError("no pandas"), MemoryError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("kappa"),
+        ImportError("no pandas"),
+        ModuleNotFoundError("No module named", name="evenhand.analysis.kappa"),
+        MemoryError(),
+    ],
+)
 def test_a_crash_does_not_read_as_not_met(
     error: Exception, capsys: pytest.CaptureFixture[str]
 ) -> None:
