@@ -88,6 +88,12 @@ def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
     assert re.findall(r"^VOLUME (\S+)", final, re.MULTILINE) == ["/study"]
     assert final.index("USER") < final.index("ENTRYPOINT")
+    after = final[final.index("\nUSER") :]
+    assert not re.search(r"^(RUN|COPY|ADD) ", after, re.MULTILINE), (
+        "nothing is written as that user"
+    )
+    (number,) = re.findall(r"useradd --uid (\d+) .*evenhand", final)
+    assert int(number) > 1000
     assert json.loads(re.findall(r"^ENTRYPOINT (.*)", final, re.MULTILINE)[0]) == ["evenhand"]
     (command,) = (json.loads(each) for each in re.findall(r"^CMD (.*)", final, re.MULTILINE))
     assert command == ["annotate", "/study/my-study", "--port", "8501"]
@@ -141,12 +147,26 @@ def test_only_nginx_can_be_reached_from_outside_and_no_password_stands_in_the_fi
 # ---- dependencies -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+LOCKS = sorted(path.name for path in ROOT.glob("requirements*.lock"))
+
+
+@pytest.mark.parametrize("lock", LOCKS)
 def test_every_dependency_is_pinned_by_its_hash(lock: str) -> None:
     text = (ROOT / lock).read_text("utf-8")
+    assert "://" not in text, "where a registry is, is everybody's own matter"
     pinned = re.findall(r"^\S.*(?:\n +.*)*", text, re.MULTILINE)
     assert len(pinned) > 20
     for each in pinned:
         assert re.match(r"[\w.-]+(\[\S+\])?==\S+ (; .* )?\\\n +--hash=sha256:[0-9a-f]{64}", each), (
             each
         )
+
+
+def test_what_check_needs_is_what_the_whole_installation_has() -> None:
+    """The same versions, so that both give the same figures."""
+    whole, alone = (
+        set(re.findall(r"^(\S+==.*) \\$", (ROOT / lock).read_text("utf-8"), re.MULTILINE))
+        for lock in ("requirements.lock", "requirements-check.lock")
+    )
+    assert alone
+    assert alone < whole
