@@ -187,9 +187,9 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
 
 def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:
     """A clause on the injection audit that names no attack, held against each."""
-    attacks = own[own["at"].str.partition(">")[0].isin(list(ATTACKS))]
     if clause.binary or not clause.statistic.startswith("injection_"):
         return []
+    attacks = own[[at.partition(">")[0] in ATTACKS for at in own["at"]]]
     return [
         CheckedClause(replace(clause, at=at), float(value), note or "no interval")
         for at, value, note in zip(
