@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import cycle
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.annotation import TASKS, make_study
+from benchmarks.cost import Cost, page_cost, section, turn_cost
 from evenhand.study import open_study
 from evenhand.study.access.lead_login import new_link_token
 from evenhand.study.creation import StudyPlan
@@ -199,6 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     results: list[Result] = []
     imports: list[str] = []
+    cost = Cost(0, 0, 0, {})
     with tempfile.TemporaryDirectory() as home:
         for store in asked.stores:
             folder = Path(home) / store
@@ -207,6 +209,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 study = folder / "study"
                 labels, taken = labelled_study(study, asked.pairs, asked.raters, location)
                 imports.append(f"| {store} | {labels:,} | {taken:.1f} |")
+                if store == asked.stores[0]:
+                    cost = Cost(*page_cost(study, folder, asked.annotators), {})
+                cost = replace(cost, turns={**cost.turns, store: turn_cost(study)})
                 for setting in settings(asked, store):
                     tries = [
                         measured(setting, study, folder, asked.seconds)
@@ -215,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     results.append(min(tries, key=lambda each: each.p95))
                     print(results[-1].row(asked.seconds), flush=True)
                     # At once: who stops a long run keeps what was measured.
-                    asked.out.write_text(document(results, imports, asked), "utf-8")
+                    asked.out.write_text(document(results, imports, cost, asked), "utf-8")
 
 
 @contextmanager
@@ -246,7 +251,9 @@ def _verdict(results: Sequence[Result]) -> str:
     )
 
 
-def document(results: Sequence[Result], imports: Sequence[str], asked: argparse.Namespace) -> str:
+def document(
+    results: Sequence[Result], imports: Sequence[str], cost: Cost, asked: argparse.Namespace
+) -> str:
     """The documentation page."""
     today = datetime.datetime.now(datetime.UTC).date()
     where = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
@@ -284,6 +291,7 @@ A further process brings a further core, where there is one. Submits take turns 
 processes do not add up without end. Opening a page costs several times what a submit does: a crowd
 that comes in within seconds waits longest.
 
+{section(cost)}
 ## Importing ratings
 
 | store | rows | s |

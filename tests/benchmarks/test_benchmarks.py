@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,11 @@ STARTED = {
 
 
 def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> None:
-    names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"documents", "commands"}
+    names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {
+        "commands",
+        "cost",
+        "documents",
+    }
     assert {f"benchmarks.{name}" for name in names} == {each.__name__ for each in STARTED}
     starts = (
         "import runpy, sys\n"
@@ -87,6 +92,8 @@ def test_the_benchmark_of_many_annotators_writes_its_page(tmp_path: Path) -> Non
     assert "a synthetic study of 50 tasks that holds\n150 labels" in page
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| SQLite | 2 |")]
     assert [row[2] for row in rows] == ["no", "yes"]
+    assert float(re.search(r"a submit, ms of a processor \| ([\d.]+)", page)[1]) > 0
+    assert "SQLite: its time for a submit and the next unit" in page
     assert all(row[-3:-1] == ["0", "0"] for row in rows)  # no errors, nothing lost
     assert float(rows[1][8]) > 0  # the lead's pages were drawn anew
     assert "| SQLite | 150 |" in page
