@@ -220,7 +220,9 @@ def test_a_fault_within_is_no_verdict(
 
 
 WAITING = """
-import sys, time
+import signal, sys, time
+# A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from evenhand.cli.main import main
 import evenhand.reporting.gate.checks as room
 
