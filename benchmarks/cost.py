@@ -78,7 +78,9 @@ def turn_cost(study: Path) -> float:
         desk.register(rater)
         begun, done = time.perf_counter(), 0
         while done < _TURNS and (task := desk.next_task(rater)):
-            desk.submit(rater, task.task_id, task.options[0].key, uuid.uuid4().hex, seconds=1.0)
+            desk.submit(
+                rater, task.task_id, task.rubric.categories[0], uuid.uuid4().hex, seconds=1.0
+            )
             done += 1
         return (time.perf_counter() - begun) / done * 1000
 
