@@ -128,10 +128,9 @@ Nobody has tried it. This follows from the costs above, with a submit each {PAUS
   as many cores, behind nginx, which keeps a browser with its process.
 - *Coming in*: within {ARRIVAL // 60} minutes, {CROWD * cost.opening / 1000 / ARRIVAL:.1f}
   processors more.
-- *Memory*: {memory:.0f} GB for open pages, {memory / processes:.1f} GB for each process, and about
-  .2 GB that each has anyway.
-- *The store* comes first: submits of one study take turns at it, so one study bears about this many
-  annotators at once: {at_once}. More need several studies, each with a store of its own, and
+- *Memory*: {memory:.0f} GB for open pages, and about .2 GB for each process.
+- *The store* comes first: submits of one study take turns at it, so one study bears about this
+  many annotators at once: {at_once}. More need several studies, each with a store of its own, and
   a code leads to one of them; the analysis takes their exports together.
 - *Connections*: each process holds a few to PostgreSQL; beyond some 20 processes raise its
   `max_connections` of 100. nginx needs `worker_connections` of twice the crowd, and the system as
