@@ -26,7 +26,7 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings,
 from evenhand.study.settings.sections import Section, fault_of
 from evenhand.study.tables.atomic import atomic_write
 from evenhand.study.tables.columns import INCLUSION
-from evenhand.study.tables.ratings import validate_ratings
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,19 +35,8 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge_drift import Drift, DriftVerdict
 
 _MOST_BYTES = 50_000_000
-_KEPT = (
-    "unit_id",
-    "rubric",
-    "rater_id",
-    "rater_kind",
-    "label",
-    "p_positive",
-    "probabilities",
-    "prob_method",
-    "draw",
-    "order",
-    "unscored_reason",
-)
+_LEFT_OUT = ("seconds", "rubric_hash", "created_at")
+_KEPT = tuple(column for column in RATINGS_COLUMNS if column not in _LEFT_OUT)
 _BASELINE = " (baseline)"
 """What is added to a grader's name to name its grades in the baseline."""
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
