@@ -24,6 +24,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
+from evenhand.analysis.labels.copies import people_alike
 from evenhand.analysis.labels.counted import without_excluded
 from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
 from evenhand.analysis.labels.pair_rule import pair_verdicts
@@ -139,6 +140,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     )
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(place + _pooled(labels))
+    alike = people_alike(labels.copies, labels.raters, labels.humans)
+    found.notes += [place + each for each in alike]
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)

@@ -64,6 +64,16 @@ def test_a_reference_is_one_persons_labels() -> None:
     assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
 
 
+def test_people_who_are_alike_are_named() -> None:
+    frame = many_ratings(60, 1)
+    first, second = sorted(frame.loc[frame["rater_kind"] == "human", "rater_id"].unique())[:2]
+    other = frame[frame["rater_id"] == first].assign(rater_id=second)
+    alike = pd.concat([frame[frame["rater_id"] != second], other], ignore_index=True)
+    whole, found = both(alike)
+    assert found.notes == whole.notes
+    assert found.notes[0].startswith(f"{first} and {second} gave the same label on every unit")
+
+
 def test_probabilities_count_by_their_verdicts() -> None:
     frame = many_ratings(600, 2)
     chance = np.random.default_rng(3).random(len(frame)).round(3).astype(str)
