@@ -167,8 +167,8 @@ def _export_tables(arguments: argparse.Namespace) -> None:
     )
     from evenhand.reporting.sidecar import sidecar_path
     from evenhand.study import open_study
-    from evenhand.study.store.answer_details import answers_table
-    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.store.logs.answer_details import answers_table
+    from evenhand.study.store.logs.remarks import remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
 

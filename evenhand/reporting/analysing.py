@@ -85,9 +85,9 @@ def analyse_study(
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
-    from evenhand.study.store.attacked_log import attacked_table
     from evenhand.study.store.grades import TRIED
-    from evenhand.study.store.looks import look_numbers
+    from evenhand.study.store.logs.attacked_log import attacked_table
+    from evenhand.study.store.logs.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
@@ -237,7 +237,7 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
     With fewer pairs labelled by two people than a verdict needs none can be given, so looking at
     them is free.
     """
-    from evenhand.study.store.looks import labels_hash
+    from evenhand.study.store.logs.looks import labels_hash
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
@@ -306,7 +306,7 @@ def _study_context(
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
-    from evenhand.study.store.waves import sample_waves_of
+    from evenhand.study.store.logs.waves import sample_waves_of
 
     picked = [len(w.taken) for w in sample_waves_of(study.store) if w.by == "uncertainty"]
     return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from evenhand.study.store.batches import Chunk
+from evenhand.study.store.logs.batches import Chunk
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """What the SDKs raise where a proxy answers 200 with a page."""

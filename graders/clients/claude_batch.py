@@ -12,7 +12,7 @@ from evenhand.graders.clients.batch_service import UNREADABLE, BatchLimits, Batc
 from evenhand.graders.failures import failure_of
 from evenhand.graders.scrub import Scrubber
 from evenhand.graders.spec import GraderSpec
-from evenhand.study.store.batches import Chunk
+from evenhand.study.store.logs.batches import Chunk
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

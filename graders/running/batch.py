@@ -36,8 +36,8 @@ from evenhand.graders.running.reservations import Reservations
 from evenhand.graders.running.run import GraderSummary, RunContext
 from evenhand.rubrics import PromptText
 from evenhand.study.questions import Question
-from evenhand.study.store.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from evenhand.study.store.logs.batches import BatchJournal, BatchRequest, Chunk
 from evenhand.texts import written
 
 if TYPE_CHECKING:

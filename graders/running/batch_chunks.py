@@ -16,7 +16,7 @@ from evenhand.graders.running.jobs import DrawsJob, by_request
 from evenhand.graders.running.reservations import Reservations
 from evenhand.rubrics import Rubric
 from evenhand.study.questions import AttackedQuestion, Question
-from evenhand.study.store.batches import BatchRequest, Chunk
+from evenhand.study.store.logs.batches import BatchRequest, Chunk
 
 _FRAME = 200  # bytes that a request's line has beside the request
 

@@ -16,7 +16,7 @@ from evenhand.graders.running.provenance import failed_grade, grade_key, grade_o
 from evenhand.rubrics import PromptText
 from evenhand.study.questions import Question
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.replies import known_replies
+from evenhand.study.store.logs.replies import known_replies
 
 if TYPE_CHECKING:
     from evenhand.study import Study

@@ -201,7 +201,7 @@ def _part(
     from evenhand.graders.money import Tariff
     from evenhand.graders.running.jobs import GradeJob, live_job
     from evenhand.graders.running.live import LiveRun
-    from evenhand.study.store.replies import gave_without_reasoning
+    from evenhand.study.store.logs.replies import gave_without_reasoning
 
     tier, prices = plan.settings.service_tier, study.config.prices
     tariff = priced(plan.spec, context.budget, tier, prices)
@@ -212,7 +212,7 @@ def _part(
     if not batch:
         return LiveRun(live_job(job), context, summary, tariff)
     from evenhand.graders.running.batch import BatchRun
-    from evenhand.study.store.batches import BatchJournal
+    from evenhand.study.store.logs.batches import BatchJournal
 
     journal = BatchJournal(study.store)
     in_batch = Tariff.find(plan.spec, batch=True, tier=tier, prices=prices)

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from evenhand.graders import RunSummary, grade
 from evenhand.graders.clients.claude_batch import ClaudeBatches
 from evenhand.study import Study
-from evenhand.study.store.batches import BatchJournal
+from evenhand.study.store.logs.batches import BatchJournal
 from evenhand.study.store.schema import batch_events, grades
 from evenhand.study.store.totals import grade_totals
 from harness.protocol_server import ProtocolServer

@@ -12,7 +12,7 @@ from evenhand.study import open_study
 from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.remarks import remarks_table
+from evenhand.study.store.logs.remarks import remarks_table
 from evenhand.study.store.schema import labels
 
 PAUSE = 0.12

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evenhand.annotate_app.lead.board import figures_row
-from evenhand.annotate_app.lead.counting import latest
+from evenhand.annotate_app.lead.parts.board import figures_row
+from evenhand.annotate_app.lead.parts.counting import latest
 from evenhand.annotate_app.plain_text import show
 from evenhand.study import Study
 from evenhand.study.session.funnel import funnel

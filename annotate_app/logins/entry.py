@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app.kept_login import KeptLogin
 from evenhand.annotate_app.languages import Language
-from evenhand.annotate_app.login_form import ask_for_password
+from evenhand.annotate_app.logins.kept_login import KeptLogin
+from evenhand.annotate_app.logins.login_form import ask_for_password
+from evenhand.annotate_app.logins.single_sign_on import offer
+from evenhand.annotate_app.logins.visitor_address import visitor_address
 from evenhand.annotate_app.plain_text import block, show, show_complaint
-from evenhand.annotate_app.single_sign_on import offer
-from evenhand.annotate_app.visitor_address import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.accounts import accounts, sign_in, sign_out
