@@ -371,9 +371,7 @@ sorted_disagreements = Table(
     Column("rubric_hash", String, nullable=False),
     Column("unit_id", String, nullable=False),
     Column("grader", String, nullable=False),
-    Column(
-        "kind", String, nullable=False
-    ),  # see logs.disagreement_log; empty: taken back
+    Column("kind", String, nullable=False),  # see logs.disagreement_log; empty: taken back
     Column("note", Text, nullable=False),
     Column("done_by", String, nullable=False),
     Column("created_at", String, nullable=False),
