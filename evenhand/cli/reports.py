@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.setting_options import add_analysis_options, add_engine, analyse_asked
-from evenhand.cli.sources import path_or_address
+from evenhand.cli.options.setting_options import add_analysis_options, add_engine, analyse_asked
+from evenhand.cli.options.sources import path_or_address
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.options import ScaleOptions
-from evenhand.reporting.scales import declared_scales
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.unit_columns import check_asked_for, with_units
 from evenhand.reporting.thresholds import study_scales
-from evenhand.reporting.unit_columns import check_asked_for, with_units
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.dataframes import LongRows
-    from evenhand.reporting.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.dataframes import LongRows
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
@@ -81,7 +81,7 @@ def analyse_study(
     on such labels. Raises InputError where nothing is labelled yet.
     """
     from evenhand.analysis import StudyFacts, analyse
-    from evenhand.reporting.sidecar import prices_of
+    from evenhand.reporting.ratings_file.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
@@ -138,11 +138,11 @@ def analyse_file(
 ) -> Analysed:
     """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
 
-    What stands beside the file (`evenhand.reporting.sidecar`) is read with it. That it was, and
+    What stands beside the file (`reporting.ratings_file.sidecar`) is read with it. That it was, and
     what was assumed of the labels, stands in the notes of the context.
     """
-    from evenhand.reporting.dataframes import rows_of_file
-    from evenhand.reporting.sidecar import (
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.sidecar import (
         attacked_beside,
         read_sidecar,
         sidecar_path,
@@ -191,7 +191,7 @@ def analyse_rows(
     """
     from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
     source = rows.places.source

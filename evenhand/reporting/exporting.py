@@ -1,5 +1,5 @@
 """What a study gives away: its units, and beside its ratings what they mean
-(`evenhand.reporting.sidecar`).
+(`evenhand.reporting.ratings_file.sidecar`).
 
 What people said of themselves stays with the study, and so does what a person typed about them.
 """
@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.reporting.analysing import looked_at
-from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
+from evenhand.reporting.ratings_file.sidecar import (
+    GraderUsage,
+    ScaleSection,
+    Sidecar,
+    TunedThreshold,
+)
 from evenhand.reporting.thresholds import study_scales
 from evenhand.study.desk.oversight import STOPPED_BY
 from evenhand.study.tables.attacks import as_text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand.errors import InputError
 
 if TYPE_CHECKING:
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 
 FORMAT_OPTION: dict[str, dict[str, Any]] = {
@@ -61,7 +61,7 @@ def add_scale_options(parser: argparse.ArgumentParser, without: Collection[str] 
 
 def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
     """What the command line declares."""
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
     return ScaleOptions(
         rubric=arguments.rubric,
@@ -78,7 +78,7 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
 
 def file_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The same fields of `ScaleOptions` for a file's columns and raters."""
-    from evenhand.reporting.dataframes import kinds_of
+    from evenhand.reporting.ratings_file.dataframes import kinds_of
     from evenhand.study.tables.names import columns_in
 
     people, models = keys_in(arguments.human) or (), keys_in(arguments.model) or ()

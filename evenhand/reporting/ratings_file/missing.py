@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.scales import MAX_LABELS
+from evenhand.reporting.ratings_file.scales import MAX_LABELS
 from evenhand.study.tables.names import columns_option, likely_columns
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 MAX_NAMED = 10
 _MODEL_NAME = re.compile(

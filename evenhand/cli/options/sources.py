@@ -7,8 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from evenhand.cli.scale_options import SCALE_OPTIONS
-from evenhand.cli.setting_options import add_analysis_options, analyse_asked
+from evenhand.cli.options.scale_options import SCALE_OPTIONS
+from evenhand.cli.options.setting_options import add_analysis_options, analyse_asked
 from evenhand.cli.verbs import Parser, refuse
 
 if TYPE_CHECKING:

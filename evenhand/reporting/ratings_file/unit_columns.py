@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.missing import listed
+from evenhand.reporting.ratings_file.missing import listed
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, with_unit_id
 

@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from evenhand.cli.scale_options import add_scale_options, keys_in, scale_options
+from evenhand.cli.options.scale_options import add_scale_options, keys_in, scale_options
 from evenhand.cli.terminal import console, working
 from evenhand.errors import InputError
 from evenhand.texts import written

@@ -16,7 +16,7 @@ from evenhand.study.tables.formats import FIRST_ROW
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 MAX_LENGTH = 200
 _MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"))

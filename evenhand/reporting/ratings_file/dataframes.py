@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.exchange.readers.plain_names import plain_kinds
 from evenhand.exchange.readers.reading import read_export
-from evenhand.reporting.cleaning import Places
-from evenhand.reporting.missing import alike, kinds_spelled, listed, refuse_missing
+from evenhand.reporting.ratings_file.cleaning import Places
+from evenhand.reporting.ratings_file.missing import alike, kinds_spelled, listed, refuse_missing
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
 from evenhand.study.tables.names import renamed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
@@ -20,7 +20,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 Names = Hashable | Iterable[Hashable]
 """Several names or labels, or one alone."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.cleaning import Places, cleaned
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.cleaning import Places, cleaned
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.columns import shortened
 from evenhand.texts import written
 
