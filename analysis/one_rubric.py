@@ -138,14 +138,7 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     if len(labels.raters) > MAX_LISTED_RATERS:
-        many_models = len(labels.models) > MAX_LISTED_RATERS
-        pooled = written(
-            "note.pooled",
-            raters=len(labels.raters),
-            most=MAX_LISTED_RATERS,
-            pairs="pairs of raters" if many_models else "pairs with an annotator",
-        )
-        found.notes.append(place + pooled)
+        found.notes.append(place + _pooled(labels))
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
@@ -177,6 +170,17 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         noun = found.cluster_noun
         found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
     return found
+
+
+def _pooled(labels: LabelMatrix) -> str:
+    """Which pairs of raters are not listed one by one."""
+    many_models = len(labels.models) > MAX_LISTED_RATERS
+    return written(
+        "note.pooled",
+        raters=len(labels.raters),
+        most=MAX_LISTED_RATERS,
+        pairs="pairs of raters" if many_models else "pairs with an annotator",
+    )
 
 
 def rubric_rows(
