@@ -318,7 +318,7 @@ def _ratings_facts(
     from evenhand import __version__
 
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
-    given = sorted(stamp for stamp in ratings["created_at"] if stamp)
+    given = sorted(stamp for stamp in ratings["created_at"].unique() if stamp)
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
         "annotators per labelled unit": _people_per_unit(ratings, excluded),

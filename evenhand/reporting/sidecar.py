@@ -166,7 +166,7 @@ class Sidecar(Section):
 
     def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
         """The settings, without ensembles of graders who are not among these ratings."""
-        present = set(ratings["rater_id"])
+        present = set(ratings["rater_id"].unique())
         kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
         return self.analysis.model_copy(update={"ensembles": kept})
 
