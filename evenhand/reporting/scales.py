@@ -67,6 +67,8 @@ def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[s
 
 def _known_rubric(name: str) -> Rubric | None:
     """A shipped rubric, or one from a file; None where the name is neither."""
+    if not name:
+        return None
     from evenhand.rubrics import load_rubric, shipped_rubrics
 
     if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
