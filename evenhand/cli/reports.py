@@ -84,7 +84,7 @@ def _print_figures(folder: Path | None) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.report import render_table_text, write_figures, write_report
+    from evenhand.analysis.report import render_table_text
     from evenhand.reporting.analysing import analyse_file
     from evenhand.study.tables.atomic import check_folder
 
@@ -103,9 +103,13 @@ def _check(arguments: argparse.Namespace) -> None:
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
     if out is not None:
+        from evenhand.analysis.report import write_report
+
         write_report(analysis, context, out, full=arguments.full)
         console().print(written("terminal.report", page=out / "report.html"))
     if figures is not None:
+        from evenhand.analysis.report import write_figures
+
         with working("drawing figures"):
             write_figures(analysis, context, figures)
         _print_figures(figures)

@@ -201,7 +201,7 @@ def analyse_rows(
     if units is not None:
         columns = with_units(columns, *units)
     check_asked_for(changes, columns, rows.table, source if units is None else units[1])
-    sidecar = known or Sidecar()
+    sidecar = known or Sidecar.model_construct()  # which asks for no validator to be built
     ratings, scales, remarks = declared_scales(scale, ratings, rows.places, sidecar.known_scales())
     raters = rater_columns(rows.table) if changes.get("rater_slices") else None
     analysis = analyse(
@@ -318,7 +318,7 @@ def _ratings_facts(
     from evenhand import __version__
 
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
-    given = sorted(stamp for stamp in ratings["created_at"] if stamp)
+    given = sorted(stamp for stamp in ratings["created_at"].unique() if stamp)
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
         "annotators per labelled unit": _people_per_unit(ratings, excluded),

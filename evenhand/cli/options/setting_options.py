@@ -99,6 +99,8 @@ def given_settings(arguments: argparse.Namespace) -> dict[str, Any]:
         for name, field in fields.items()
         if (text := getattr(arguments, name, None)) is not None
     }
+    if not given:
+        return {}
     try:
         checked = _settings().model_validate(given)
     except ValidationError as error:

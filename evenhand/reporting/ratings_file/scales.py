@@ -38,12 +38,12 @@ def declared_scales(
     known = {} if known is None or from_file else known
     if options.rubric is not None:
         ratings = _rows_of(ratings, options, known)
-        wanted = set(ratings["rubric"])
+        wanted = set(ratings["rubric"].unique())
         known = {name: scale for name, scale in known.items() if name in wanted}
     elif len(known) == 1 and (ratings["rubric"] == "").all():
         ratings = ratings.assign(rubric=next(iter(known)))
     parts, scales, remarks, changed = [], {}, [], 0
-    names = sorted({*ratings["rubric"], *known})
+    names = sorted({*ratings["rubric"].unique(), *known})
     for name in names:
         rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
         own, cells = cleaned(rows, _permitted(options, name, known.get(name)), options, places)
@@ -67,6 +67,8 @@ def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[s
 
 def _known_rubric(name: str) -> Rubric | None:
     """A shipped rubric, or one from a file; None where the name is neither."""
+    if not name:
+        return None
     from evenhand.rubrics import load_rubric, shipped_rubrics
 
     if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):

@@ -19,10 +19,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from evenhand.analysis import Scale, StudyFacts
 from evenhand.analysis.labels.scale import Level, Tuning
 from evenhand.errors import InputError
-from evenhand.rubrics.model import check_coarser
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
-from evenhand.study.settings.sections import Section, fault_of
-from evenhand.study.settings.study_toml import Share
+from evenhand.study.settings.sections import Section, Share, fault_of
 from evenhand.study.tables.attacks import read_attacked
 from evenhand.texts import written
 
@@ -85,6 +83,8 @@ class ScaleSection(Section):
 
     @model_validator(mode="after")
     def _coarser(self) -> Self:
+        from evenhand.rubrics.model import check_coarser
+
         check_coarser(self.categories, self.unclear, self.collapse.values())
         return self
 
@@ -166,7 +166,7 @@ class Sidecar(Section):
 
     def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
         """The settings, without ensembles of graders who are not among these ratings."""
-        present = set(ratings["rater_id"])
+        present = set(ratings["rater_id"].unique())
         kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
         return self.analysis.model_copy(update={"ensembles": kept})
 
