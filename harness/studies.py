@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -52,6 +58,31 @@ description = "They are about as long."
 """
 
 
+_FILES = ("pairs", "propositions", "wordings", "responses")
+
+
+def new_study(folder: Path, plan: StudyPlan) -> None:
+    """`create_study`, done once for plans that say the same, and copied from then on."""
+    if plan.store != StudyPlan.store:  # a database elsewhere
+        create_study(folder, plan)
+        return
+    texts = [path and path.read_bytes() for path in (getattr(plan, name) for name in _FILES)]
+    rubrics = [rubric.model_dump_json() for rubric in plan.rubrics]
+    rest = replace(plan, name=plan.name or folder.name, rubrics=(), **dict.fromkeys(_FILES))
+    kept = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        create_study(kept, plan)
+    shutil.copytree(kept, folder)
+
+
+@cache
+def _home() -> Path:
+    home = tempfile.TemporaryDirectory(prefix="evenhand-studies-")
+    atexit.register(home.cleanup)
+    return Path(home.name)
+
+
 def write_pairs(path: Path, count: int = 6) -> Path:
     """A small pairs file with two columns to stratify by."""
     lines = ["main_category,template_category,prompt_a,prompt_b,prompt_a_group,prompt_b_group"]
@@ -95,7 +126,7 @@ def panel_study(
         stratify=(),
         raters_per_unit=50,
     )
-    create_study(home / "study", plan)
+    new_study(home / "study", plan)
     change_config(home / "study", {"annotation": settings})
     return home / "study"
 
@@ -123,7 +154,7 @@ def marked_study(
         sample=pairs,
         synthetic=True,
     )
-    create_study(folder, plan)
+    new_study(folder, plan)
     return open_study(folder)
 
 
