@@ -65,7 +65,9 @@ class UnitFacts:
         """The rated units' rows. Raises InputError where one has none."""
         if self.table is None:
             return None
-        at = self.table.index.get_indexer(self.ids)
+        import pandas as pd
+
+        at = self.table.index.get_indexer(pd.Index(self.ids))
         if (at < 0).any():
             missing = [self.ids[place] for place in np.flatnonzero(at < 0)]
             raise InputError(
