@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -14,7 +20,7 @@ from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.answer_details import add_details
+from evenhand.study.store.logs.answer_details import add_details
 from evenhand.study.store.schema import labels, meta
 from evenhand.study.tables.evidence import Mark
 from harness.annotator import SUBJECT, prompt_text, response_text
@@ -50,6 +56,32 @@ key = "C"
 name = "Neither"
 description = "They are about as long."
 """
+
+
+def new_study(folder: Path, plan: StudyPlan) -> None:
+    """`create_study`, done once for plans that say the same, and copied from then on."""
+    if plan.store != StudyPlan.store:  # a database elsewhere
+        create_study(folder, plan)
+        return
+    files = (plan.pairs, plan.propositions, plan.wordings, plan.responses)
+    texts = [path and path.read_bytes() for path in files]
+    rubrics = [rubric.model_dump_json() for rubric in plan.rubrics]
+    name = plan.name or folder.name
+    rest = replace(
+        plan, name=name, rubrics=(), pairs=None, propositions=None, wordings=None, responses=None
+    )
+    kept = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        create_study(kept, plan)
+    shutil.copytree(kept, folder)
+
+
+@cache
+def _home() -> Path:
+    home = tempfile.TemporaryDirectory(prefix="evenhand-studies-")
+    atexit.register(home.cleanup)
+    return Path(home.name)
 
 
 def write_pairs(path: Path, count: int = 6) -> Path:
@@ -95,7 +127,7 @@ def panel_study(
         stratify=(),
         raters_per_unit=50,
     )
-    create_study(home / "study", plan)
+    new_study(home / "study", plan)
     change_config(home / "study", {"annotation": settings})
     return home / "study"
 
@@ -123,7 +155,7 @@ def marked_study(
         sample=pairs,
         synthetic=True,
     )
-    create_study(folder, plan)
+    new_study(folder, plan)
     return open_study(folder)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,7 @@ def rubric_text(path: Path) -> str:
         raise InputError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
 
 
+@lru_cache(maxsize=64)  # every opening of a study reads its rubrics
 def parse_rubric(text: str, file: str) -> Rubric:
     """A rubric from the text of its file; `file` is the name used in messages."""
     rubric, faults = read_rubric(text)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from evenhand.study import Study, create_study, open_study
+from evenhand.study import Study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from harness.chromium import NoBrowser, launched_chromium
 from harness.proxy import program
-from harness.studies import write_pairs, write_responses
+from harness.studies import new_study, write_pairs, write_responses
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -89,7 +89,7 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
             "rubrics": usual_rubrics(propositions=False),
             **fields,
         }
-        create_study(folder, StudyPlan(**plan))  # type: ignore[arg-type]
+        new_study(folder, StudyPlan(**plan))  # type: ignore[arg-type]
         study = open_study(folder)
         opened.append(study)
         return study
