@@ -29,7 +29,8 @@ from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
 from evenhand.analysis.labels.copies import people_alike
 from evenhand.analysis.labels.counted import without_excluded
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts, check_values

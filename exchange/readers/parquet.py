@@ -23,7 +23,7 @@ def columns_of(source: Source) -> list[str]:
 
 
 def records_of(source: Source, columns: Sequence[str]) -> list[Record]:
-    """The rows, those columns alone, as a JSON file would have them: numbers are texts, at any depth.
+    """The rows, those columns alone, as a JSON file has them; numbers are texts, at any depth.
 
     Raises InputError where the file is damaged or too large.
     """
