@@ -63,9 +63,11 @@ class UnitFacts:
     @cached_property
     def _rated(self) -> pd.DataFrame | None:
         """The rated units' rows. Raises InputError where one has none."""
+        import pandas as pd
+
         if self.table is None:
             return None
-        at = self.table.index.get_indexer(self.ids)
+        at = self.table.index.get_indexer(pd.Index(self.ids))
         if (at < 0).any():
             missing = [self.ids[place] for place in np.flatnonzero(at < 0)]
             raise InputError(
