@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from benchmarks import (
     formats,
     grading,
     injection,
+    instant,
     peers,
     report,
     routing,
@@ -46,6 +48,7 @@ STARTED = {
     formats,
     grading,
     injection,
+    instant,
     peers,
     report,
     routing,
@@ -117,6 +120,35 @@ def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "| Cohen kappa of two raters | 1,000,000 labels | scikit-learn |" in page
     assert "| `evenhand --help` |" in page
     assert str(tmp_path) not in page
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_what_a_user_waits_for_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = replace(instant.cases()[1], humans=2, graders=1)
+    monkeypatch.setattr(instant, "cases", lambda: [case, case])
+    out = tmp_path / "instant.md"
+    instant.main(["--rounds", "1", "--scale", "0.001", "--out", str(out)])
+    page = out.read_text("utf-8")
+    bounds = [
+        line.split(" | ")[-2] for line in page.splitlines() if line.endswith(("yes |", "** |"))
+    ]
+    assert bounds == ["0.10", "1.00", "1.80", "2.50", "1.05", "1.05", "1.05"]
+    assert "| `report`, 10 pairs x 5 x 1 rubrics x 2 x 1 |" in page
+    stages = {
+        row.split(" | ")[0].strip("| ") for row in page.partition("| stage |")[2].splitlines()
+    }
+    assert {"loading pandas", "all other statistics", "writing files"} <= stages
+    assert str(tmp_path) not in page
+
+
+def test_time_within_another_stage_is_counted_once() -> None:
+    """By a verb that is over at once: no stage takes part of another's time, or less than none."""
+    command = instant.Command("", sys.executable, ["-P", "-m", "evenhand", "--version"])
+    spent = instant.stages(command)
+    assert {"loading pandas", "loading evenhand", "everything else"} <= set(spent)
+    assert min(spent.values()) >= 0.0
 
 
 def test_the_page_of_formats_is_that_of_the_files(tmp_path: Path) -> None:
