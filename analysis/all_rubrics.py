@@ -151,7 +151,7 @@ def analyse(
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"])
+    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     _check_reference(decision.reference, ratings)
     check_ensembles(settings.ensembles, graders)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)
