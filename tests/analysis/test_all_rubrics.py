@@ -264,7 +264,7 @@ def test_llmbar(shared_data: Path) -> None:
         assert coverage["estimate"] == pytest.approx(1 - (differ | empty).mean())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_dices(shared_data: Path) -> None:
     """124 raters: pooled rows only, and within memory."""
     import resource

@@ -98,7 +98,7 @@ def test_every_code_has_a_text() -> None:
     assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_reworded_notes_change_no_decision(
     plain: list[Analysis], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

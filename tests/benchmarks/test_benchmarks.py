@@ -82,7 +82,7 @@ def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> 
     assert done.stdout.count("usage: ") == len(names)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_benchmark_of_many_annotators_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "load.md"
     few = ["--annotators", "2", "--pauses", "0.2", "--processes", "2", "--seconds", "1"]
@@ -100,6 +100,7 @@ def test_the_benchmark_of_many_annotators_writes_its_page(tmp_path: Path) -> Non
     assert str(tmp_path) not in page
 
 
+@pytest.mark.thorough
 def test_the_grading_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "grading.md"
     grading.main(["--grades", "100", "--out", str(out)])
@@ -108,7 +109,7 @@ def test_the_grading_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "read\n100 times over the run" in page
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_speed_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "performance.md"
     few = ["--resamples", "20", "--scale", "0.0005", "--repeats", "1"]
@@ -125,6 +126,7 @@ def test_the_page_of_formats_is_that_of_the_files(tmp_path: Path) -> None:
     assert out.read_text("utf-8") == formats.OUT.read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_the_coverage_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "coverage.md"
     coverage.main(["--runs", "2", "--resamples", "40", "--processes", "1", "--out", str(out)])
@@ -133,6 +135,7 @@ def test_the_coverage_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "in 2 simulated studies" in page
 
 
+@pytest.mark.thorough
 def test_the_drift_benchmark_writes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
         assert after == pytest.approx(0.6, abs=0.01)
 
 
+@pytest.mark.thorough
 def test_the_benchmark_of_small_samples_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "coverage-small.md"
     small_samples.main(["--runs", "2", "--resamples", "40", "--processes", "1", "--out", str(out)])
@@ -195,6 +199,7 @@ def test_intervals_that_miss_are_told_by_their_side() -> None:
     assert "| 0.625 [0.515, 0.723] * | 0.250 | 0.125 | 0.200 |" in page
 
 
+@pytest.mark.thorough
 def test_the_bias_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "bias-audit.md"
     bias.main(["--runs", "3", "--resamples", "40", "--processes", "1", "--out", str(out)])
@@ -216,6 +221,7 @@ def test_quality_has_the_gap_it_claims(law: str) -> None:
     assert better[own == 1].mean() - better[own == 0].mean() > 0.2
 
 
+@pytest.mark.thorough
 def test_the_calibration_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "calibration.md"
     few = ["--runs", "1", "--resamples", "20", "--processes", "1"]
@@ -226,7 +232,7 @@ def test_the_calibration_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert "1 simulated studies a line" in page
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_decisions_benchmark_writes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +247,7 @@ def test_the_decisions_benchmark_writes_its_page(
     assert "1 simulated studies a cell (synthetic)" in page
 
 
+@pytest.mark.thorough
 def test_the_decisions_benchmark_adds_the_cells_that_its_page_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +276,7 @@ def test_graders_of_the_decisions_benchmark_lie_below_people_by_the_margin() -> 
     assert decisions.kappa(0.1, person, grader) == pytest.approx(decisions.KAPPA - 0.1)
 
 
+@pytest.mark.thorough
 def test_the_routing_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "routing.md"
     routing.main(["--runs", "1", "--processes", "1", "--out", str(out)])
@@ -298,7 +306,7 @@ def test_dips_are_broken_where_the_mean_above_a_cut_is() -> None:
         assert (wrong[confidence >= cut].mean() > 0.1) is np.bool_(broken)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "report.md"
     report.main(["--scale", "0.04", "--studies", "1", "--out", str(out)])
@@ -308,6 +316,7 @@ def test_the_report_benchmark_writes_its_page(tmp_path: Path) -> None:
     assert str(tmp_path) not in page
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_the_report_benchmark_measures_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -354,6 +363,7 @@ def test_a_cell_passes_where_its_monte_carlo_interval_meets_the_bounds() -> None
     assert not far.holds
 
 
+@pytest.mark.thorough
 def test_the_coverage_of_corrected_rates_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "coverage-corrected.md"
     few = ["--runs", "3", "--resamples", "40", "--processes", "1"]
@@ -383,6 +393,7 @@ def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float)
     assert 1 - grader[people == 0].mean() == pytest.approx(specificity, abs=0.006)
 
 
+@pytest.mark.thorough
 def test_the_uncertainty_benchmark_writes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +406,7 @@ def test_the_uncertainty_benchmark_writes_its_page(
     assert "2 simulated studies a cell (synthetic)" in page
 
 
+@pytest.mark.thorough
 def test_the_injection_benchmark_writes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,7 +422,7 @@ def test_the_injection_benchmark_writes_its_page(
     assert gullible.endswith("| 1.000 |")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_benchmark_of_other_tools_holds_their_figures_against_ours(tmp_path: Path) -> None:
     out = tmp_path / "peers.md"
     peers.main(["--units", "60", "--python", sys.executable, "--out", str(out)])
@@ -422,7 +434,7 @@ def test_the_benchmark_of_other_tools_holds_their_figures_against_ours(tmp_path:
     assert peers.differences(ours, theirs) == ["irrCAC: kappa is 0.31, ours 0.3"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert scale.write_ratings(tmp_path, 1_000, file_rows=150) == 50
     run = scale.measure(tmp_path, 1_000, 50, "stream")

@@ -100,7 +100,7 @@ def test_slice_differences_are_screened_together(
     assert adjusted[found["rater_b"].to_numpy() == "g"].iloc[0] < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_screening_keeps_its_level(make_ratings: Callable) -> None:
     """Where nothing differs, raw p values below .1 come up in about a tenth of samples."""
     rng = np.random.default_rng(8)

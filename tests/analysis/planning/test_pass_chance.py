@@ -48,7 +48,7 @@ def _said(verdicts: Mask) -> npt.NDArray[np.float64]:
     return np.where(verdicts, 1.0, -1.0).swapaxes(1, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("scope", "people", "units", "prevalence"),
     [("these", 3, 250, 0.5), ("these", 3, 100, 0.15), ("like_these", 6, 250, 0.5)],

@@ -14,6 +14,7 @@ import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,8 +77,14 @@ def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]],
     return make
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
+def _by_length(page: Path) -> Any:
+    """A page's commands take seconds where they make a demo; the ordinary run has README's."""
+    long = page.name != "README.md" and any(" demo " in each for each in commands(page))
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=pytest.mark.thorough if long else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", [_by_length(page) for page in GUIDES])
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(
     page: Path, make_demo: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]

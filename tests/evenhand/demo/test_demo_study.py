@@ -150,6 +150,7 @@ def read_table_of_ratings(demo: Path) -> pd.DataFrame:
     return read_table(out)
 
 
+@pytest.mark.thorough
 def test_exported_files_give_the_same_verdicts(demo: Path) -> None:
     """On one rubric, for time's sake; the sidecar holds the others in the same way."""
     out = demo.parent / "travels.csv"

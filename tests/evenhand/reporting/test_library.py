@@ -124,9 +124,10 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
     ("name", "options", "scale"),
     [
         ("llmbar", [], {}),
-        ("newsroom", ["--level", "ordinal", "--categories", "1,2,3,4,5"],
-         {"level": "ordinal", "categories": range(1, 6)}),
-        ("dices350", [], {}),
+        pytest.param(
+            "newsroom", ["--level", "ordinal", "--categories", "1,2,3,4,5"],
+            {"level": "ordinal", "categories": range(1, 6)}, marks=pytest.mark.thorough),
+        pytest.param("dices350", [], {}, marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
 def test_real_labels(

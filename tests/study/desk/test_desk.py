@@ -158,7 +158,7 @@ with open_study(sys.argv[1]) as study:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
     make_study, store: str
 ) -> None:

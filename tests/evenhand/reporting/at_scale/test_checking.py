@@ -55,7 +55,7 @@ def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) 
     assert "left out what needs each rating" in context.notes[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
     distributed = pytest.importorskip("distributed")
     undisturbed = csv_of(folder / "whole.csv", "stream")
