@@ -31,6 +31,7 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "per_cluster", "more", "interval"),
     [
@@ -58,12 +59,14 @@ def test_every_row_and_verdict_is_that_of_the_ratings(
     assert whole.results[list(RESULTS_KEY)].drop_duplicates().shape[0] == len(expected)
 
 
+@pytest.mark.slow
 def test_a_reference_is_one_persons_labels() -> None:
     whole, found = both(many_ratings(600, 2), reference="ann")
     assert found.verdicts == whole.verdicts
     assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
 
 
+@pytest.mark.slow
 def test_probabilities_count_by_their_verdicts() -> None:
     frame = many_ratings(600, 2)
     chance = np.random.default_rng(3).random(len(frame)).round(3).astype(str)
@@ -78,6 +81,7 @@ def test_probabilities_count_by_their_verdicts() -> None:
     assert not [row for row in found.rows if "threshold" in row["statistic"]]
 
 
+@pytest.mark.slow
 def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch) -> None:
     monkeypatch.setattr("evenhand.analysis.bootstrap.pattern_resamples.GROUPS", 400)
     frame = many_ratings(6000, 2)

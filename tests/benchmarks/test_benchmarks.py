@@ -56,6 +56,7 @@ STARTED = {
 """Every one of them runs below, `annotation` in test_annotation.py."""
 
 
+@pytest.mark.slow
 def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> None:
     names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {
         "commands",

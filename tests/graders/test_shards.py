@@ -87,6 +87,7 @@ def test_a_study_in_a_file_has_no_shards(server: ProtocolServer, marked_study: M
     assert not server.calls
 
 
+@pytest.mark.slow
 def test_batches_have_no_shards(server: ProtocolServer, shared: Callable[..., Study]) -> None:
     with pytest.raises(InputError, match="--shard or --batch"):
         grade(shared(), [server.openai], shard=Shard(1, 2), batch=True)
@@ -117,6 +118,7 @@ def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
             pass
 
 
+@pytest.mark.slow
 def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
     server: ProtocolServer, shared: Callable[..., Study]
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
     assert Counter(call.unit for call in server.calls) == Counter(units)
 
 
+@pytest.mark.slow
 def test_each_shard_has_its_share_of_the_budget(
     server: ProtocolServer, shared: Callable[..., Study]
 ) -> None:
