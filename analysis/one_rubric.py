@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from evenhand.analysis.agreement.categories import add_category_rows
 from evenhand.analysis.agreement.consensus import add_consensus_rows
 from evenhand.analysis.agreement.groups import add_group_rows, add_prevalence_rows
@@ -20,6 +22,7 @@ from evenhand.analysis.agreement.stability import add_rewording_rows, add_stabil
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.pattern_resamples import PatternResamples
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
@@ -138,20 +141,12 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
     if len(labels.raters) > MAX_LISTED_RATERS:
-        many_models = len(labels.models) > MAX_LISTED_RATERS
-        pooled = written(
-            "note.pooled",
-            raters=len(labels.raters),
-            most=MAX_LISTED_RATERS,
-            pairs="pairs of raters" if many_models else "pairs with an annotator",
-        )
-        found.notes.append(place + pooled)
+        found.notes.append(place + _pooled(labels))
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
     found.notes += [each.note for each in found.thresholds if each.note]
-    folded, frequency = labels.folded()
-    shared = request.resampled(frequency, folded.weight)
+    folded, shared = _resampled(labels, request)
     found.rows = rows = rubric_rows(folded, shared, request, seconds_per_label(own))
     found.notes += _add_effective_size(rows, labels, request)
     _add_bias(rows, labels, own, readings, request)
@@ -177,6 +172,27 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
         noun = found.cluster_noun
         found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)
     return found
+
+
+def _pooled(labels: LabelMatrix) -> str:
+    """Which pairs of raters are not listed one by one."""
+    many_models = len(labels.models) > MAX_LISTED_RATERS
+    return written(
+        "note.pooled",
+        raters=len(labels.raters),
+        most=MAX_LISTED_RATERS,
+        pairs="pairs of raters" if many_models else "pairs with an annotator",
+    )
+
+
+def _resampled(labels: LabelMatrix, request: Request) -> tuple[LabelMatrix, Resamples]:
+    """The labels, those that are alike kept once, and resamples of their clusters."""
+    patterns, cells = labels.in_patterns()
+    if cells is not None:
+        each_once = np.ones(labels.n_clusters, dtype=np.int64)
+        return patterns, PatternResamples(cells, cells, request.resampled(each_once))
+    folded, frequency = labels.folded()
+    return folded, request.resampled(frequency, folded.weight)
 
 
 def rubric_rows(

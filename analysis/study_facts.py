@@ -20,7 +20,7 @@ class StudyFacts:
     what 1,000 units cost in US dollars, by (rubric, grader). `looks` counts, by rubric, looks at
     the verdict as labels came in, with this one (1 where not said); at 0 no verdict is given.
     `sorted` counts, by (rubric, grader, kind), the disagreements with people that the lead sorted.
-    `attacked` is what graders said in the injection audit (`study.store.attacked_log`).
+    `attacked` is what graders said in the injection audit (`study.store.logs.attacked_log`).
     `source` is what messages call the ratings, `strata` the units columns that the labelled sample
     was stratified by.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,3 +18,13 @@ Integers = npt.NDArray[np.integer[Any]]
 Frequency = npt.NDArray[np.int64]
 """How often each cluster stands in the data: 1, or more where like ones are folded into one."""
 Numbers = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
+
+_One = TypeVar("_One", covariant=True)
+
+
+class Column(Protocol[_One]):
+    """What a user has one of for each unit or category, in order: a list, an array, a Series."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[_One]: ...
+    def __getitem__(self, place: int, /) -> Any: ...

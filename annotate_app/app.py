@@ -15,7 +15,7 @@ if getattr(find_spec("evenhand"), "origin", None) is None:
 
 from evenhand.annotate_app.door import Door
 from evenhand.annotate_app.front import Discreet, routes
-from evenhand.annotate_app.single_sign_on import app_secrets
+from evenhand.annotate_app.logins.single_sign_on import app_secrets
 from evenhand.annotate_app.waiting import on_script_error
 
 app = App(

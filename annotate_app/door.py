@@ -17,7 +17,7 @@ from streamlit.auth_util import get_secrets_auth_section
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 
-from evenhand.annotate_app.upload_pass import may_upload
+from evenhand.annotate_app.logins.upload_pass import may_upload
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -8,11 +8,11 @@ from __future__ import annotations
 import streamlit as st
 
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.lead_login import LOGIN, require
-from evenhand.annotate_app.login_form import ask_for_password
+from evenhand.annotate_app.logins.lead_login import LOGIN, require
+from evenhand.annotate_app.logins.login_form import ask_for_password
+from evenhand.annotate_app.logins.single_sign_on import offer
+from evenhand.annotate_app.logins.visitor_address import visitor_address
 from evenhand.annotate_app.plain_text import show_complaint
-from evenhand.annotate_app.single_sign_on import offer
-from evenhand.annotate_app.visitor_address import visitor_address
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access.lead_login import LINK_PARAMETER, log_in, open_link

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.entry import (
+from evenhand.annotate_app.language_choice import keep_language, present_language
+from evenhand.annotate_app.languages import ENGLISH, Language
+from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
+from evenhand.annotate_app.logins.entry import (
     ask_about_new_code,
     ask_for_entry,
     current_rater,
     keep_login,
     log_out,
 )
-from evenhand.annotate_app.language_choice import keep_language, present_language
-from evenhand.annotate_app.languages import ENGLISH, Language
-from evenhand.annotate_app.lead_entry import is_asked_for, show_lead_entry
+from evenhand.annotate_app.logins.single_sign_on import arrive
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.annotate_app.session_pages import show_step
-from evenhand.annotate_app.single_sign_on import arrive
 from evenhand.annotate_app.unit_page import check_store, show_practice, show_units, take_panel
 from evenhand.annotate_app.waiting import wait_for_store
 from evenhand.annotate_app.watch import start_watch

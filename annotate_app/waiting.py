@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from evenhand.annotate_app.lead_entry import is_asked_for
-from evenhand.annotate_app.lead_login import WAITED
+from evenhand.annotate_app.logins.lead_login import WAITED
 from evenhand.annotate_app.plain_text import block, heading, said, show
 from evenhand.annotate_app.unit_page import PanelShown, take_panel
 from evenhand.errors import StoreAway

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -97,7 +98,7 @@ def races(bootstrap: Bootstrap, scale: float = 1.0) -> Iterator[Race]:
             "scikit-learn",
             name,
             _kappa_loop(pair),
-            lambda pair=pair: _kappa(pair, bootstrap),
+            partial(_kappa, pair, bootstrap),
             None,
             len(pair),
             targets[0],
@@ -107,7 +108,7 @@ def races(bootstrap: Bootstrap, scale: float = 1.0) -> Iterator[Race]:
             "krippendorff",
             name,
             _alpha_loop(group),
-            lambda group=group: _alpha(group, bootstrap),
+            partial(_alpha, group, bootstrap),
             None,
             len(group),
             targets[1],
@@ -117,7 +118,7 @@ def races(bootstrap: Bootstrap, scale: float = 1.0) -> Iterator[Race]:
             "statsmodels",
             name,
             _fleiss_loop(group),
-            lambda group=group: fleiss_kappa(group, categories=CATEGORIES, bootstrap=bootstrap),
+            partial(fleiss_kappa, group, categories=CATEGORIES, bootstrap=bootstrap),
             None,
             len(group),
         )
@@ -132,7 +133,7 @@ def _cluster_races(bootstrap: Bootstrap, pairs: int, clusters: int) -> Iterator[
         "scikit-learn",
         where,
         _kappa_loop(few[:, :2]),
-        lambda: _kappa(few, bootstrap, of_pair),
+        partial(_kappa, few, bootstrap, of_pair),
         of_pair,
         len(few),
         100.0,
@@ -142,7 +143,7 @@ def _cluster_races(bootstrap: Bootstrap, pairs: int, clusters: int) -> Iterator[
         "krippendorff",
         where,
         _alpha_loop(few),
-        lambda: _alpha(few, bootstrap, of_pair),
+        partial(_alpha, few, bootstrap, of_pair),
         of_pair,
         len(few),
     )
@@ -154,7 +155,7 @@ def _cluster_races(bootstrap: Bootstrap, pairs: int, clusters: int) -> Iterator[
         "",
         where,
         None,
-        lambda: _kappa(many, bootstrap, of_cluster),
+        partial(_kappa, many, bootstrap, of_cluster),
         of_cluster,
         len(many),
         limit=10.0,
@@ -164,7 +165,7 @@ def _cluster_races(bootstrap: Bootstrap, pairs: int, clusters: int) -> Iterator[
         "",
         where,
         None,
-        lambda: _alpha(many, bootstrap, of_cluster),
+        partial(_alpha, many, bootstrap, of_cluster),
         of_cluster,
         len(many),
         limit=10.0,
@@ -224,7 +225,7 @@ def run(race: Race, resamples: int) -> Result:
     if race.clusters is not None:
         members = np.split(np.arange(race.units), np.flatnonzero(np.diff(race.clusters)) + 1)
     race.loop(np.arange(race.units))
-    values = []
+    values: list[float] = []
     start = time.perf_counter()
     while len(values) < resamples:
         if members:

@@ -150,7 +150,8 @@ def joint(prevalence: float, first: float, second: float) -> np.ndarray:
         )
         for own in (first, second)
     ]
-    return (steps[0] * weight) @ steps[1].T / weight.sum()
+    table: np.ndarray = (steps[0] * weight) @ steps[1].T / weight.sum()
+    return table
 
 
 def verdict_table(table: np.ndarray) -> np.ndarray:
@@ -171,10 +172,13 @@ def simulate(
     error = math.sqrt(ERROR_BY_PAIR) * shared + math.sqrt(1 - ERROR_BY_PAIR) * alone
     seen = np.sqrt(raters) * unit[..., None] + np.sqrt(1 - raters) * error
     inner = _cuts(prevalence)[1:-1]
-    return np.searchsorted(inner, seen).astype(np.int8).reshape(-1, len(raters))
+    codes: np.ndarray = np.searchsorted(inner, seen).astype(np.int8).reshape(-1, len(raters))
+    return codes
 
 
-def replicates(codes: np.ndarray, resamples: Resamples, clusters: np.ndarray) -> dict:
+def replicates(
+    codes: np.ndarray, resamples: Resamples, clusters: np.ndarray
+) -> dict[str, np.ndarray]:
     """Replicates (rows,) of every statistic, through the same code as the analysis."""
     people = list(range(HUMANS))
     among = list(combinations(people, 2))

@@ -45,6 +45,7 @@ MOVES = {"margin": 1.0, "same": 0.0, "far": 3.0}
 """How far the grader moved, in margins."""
 SCALE = Scale("r", ("no", "yes"), affirmative=frozenset({"yes"}))
 VERSIONS = Versions("before", "after")
+_Kind = Literal["asked again", "keeps"]
 _Counts = Counter[tuple[str, str]]
 
 
@@ -55,7 +56,7 @@ class Cell:
     prevalence: float
     pairs: int
     subjects: int = 1
-    kind: Literal["asked again", "keeps"] = "asked again"
+    kind: _Kind = "asked again"
     sign: int = -1
 
     @property
@@ -64,10 +65,11 @@ class Cell:
         return KAPPA if self.sign < 0 else KAPPA - MARGIN
 
 
+_CHANGES: tuple[tuple[_Kind, int], ...] = (("asked again", -1), ("asked again", 1), ("keeps", -1))
 CELLS = (
     *(
         Cell(prevalence, pairs, kind=kind, sign=sign)
-        for kind, sign in (("asked again", -1), ("asked again", 1), ("keeps", -1))
+        for kind, sign in _CHANGES
         for prevalence in (0.5, 0.1, 0.05)
         for pairs in (50, 100, 250)
     ),
@@ -120,7 +122,8 @@ def grades(cell: Cell, moved: float, rng: np.random.Generator) -> npt.NDArray[np
     if cell.kind == "keeps":
         anew = rng.random(shape) < -change / cell.kappa
         yes[..., -1] = np.where(anew, rng.random(shape) < cell.prevalence, yes[..., -2])
-    return yes.reshape(-1, len(own)).astype(np.int8)
+    codes: npt.NDArray[np.int8] = yes.reshape(-1, len(own)).astype(np.int8)
+    return codes
 
 
 @cache

@@ -1,6 +1,6 @@
 """Which files of other tools are read, and what is taken from each: `python -m benchmarks.formats`.
 
-Reads the exports in tests/exchange/files, which the tools made themselves (`harness/exports.py`),
+Reads the exports in tests/exchange/files, which the tools made themselves (`harness/exports`),
 and writes docs/formats.md.
 """
 
@@ -160,7 +160,8 @@ def round_trips() -> Iterator[str]:
 
 def page() -> str:
     found = sorted(rows(), key=lambda row: FORMATS.index(row[0]))
-    lines, taken = [], {}
+    lines: list[list[str]] = []
+    taken: dict[str, str] = {}
     for form, maker, export in found:
         left = ", ".join(f"{reason} ({count})" for reason, count in export.left_out.items())
         read = len(export.table)

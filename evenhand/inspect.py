@@ -17,8 +17,8 @@ except ModuleNotFoundError as absent:
     ) from absent
 
 from evenhand.errors import InputError
-from evenhand.graders.chat_replies import parse_reply
-from evenhand.graders.provenance import grade_of
+from evenhand.graders.clients.chat_replies import parse_reply
+from evenhand.graders.running.provenance import grade_of
 from evenhand.rubrics import PromptText, Rubric, load_rubric
 from evenhand.study.prompts.units import presented_values
 from evenhand.study.questions import Question

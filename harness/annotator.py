@@ -68,9 +68,9 @@ class Annotator:
 
     def texts(self) -> list[str]:
         """The texts on the page as they stand in the document, top to bottom, left to right."""
-        return self.page.locator(".material .text").evaluate_all(
-            "nodes => nodes.map(node => node.textContent)"
-        )
+        read = "nodes => nodes.map(node => node.textContent)"
+        texts: list[str] = self.page.locator(".material .text").evaluate_all(read)
+        return texts
 
     def unit(self) -> tuple[str, str]:
         """The unit on the page, told by its texts: (unit id, order)."""

@@ -39,8 +39,8 @@ class SyntheticGrader:
         per_pair: int = 1,
         attacks: Sequence[str] = tuple(ATTACKS),
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The table of `study.store.attacked_log.attacked_table` for a rubric "r" and a grader "g",
-        as an audit asks it, and the units.
+        """The table of `study.store.logs.attacked_log.attacked_table` for a rubric "r" and a
+        grader "g", as an audit asks it, and the units.
         """
         keys, ids = list(shares), [f"u{n:04d}" for n in range(units)]
         pair = np.arange(units) // per_pair

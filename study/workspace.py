@@ -14,8 +14,8 @@ from evenhand.study.prompts.units import parse_unit_id, presented_values, units_
 from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.database import PATIENCE
+from evenhand.study.store.logs.waves import inclusion_so_far
 from evenhand.study.store.store import Store
-from evenhand.study.store.waves import inclusion_so_far
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.private import tighten
 from evenhand.texts import written
@@ -54,7 +54,7 @@ class Study:
         """The `units` table of the sampled pairs ("sample"), or of all pairs ("all").
 
         Sampled pairs come in their order of labelling. Where some pairs were likelier to be picked
-        than others, `inclusion_probability` says how likely each was (see `study.store.waves`).
+        than others, `inclusion_probability` says how likely each was (see `store.logs.waves`).
         """
         pairs = self.store.pairs()
         if scope == "sample":

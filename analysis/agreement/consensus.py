@@ -6,6 +6,7 @@ human beside that of the others, so that nobody is compared with their own label
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +25,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Code, Note, Remark, join_notes
 from evenhand.analysis.results import ResultRows, from_to
-from evenhand.analysis.types import Codes
+from evenhand.analysis.types import Codes, Numbers
 from evenhand.analysis.writer import Writer
 
 MAJORITY, DAWID_SKENE = "majority", "dawid_skene"
@@ -57,42 +58,57 @@ def add_consensus_rows(rows: ResultRows, coded: Coded, resamples: Resamples) -> 
     listed = len(coded.raters) <= MAX_LISTED_RATERS
     judged = (*(humans if listed else ()), *coded.members("model"))
     voters = {rater: tuple(h for h in humans if h != rater) for rater in judged}
-    methods = ((MAJORITY, _majority), (DAWID_SKENE, _dawid_skene))
+    fits = _Fits(coded, resamples.mass[coded.clusters])
+    methods: tuple[tuple[str, Callable[[tuple[int, ...]], _Consensus]], ...] = (
+        (MAJORITY, partial(_majority, coded, resamples)),
+        (DAWID_SKENE, partial(_dawid_skene, fits)),
+    )
     for method, consensus_of in methods if judged and coded.q > 1 else ():
-        known: dict[tuple[int, ...], _Consensus] = {}
-        for members in voters.values():
-            if members not in known:
-                known[members] = consensus_of(coded, members, resamples)
+        known = {members: consensus_of(members) for members in set(voters.values())}
         references = {rater: known[members] for rater, members in voters.items()}
         _add_agreement_rows(out, coded, method, references)
     if coded.q > 1:
-        _add_fit_rows(out, coded, humans, listed)
+        _add_fit_rows(out, fits, humans, listed)
 
 
-def _majority(coded: Coded, members: tuple[int, ...], resamples: Resamples) -> _Consensus:
+def _majority(coded: Coded, resamples: Resamples, members: tuple[int, ...]) -> _Consensus:
     counts = label_counts(coded, members)
     tied, _ = resamples.count(coded.clusters, is_tied(counts))
     units = "1 unit" if tied == 1 else f"{tied} units"
     return _Consensus(majority_codes(counts), f"{units} tied and left out" if tied else "")
 
 
-def _dawid_skene(coded: Coded, members: tuple[int, ...], resamples: Resamples) -> _Consensus:
-    found = _fitted(coded, members, resamples)
+class _Fits:
+    """Dawid & Skene's fits to the labels of some humans, each made once; `mass` (units,) is how
+    much a unit counts.
+    """
+
+    def __init__(self, coded: Coded, mass: Numbers) -> None:
+        self.coded, self._mass = coded, mass
+        self._known: dict[tuple[int, ...], lc.DawidSkene] = {}
+
+    def active(self, members: tuple[int, ...]) -> tuple[int, ...]:
+        """Those who labelled anything."""
+        return tuple(each for each in members if self.coded.labelled[:, each].any())
+
+    def of(self, members: tuple[int, ...]) -> lc.DawidSkene | None:
+        """The fit, or None where fewer than three of the humans labelled anything."""
+        active = self.active(members)
+        if len(active) < lc.MIN_RATERS:
+            return None
+        if active not in self._known:
+            counts = lc.counts_of_codes(self.coded.codes[:, list(active)], self.coded.q)
+            self._known[active] = lc.fit(counts, frequency=self._mass)
+        return self._known[active]
+
+
+def _dawid_skene(fits: _Fits, members: tuple[int, ...]) -> _Consensus:
+    found = fits.of(members)
     if found is None:
-        return _Consensus(np.full(len(coded.codes), -1), "", TOO_FEW_RATERS)
+        return _Consensus(np.full(len(fits.coded.codes), -1), "", TOO_FEW_RATERS)
     return _Consensus(
         found.codes, join_notes("consensus held fixed in the resamples", _trouble(found))
     )
-
-
-def _fitted(coded: Coded, members: tuple[int, ...], resamples: Resamples) -> lc.DawidSkene | None:
-    """The fit, or None where fewer than three of the humans labelled anything."""
-    codes = coded.codes[:, list(members)]
-    codes = codes[:, (codes >= 0).any(axis=0)]
-    if codes.shape[1] < lc.MIN_RATERS:
-        return None
-    mass = resamples.mass[coded.clusters]
-    return lc.fit(lc.counts_of_codes(codes, coded.q), frequency=mass)
 
 
 def _trouble(found: lc.DawidSkene) -> Note:
@@ -148,10 +164,9 @@ def _add_ties_row(out: Writer, coded: Coded) -> None:
     out.add("consensus_ties", values, several, a="humans", at=MAJORITY, reason=none)
 
 
-def _add_fit_rows(out: Writer, coded: Coded, humans: tuple[int, ...], listed: bool) -> None:
+def _add_fit_rows(out: Writer, fits: _Fits, humans: tuple[int, ...], listed: bool) -> None:
     """The fit's own numbers, without intervals."""
-    active = tuple(human for human in humans if coded.labelled[:, human].any())
-    found = _fitted(coded, active, out.resamples)
+    coded, active, found = fits.coded, fits.active(humans), fits.of(humans)
     if found is None:
         return
     add = partial(out.add_value, reason="no_labels", note=_trouble(found))

@@ -36,18 +36,16 @@ from evenhand.analysis.agreement.standard_errors import (
 from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.labels.plain import category_values, encode_labels
 from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.types import Array
+from evenhand.analysis.types import Array, Column
 
-Categories = Sequence[Hashable]
-Clusters = Sequence[Hashable]
 Weights = Literal["identity", "linear", "quadratic"]
 
 
 def observed_agreement(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters | None = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """The mean over units of the share of agreeing pairs of labels (Fleiss 1971, equation 3).
@@ -66,9 +64,9 @@ def cohen_kappa(
     first: Any,
     second: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     weights: Weights | npt.ArrayLike = "identity",
-    clusters: Clusters | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Cohen's kappa of two raters (1960), or weighted kappa (1968), on units that both labelled.
@@ -109,8 +107,8 @@ def scott_pi(
     first: Any,
     second: Any,
     *,
-    categories: Categories,
-    clusters: Clusters | None = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Scott's pi of two raters (1955); labels (units,), as in `cohen_kappa`.
@@ -134,8 +132,8 @@ def scott_pi(
 def fleiss_kappa(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters | None = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Fleiss' kappa of many raters (1971), generalised to unequal numbers of them (Gwet 2014).
@@ -158,8 +156,8 @@ def fleiss_kappa(
 def gwet_ac1(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters | None = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Gwet's AC1 of two or more raters (2008; 2014, chapter 5).
@@ -176,9 +174,9 @@ def gwet_ac1(
 def gwet_ac2(
     labels: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     weights: Weights | npt.ArrayLike = "quadratic",
-    clusters: Clusters | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Gwet's AC2 (2014, chapter 5): AC1 with agreement weights, as in `cohen_kappa`.
@@ -199,8 +197,8 @@ def gwet_ac2(
 def brennan_prediger(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters | None = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Brennan & Prediger's coefficient (1981) of two or more raters; with two categories PABAK.
@@ -219,9 +217,9 @@ def brennan_prediger(
 def krippendorff_alpha(
     labels: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     level: Level,
-    clusters: Clusters | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Agreement:
     """Krippendorff's alpha of two or more raters at the level named (2011).
@@ -253,8 +251,8 @@ def krippendorff_alpha(
 def specific_agreement(
     labels: Any,
     *,
-    categories: Categories,
-    clusters: Clusters | None = None,
+    categories: Column[Hashable],
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> dict[Hashable, Agreement]:
     """Agreement on each category: of the pairs of labels with one in it, the share with both.
@@ -279,7 +277,7 @@ def specific_agreement(
     }
 
 
-def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Array:
+def confusion_matrix(first: Any, second: Any, *, categories: Column[Hashable]) -> Array:
     """How often the first rater chose the row's category and the second the column's, (q, q).
 
     `first` and `second` are labels (units,); units that one of them left out do not count.
@@ -304,9 +302,9 @@ class IntraRater:
 def intra_rater(
     readings: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     weights: Weights = "identity",
-    clusters: Clusters | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> IntraRater:
     """Agreement of one rater's repeated readings (units, readings) of the same units.

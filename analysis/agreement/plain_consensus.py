@@ -5,7 +5,7 @@ Labels and categories are as in `plain`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,9 @@ import numpy as np
 
 from evenhand.analysis.agreement import dawid_skene as lc
 from evenhand.analysis.agreement.counts import majority_codes
-from evenhand.analysis.agreement.plain import Categories
 from evenhand.analysis.bootstrap.patterns import count_labels
 from evenhand.analysis.labels.plain import encode_labels
-from evenhand.analysis.types import Mask
+from evenhand.analysis.types import Column, Mask
 from evenhand.errors import InputError
 
 
@@ -34,7 +33,7 @@ class Majority:
         return float(self.tied.sum() / known) if known else np.nan
 
 
-def majority(labels: Any, *, categories: Categories) -> Majority:
+def majority(labels: Any, *, categories: Column[Hashable]) -> Majority:
     """The most frequent label of every unit of labels (units, raters); ties are declared.
 
     >>> found = majority([["a", "a", "b"], ["a", "b", None], [None, "b", None]], categories="ab")
@@ -42,9 +41,9 @@ def majority(labels: Any, *, categories: Categories) -> Majority:
     (('a', None, 'b'), [False, True, False])
     """
     counts = count_labels(encode_labels(labels, categories), len(categories))
-    codes = majority_codes(counts)
+    codes, names = majority_codes(counts), list(categories)
     return Majority(
-        tuple(categories[code] if code >= 0 else None for code in codes),
+        tuple(names[code] if code >= 0 else None for code in codes),
         (codes < 0) & (counts.sum(axis=1) > 0),
     )
 
@@ -52,8 +51,8 @@ def majority(labels: Any, *, categories: Categories) -> Majority:
 def dawid_skene(
     labels: Any,
     *,
-    categories: Categories,
-    raters: Sequence[Hashable] | None = None,
+    categories: Column[Hashable],
+    raters: Column[Hashable] | None = None,
     starts: int = 1,
 ) -> lc.DawidSkene:
     """Dawid & Skene's model (1979) of labels (units, raters) by EM; see `DawidSkene`.

@@ -6,7 +6,7 @@ more a row of label counts for each unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,10 +21,7 @@ from evenhand.analysis.bootstrap.patterns import count_labels, count_patterns
 from evenhand.analysis.bootstrap.resamples import Bootstrap, Resamples, ratio
 from evenhand.analysis.labels.plain import cluster_codes, encode_column, encode_labels, same_length
 from evenhand.analysis.notes import Reason
-from evenhand.analysis.types import Array, Codes, Mask
-
-Categories = Sequence[Hashable]
-Clusters = Sequence[Hashable]
+from evenhand.analysis.types import Array, Codes, Column, Mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +46,10 @@ class Agreement(Interval):
 
 def from_table(
     raters: tuple[Any, Any],
-    categories: Categories,
+    categories: Column[Hashable],
     statistic: Callable[[Array], Array],
     errors: Callable[[Array], tuple[float, float]],
-    clusters: Clusters | None,
+    clusters: Column[Hashable] | None,
     bootstrap: Bootstrap | None,
     weights: Array | None = None,
 ) -> Agreement:
@@ -93,7 +90,7 @@ def apart_by_chance(shares: Array, weights: Array | None = None) -> float:
     return 1.0 - float(shares @ near @ shares)
 
 
-def table_cells(raters: tuple[Any, Any], categories: Categories) -> Codes:
+def table_cells(raters: tuple[Any, Any], categories: Column[Hashable]) -> Codes:
     """Which cell of their table each unit of two raters is in, (units,): tables of q + 1 rows and
     columns, the first ones for missing labels. Cheaper than picking the units that have both.
     """
@@ -123,8 +120,8 @@ class Group:
     def of(
         cls,
         labels: Any,
-        categories: Categories,
-        clusters: Clusters | None,
+        categories: Column[Hashable],
+        clusters: Column[Hashable] | None,
         bootstrap: Bootstrap | None,
     ) -> Group:
         codes, how = encode_labels(labels, categories), bootstrap or Bootstrap()

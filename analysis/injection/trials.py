@@ -68,7 +68,7 @@ class Trials:
 
     @classmethod
     def of(cls, table: pd.DataFrame) -> Trials:
-        """Those of one grader on one rubric, from `study.store.attacked_log.attacked_table`.
+        """Those of one grader on one rubric, from `study.store.logs.attacked_log.attacked_table`.
 
         An attack towards the clean label cannot show anything and is left out. A reply without a
         label is not the target: whoever attacks did not get what they wanted.

@@ -230,6 +230,9 @@ def _group_mean(values: Array, group: Codes, n_groups: int) -> Array:
     out = np.empty((n_groups, values.shape[1]))
     for column, each in enumerate(values.T):
         held = ~np.isnan(each)
+        if not held.any():
+            out[:, column] = np.nan
+            continue
         count = np.bincount(group[held], minlength=n_groups).astype(float)
         total = np.bincount(group[held], weights=each[held], minlength=n_groups)
         out[:, column] = np.divide(total, count, out=np.full(n_groups, np.nan), where=count > 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,8 @@ COLLAPSED = "|collapsed"
 """What `subset` ends in on a rubric's coarser categories."""
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
+MANY_CLUSTERS = 10_000
+"""From so many clusters on, to resample patterns of labels takes less than to resample clusters."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -261,19 +263,49 @@ class LabelMatrix:
         A resample of units depends only on how often each distinct row of labels comes up, so a
         million labels cost what their few hundred patterns cost. Elsewhere the matrix itself.
         """
-        n = len(self.codes)
-        alone = np.ones(self.n_clusters, dtype=np.int64)
-        gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
-        if n != self.n_clusters or gives_p or self.side.max(initial=-1) >= 0:
+        n, alone = len(self.codes), np.ones(self.n_clusters, dtype=np.int64)
+        if n != self.n_clusters or not self._repeats:
             return self, alone
+        kept, _, counts = self._distinct()
+        return (self, alone) if len(kept) > n // 2 else (self._of_units(kept), counts)
+
+    def in_patterns(self) -> tuple[LabelMatrix, Any]:
+        """Identical units kept once, each as a cluster of its own, and how many of each every
+        cluster has, a sparse matrix (clusters, units): for `PatternResamples`, where that is worth
+        it. Elsewhere the matrix itself, and None.
+        """
+        n, many = len(self.codes), self.n_clusters >= MANY_CLUSTERS
+        if n == self.n_clusters or not (many and self._repeats) or self.weight is not None:
+            return self, None
+        from scipy.sparse import csr_array
+
+        kept, which, _ = self._distinct()
+        if len(kept) > self.n_clusters // 4:
+            return self, None
+        shape = (self.n_clusters, len(kept))
+        cells = csr_array((np.ones(n, dtype=np.int64), (self.clusters, which)), shape=shape)
+        return self._of_units(kept), cells
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether units may be alike: probabilities hardly repeat, and sides belong together."""
+        gives_p = not (np.isnan(self.positive).all() and np.isnan(self.confidence).all())
+        return not gives_p and self.side.max(initial=-1) < 0
+
+    def _distinct(self) -> tuple[Codes, Codes, Frequency]:
+        """One unit of each kind, (kinds,), of which kind each is, (units,), and how many are."""
         sliced = [column.codes for column in self.slices]
         if self.weight is not None:  # units are alike only if they count alike
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
         keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
-        _, kept, counts = np.unique(keys, return_index=True, return_counts=True)
-        if len(kept) > n // 2:
-            return self, alone
+        _, kept, which, counts = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        return kept, which, counts.astype(np.int64)
+
+    def _of_units(self, kept: Codes) -> LabelMatrix:
+        """Some of the units, each as a cluster of its own."""
         return replace(
             self,
             codes=self.codes[kept],
@@ -288,7 +320,7 @@ class LabelMatrix:
             side=self.side[kept],
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
             weight=None if self.weight is None else self.weight[self.clusters[kept]],
-        ), counts.astype(np.int64)
+        )
 
 
 def encode(

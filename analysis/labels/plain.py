@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.scale import Level
-from evenhand.analysis.types import Codes, Labels
+from evenhand.analysis.types import Codes, Column, Labels
 from evenhand.errors import InputError
 
 
-def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Labels:
+def encode_labels(labels: Any, categories: Column[Hashable]) -> Labels:
     """Codes (units, raters) of labels (units, raters), -1 where missing.
 
     `labels` is anything that numpy makes a table of: nested lists, an array, a DataFrame; one
@@ -47,7 +47,7 @@ def encode_labels(labels: Any, categories: Sequence[Hashable]) -> Labels:
 
 
 def coded_raters(
-    humans: Labels, graders: Labels, categories: Sequence[Hashable], level: Level
+    humans: Labels, graders: Labels, categories: Column[Hashable], level: Level
 ) -> Coded:
     """Humans' and graders' codes (units, raters) as the statistics take them, unit by unit."""
     codes = np.hstack([humans, graders])
@@ -63,7 +63,7 @@ def coded_raters(
     )
 
 
-def category_values(categories: Sequence[Hashable], level: Level) -> tuple[float, ...]:
+def category_values(categories: Column[Hashable], level: Level) -> tuple[float, ...]:
     """The categories as numbers, which the interval level needs; else numbers or ranks."""
     try:
         return tuple(float(str(category)) for category in categories)
@@ -75,11 +75,11 @@ def category_values(categories: Sequence[Hashable], level: Level) -> tuple[float
         return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
 
-def _listed(categories: Sequence[Hashable]) -> str:
+def _listed(categories: Column[Hashable]) -> str:
     return ", ".join(map(str, categories)) or "none"
 
 
-def _are_codes(table: npt.NDArray[Any], categories: Sequence[Hashable]) -> bool:
+def _are_codes(table: npt.NDArray[Any], categories: Column[Hashable]) -> bool:
     """Whether whole numbers in an array are the categories' own places: nothing to look up, which
     for a million labels takes longer than a bootstrap of them.
     """
@@ -105,7 +105,7 @@ def _table(labels: Any) -> npt.NDArray[Any]:
     return table
 
 
-def encode_column(labels: Any, categories: Sequence[Hashable]) -> Labels:
+def encode_column(labels: Any, categories: Column[Hashable]) -> Labels:
     """Codes (units,) of one rater's labels."""
     codes = encode_labels(labels, categories)
     if codes.shape[1] != 1:
@@ -122,7 +122,7 @@ def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
         )
 
 
-def cluster_codes(clusters: Sequence[Hashable] | None, n: int) -> Codes:
+def cluster_codes(clusters: Column[Hashable] | None, n: int) -> Codes:
     """Which cluster each of n units is in, (units,); without `clusters` each is its own."""
     import pandas as pd
 

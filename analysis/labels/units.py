@@ -58,20 +58,23 @@ class UnitFacts:
         if self._rated is None or name not in self._rated:
             return [""] * len(self.ids)
         column = self._rated[name]
-        return list(column.astype(str).where(column.notna(), ""))
+        return column.astype(str).where(column.notna(), "").tolist()
 
     @cached_property
     def _rated(self) -> pd.DataFrame | None:
         """The rated units' rows. Raises InputError where one has none."""
         if self.table is None:
             return None
-        missing = [unit for unit in self.ids if unit not in self.table.index]
-        if missing:
+        import pandas as pd
+
+        at = self.table.index.get_indexer(pd.Index(self.ids))
+        if (at < 0).any():
+            missing = [self.ids[place] for place in np.flatnonzero(at < 0)]
             raise InputError(
                 f"the units table has no row for unit {missing[0]!r}, which is rated "
                 f"({len(missing)} such units); add it or leave the units table out"
             )
-        return self.table.loc[self.ids]
+        return self.table.iloc[at]
 
     def column(self, name: str) -> UnitColumn:
         """A column as codes, without values where there is no such column."""
@@ -81,6 +84,8 @@ class UnitFacts:
         """A column as numbers, NaN where a cell holds none."""
         import pandas as pd
 
+        if self._rated is None or name not in self._rated:
+            return np.full(len(self.ids), np.nan)
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def slices(self, names: Sequence[str]) -> tuple[UnitColumn, ...]:

@@ -5,7 +5,7 @@ Labels are as in `analysis.agreement.plain`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +26,8 @@ from evenhand.analysis.labels.scale import Level
 from evenhand.analysis.people.alternative_annotator import EPSILON, AltTest, alt_test_codes
 from evenhand.analysis.people.ceiling import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
+from evenhand.analysis.types import Column
 from evenhand.errors import InputError
-
-Categories = Sequence[Hashable]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +49,9 @@ def human_ceiling(
     humans: Any,
     grader: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     level: Level = "nominal",
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> CeilingDifference:
     """`human_ceiling_difference` of a grader's labels (units,) and humans' (units, raters).
@@ -91,7 +90,7 @@ def alt_test(
     humans: Any,
     grader: Any,
     *,
-    categories: Categories,
+    categories: Column[Hashable],
     level: Level = "nominal",
     epsilon: float = EPSILON,
     min_units: int = MIN_SHARED_UNITS,

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evenhand.texts import written
+
 SYNTHETIC = " (synthetic)"
 """How the caption of what is simulated ends."""
 
@@ -77,6 +79,17 @@ def _in_runs(lines: Iterable[int]) -> str:
         else:
             runs.append([line])
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
+
+
+def traced(sentence: str, lines: str) -> str:
+    """A sentence with the rows of results.csv that it was read off.
+
+    >>> traced("Kappa is 0.8.", "7"), traced("Kappa rose.", "2-4, 9")
+    ('Kappa is 0.8. (results.csv row 7)', 'Kappa rose. (results.csv rows 2-4, 9)')
+    """
+    if lines.isdigit():
+        return written("naming.traced_row", sentence=sentence, lines=lines)
+    return written("naming.traced", sentence=sentence, lines=lines)
 
 
 @dataclass(frozen=True)
@@ -301,6 +314,11 @@ class Answer:
     def lines(self) -> str:
         """The rows of results.csv that it was read off, as in 2-4, 9."""
         return _in_runs(each.line for each in self.pieces if isinstance(each, Cell))
+
+    @property
+    def traced(self) -> str:
+        """The line without marks, with the rows that it was read off, if any."""
+        return traced(self.plain, self.lines) if self.lines else self.plain
 
 
 @dataclass(frozen=True)

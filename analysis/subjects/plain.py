@@ -8,7 +8,7 @@ labelled. See `analysis.subjects.formulas` for the two corrections and what they
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,7 +26,7 @@ from evenhand.analysis.subjects.formulas import (
     invert,
     rate_features,
 )
-from evenhand.analysis.types import Array, Codes
+from evenhand.analysis.types import Array, Codes, Column
 from evenhand.errors import InputError
 
 
@@ -51,12 +51,12 @@ class PredictionPowered(Interval):
 
 
 def rogan_gladen(
-    reference: Sequence[float],
-    grades: Sequence[float],
-    rest: Sequence[float],
+    reference: Column[float],
+    grades: Column[float],
+    rest: Column[float],
     *,
     method: Literal["bootstrap", "delta", "lee"] = "bootstrap",
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> RoganGladen:
     """Rogan & Gladen's estimate (1978) of people's rate.
@@ -103,13 +103,13 @@ def rogan_gladen(
 
 
 def ppi_plus_plus(
-    reference: Sequence[float],
-    grades: Sequence[float],
-    rest: Sequence[float],
+    reference: Column[float],
+    grades: Column[float],
+    rest: Column[float],
     *,
     weight: float | None = None,
     method: Literal["bootstrap", "normal"] = "bootstrap",
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> PredictionPowered:
     """Prediction-powered inference for people's rate (Angelopoulos et al. 2023, arXiv 2311.01453).
@@ -142,15 +142,15 @@ def ppi_plus_plus(
     elif method == "bootstrap":
         bounds = _resampled(units, clusters, bootstrap, rate)
     elif method == "normal":
-        y, f = np.asarray(reference, dtype=float), np.asarray(grades, dtype=float)
-        variance = used**2 * np.var(rest) / len(rest) + np.var(y - used * f) / len(y)
+        y, f, g = (np.asarray(given, dtype=float) for given in (reference, grades, rest))
+        variance = used**2 * np.var(g) / len(g) + np.var(y - used * f) / len(y)
         bounds = _around(found, float(variance))
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
     return PredictionPowered(found, bounds.low, bounds.high, bounds.remarks, weight=used)
 
 
-def _units(reference: Sequence[float], grades: Sequence[float], rest: Sequence[float]) -> Array:
+def _units(reference: Column[float], grades: Column[float], rest: Column[float]) -> Array:
     """Features of the labelled units, then of the rest: (units, 6)."""
     y, f, g = (np.asarray(given, dtype=float) for given in (reference, grades, rest))
     same_length(y, f)
@@ -175,7 +175,7 @@ def _why_undefined(sums: RateSums) -> Code:
 
 def _resampled(
     units: Array,
-    clusters: Sequence[Hashable] | None,
+    clusters: Column[Hashable] | None,
     bootstrap: Bootstrap | None,
     rate: Callable[[RateSums], Array],
 ) -> Interval:

@@ -5,7 +5,7 @@ Probabilities and verdicts are (units,); intervals are from the bootstrap, of cl
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from evenhand.analysis.thresholds.calibration_error import BinnedGaps
 from evenhand.analysis.thresholds.probabilities import recalibrated
 from evenhand.analysis.thresholds.reliability import brier_parts
 from evenhand.analysis.thresholds.sweep import OBJECTIVES
+from evenhand.analysis.types import Column
 from evenhand.errors import InputError
 
 
@@ -54,12 +55,12 @@ class TunedThreshold(Interval):
 
 
 def tune_threshold(
-    positive: Sequence[float],
-    reference: Sequence[bool],
+    positive: Column[float],
+    reference: Column[int],
     *,
     objective: str = "kappa",
     default: float = 0.5,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> TunedThreshold:
     """Sweep every threshold of probabilities (units,) against verdicts (units,), exactly.
@@ -122,10 +123,10 @@ class ProbabilityScores:
 
 
 def score_probabilities(
-    positive: Sequence[float],
-    reference: Sequence[bool],
+    positive: Column[float],
+    reference: Column[int],
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Column[Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> ProbabilityScores:
     """Brier score and calibration error of probabilities (units,) against verdicts (units,).

@@ -6,8 +6,8 @@ from typing import get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.tables import show_table
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.tables import show_table
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study

@@ -8,11 +8,11 @@ from typing import get_args
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.counting import counted
-from evenhand.annotate_app.lead.decider import Sent, show_decider
-from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead.unit_texts import people_text, quoted_block
-from evenhand.annotate_app.lead_login import LOGIN, admitted, require
+from evenhand.annotate_app.lead.parts.counting import counted
+from evenhand.annotate_app.lead.parts.decider import Sent, show_decider
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead.parts.unit_texts import people_text, quoted_block
+from evenhand.annotate_app.logins.lead_login import LOGIN, admitted, require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.rubrics.rendering import TextBlock

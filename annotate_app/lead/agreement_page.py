@@ -15,10 +15,10 @@ from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, rater_title
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.case import deciding_keys
-from evenhand.annotate_app.lead.board import SERIES
-from evenhand.annotate_app.lead.live_figures import latest_figures
-from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.board import SERIES
+from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.study import Study
 from evenhand.texts import written
 

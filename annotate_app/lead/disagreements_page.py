@@ -13,9 +13,9 @@ import streamlit as st
 
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.disagreements_page import kind_title
-from evenhand.annotate_app.lead.live_figures import latest_figures
-from evenhand.annotate_app.lead.unit_texts import quoted_block
-from evenhand.annotate_app.lead_login import admitted, require
+from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.unit_texts import quoted_block
+from evenhand.annotate_app.logins.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import block, heading, items, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.reporting.live_figures import DISAGREEMENTS_FILE

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.counting import counted
-from evenhand.annotate_app.lead.live_figures import latest_figures
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.counting import counted
+from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.reporting.exporting import (
     as_csv,
     attacked_path,
@@ -25,12 +25,12 @@ from evenhand.reporting.exporting import (
     sidecar_text,
     units_path,
 )
-from evenhand.reporting.sidecar import sidecar_path
+from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.lead.progress import rater_progress
 from evenhand.study.session.background import raters_table
-from evenhand.study.store.attacked_log import was_audited
+from evenhand.study.store.logs.attacked_log import was_audited
 
 if TYPE_CHECKING:
     import pandas as pd

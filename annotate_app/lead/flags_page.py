@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.tables import to_the_minute
-from evenhand.annotate_app.lead.unit_texts import unit_blocks
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.tables import to_the_minute
+from evenhand.annotate_app.lead.parts.unit_texts import unit_blocks
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import block, heading, show, show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.tables import show_table
-from evenhand.annotate_app.lead.uploads import MOST_MB, TABLES, written_down
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.tables import show_table
+from evenhand.annotate_app.lead.parts.uploads import MOST_MB, TABLES, written_down
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.reporting.new_study import (

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.counting import counted
-from evenhand.annotate_app.lead.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead.parts.counting import counted
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.study import Study
 from evenhand.study.desk.attention import attention_results
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.one_rater import confusions, label_shares, rater_answers
-from evenhand.study.store.remarks import remarks_table
+from evenhand.study.store.logs.remarks import remarks_table
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import streamlit as st
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts.judge import limits_of
 from evenhand.analysis.verdicts.words import TITLES
-from evenhand.annotate_app.lead.board import BoardCard, board
-from evenhand.annotate_app.lead.counting import latest
-from evenhand.annotate_app.lead.funnel_chart import show_funnel
-from evenhand.annotate_app.lead.live_figures import LiveFigures, latest_figures
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.board import BoardCard, board
+from evenhand.annotate_app.lead.parts.counting import latest
+from evenhand.annotate_app.lead.parts.funnel_chart import show_funnel
+from evenhand.annotate_app.lead.parts.live_figures import LiveFigures, latest_figures
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show
 from evenhand.reporting.live_figures import count_look
 from evenhand.reporting.workers import apart

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead.uploads import MOST_MB, written_down
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.lead.parts.uploads import MOST_MB, written_down
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.counting import latest
-from evenhand.annotate_app.lead.live_figures import latest_figures
 from evenhand.annotate_app.lead.one_rater import show_rater
-from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.counting import latest
+from evenhand.annotate_app.lead.parts.live_figures import latest_figures
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from evenhand.annotate_app.lead.parts.tables import show_table, to_the_minute
 from evenhand.annotate_app.lead.places import show_places
-from evenhand.annotate_app.lead.tables import show_table, to_the_minute
-from evenhand.annotate_app.lead_login import admitted, require
+from evenhand.annotate_app.logins.lead_login import admitted, require
 from evenhand.annotate_app.plain_text import show_complaint
 from evenhand.errors import InputError
 from evenhand.study import Study, extend_sample, open_study

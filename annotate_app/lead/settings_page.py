@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from evenhand.annotate_app.lead.tables import show_table
-from evenhand.annotate_app.lead_login import require
+from evenhand.annotate_app.lead.parts.tables import show_table
+from evenhand.annotate_app.logins.lead_login import require
 from evenhand.study import Study
 from evenhand.study.settings.page import settings_in_force
 from evenhand.texts import written

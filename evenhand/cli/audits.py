@@ -49,7 +49,7 @@ def _injection(arguments: argparse.Namespace) -> int:
     from evenhand.graders import Choice
     from evenhand.graders.audit.asking import audit_injection, forecast_audit
     from evenhand.graders.audit.plan import AuditChoice
-    from evenhand.graders.run import Pace
+    from evenhand.graders.running.run import Pace
     from evenhand.reporting.injection import audits_of
     from evenhand.study import open_study
 

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from evenhand.cli.gate import add_new_rubric
-from evenhand.cli.scale_options import FILE_OPTIONS, SCALE_OPTIONS, scale_options
-from evenhand.cli.setting_options import add_analysis_options, given_settings
+from evenhand.cli.options.scale_options import FILE_OPTIONS, SCALE_OPTIONS, scale_options
+from evenhand.cli.options.setting_options import add_analysis_options, given_settings
 from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, add_verbs, refuse
 from evenhand.errors import InputError
@@ -49,7 +49,7 @@ def _compare_options(compare: Parser) -> None:
 
 
 def _add_common(verb: Parser, file: str, options: set[str]) -> None:
-    from evenhand.cli.setting_options import option_names
+    from evenhand.cli.options.setting_options import option_names
 
     verb.add_argument("source", type=Path, metavar="DIR|RATINGS", help="the labels and grades")
     verb.add_argument("--grader", required=True, metavar="NAME", help="the grader")

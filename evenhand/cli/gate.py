@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.cli.exits import CANNOT_TELL, DONE, NOT_MET
-from evenhand.cli.scale_options import SCALE_OPTIONS, scale_options
-from evenhand.cli.setting_options import add_engine, engine_of, given_settings
-from evenhand.cli.sources import add_source
+from evenhand.cli.options.scale_options import SCALE_OPTIONS, scale_options
+from evenhand.cli.options.setting_options import add_engine, engine_of, given_settings
+from evenhand.cli.options.sources import add_source
 from evenhand.cli.terminal import console, print_line, working
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def print_run(summary: RunSummary) -> None:
     """Grader by grader what was known, asked and got."""
-    from evenhand.graders.replay import REPEATED
+    from evenhand.graders.replies.replay import REPEATED
 
     print_table(
         ["grader", "known before", "to ask", "labelled", "unscored", "left"],

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evenhand.cli.options.setting_options import given_settings
+from evenhand.cli.options.sources import add_source, analysis_of
 from evenhand.cli.pilot import STATISTICS, describe_pilot
-from evenhand.cli.setting_options import given_settings
-from evenhand.cli.sources import add_source, analysis_of
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evenhand.cli.app_address import app_address
 from evenhand.cli.exits import DONE, OVER_BUDGET, STOPPED
 from evenhand.cli.grading_text import (
     print_coverage,
@@ -16,6 +15,7 @@ from evenhand.cli.grading_text import (
     print_trial,
 )
 from evenhand.cli.lead import print_lead_link
+from evenhand.cli.options.app_address import app_address
 from evenhand.cli.terminal import console, progress_bar
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.setting_options import add_analysis_options, add_engine, analyse_asked
-from evenhand.cli.sources import path_or_address
+from evenhand.cli.options.setting_options import add_analysis_options, add_engine, analyse_asked
+from evenhand.cli.options.sources import path_or_address
 from evenhand.cli.terminal import console, print_table, working
 from evenhand.cli.verbs import Parser, Verb
 from evenhand.errors import InputError
@@ -84,7 +84,7 @@ def _print_figures(folder: Path | None) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.report import render_table_text, write_figures, write_report
+    from evenhand.analysis.report import render_table_text
     from evenhand.reporting.analysing import analyse_file
     from evenhand.study.tables.atomic import check_folder
 
@@ -103,9 +103,13 @@ def _check(arguments: argparse.Namespace) -> None:
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
     if out is not None:
+        from evenhand.analysis.report import write_report
+
         write_report(analysis, context, out, full=arguments.full)
         console().print(written("terminal.report", page=out / "report.html"))
     if figures is not None:
+        from evenhand.analysis.report import write_figures
+
         with working("drawing figures"):
             write_figures(analysis, context, figures)
         _print_figures(figures)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.cli.app_address import USUAL_ADDRESS, app_address
+from evenhand.cli.options.app_address import USUAL_ADDRESS, app_address
 from evenhand.cli.terminal import console, print_line, print_table
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError

@@ -6,14 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenhand.cli.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
+from evenhand.cli.options.scale_options import FILE_OPTIONS, FORMAT_OPTION, file_options, keys_in
 from evenhand.cli.terminal import console
 from evenhand.cli.verbs import Parser, Verb, refuse
 from evenhand.errors import InputError
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
 
 
@@ -62,7 +62,7 @@ def _export_options(export: Parser) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import open_study
 
     with open_study(arguments.dir) as study:
@@ -105,7 +105,7 @@ def _import_responses(study: Study, file: Path) -> None:
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
-    from evenhand.reporting.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
     from evenhand.study.lead.imports import import_ratings
     from evenhand.study.tables.ratings import split_ratings
 
@@ -128,8 +128,8 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _export_to_tool(arguments: argparse.Namespace) -> None:
     from evenhand.exchange.writers import check_out, format_of, save
-    from evenhand.reporting.dataframes import kinds_of
-    from evenhand.reporting.options import ScaleOptions
+    from evenhand.reporting.ratings_file.dataframes import kinds_of
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.reporting.to_tools import material_of
     from evenhand.study.tables.names import columns_in
 
@@ -165,10 +165,10 @@ def _export_tables(arguments: argparse.Namespace) -> None:
         sidecar_text,
         units_path,
     )
-    from evenhand.reporting.sidecar import sidecar_path
+    from evenhand.reporting.ratings_file.sidecar import sidecar_path
     from evenhand.study import open_study
-    from evenhand.study.store.answer_details import answers_table
-    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.store.logs.answer_details import answers_table
+    from evenhand.study.store.logs.remarks import remarks_table
     from evenhand.study.tables.atomic import atomic_write
     from evenhand.study.tables.formats import write_table
 

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.graders.run import Progress
+    from evenhand.graders.running.run import Progress
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evenhand.graders.run import Progress
+    from evenhand.graders.running.run import Progress
     from evenhand.study import Study
 
 SEED = 11

@@ -11,7 +11,7 @@ from evenhand.demo.seeds import DEMO_SEED
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.graders.run import Progress
+    from evenhand.graders.running.run import Progress
     from evenhand.study import Study
 
 LEXICAL = "baseline:lexical"

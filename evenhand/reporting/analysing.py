@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import InputError
-from evenhand.reporting.options import ScaleOptions
-from evenhand.reporting.scales import declared_scales
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.unit_columns import check_asked_for, with_units
 from evenhand.reporting.thresholds import study_scales
-from evenhand.reporting.unit_columns import check_asked_for, with_units
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.dataframes import LongRows
-    from evenhand.reporting.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.dataframes import LongRows
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
 
 Analysed = tuple["Analysis", "ReportContext"]
@@ -81,13 +81,13 @@ def analyse_study(
     on such labels. Raises InputError where nothing is labelled yet.
     """
     from evenhand.analysis import StudyFacts, analyse
-    from evenhand.reporting.sidecar import prices_of
+    from evenhand.reporting.ratings_file.sidecar import prices_of
     from evenhand.study.desk.oversight import oversight
     from evenhand.study.lead.disagreements import sorted_so_far
     from evenhand.study.session.background import raters_to_split_by
-    from evenhand.study.store.attacked_log import attacked_table
     from evenhand.study.store.grades import TRIED
-    from evenhand.study.store.looks import look_numbers
+    from evenhand.study.store.logs.attacked_log import attacked_table
+    from evenhand.study.store.logs.looks import look_numbers
     from evenhand.study.store.totals import grade_totals
 
     ratings, config = study.ratings(), study.config
@@ -138,11 +138,11 @@ def analyse_file(
 ) -> Analysed:
     """Analyse a ratings file on the scale declared, with the columns of a file of `units`.
 
-    What stands beside the file (`evenhand.reporting.sidecar`) is read with it. That it was, and
+    What stands beside the file (`reporting.ratings_file.sidecar`) is read with it. That it was, and
     what was assumed of the labels, stands in the notes of the context.
     """
-    from evenhand.reporting.dataframes import rows_of_file
-    from evenhand.reporting.sidecar import (
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.sidecar import (
         attacked_beside,
         read_sidecar,
         sidecar_path,
@@ -191,7 +191,7 @@ def analyse_rows(
     """
     from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
-    from evenhand.reporting.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
     source = rows.places.source
@@ -201,7 +201,7 @@ def analyse_rows(
     if units is not None:
         columns = with_units(columns, *units)
     check_asked_for(changes, columns, rows.table, source if units is None else units[1])
-    sidecar = known or Sidecar()
+    sidecar = known or Sidecar.model_construct()  # which asks for no validator to be built
     ratings, scales, remarks = declared_scales(scale, ratings, rows.places, sidecar.known_scales())
     raters = rater_columns(rows.table) if changes.get("rater_slices") else None
     analysis = analyse(
@@ -237,7 +237,7 @@ def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
     With fewer pairs labelled by two people than a verdict needs none can be given, so looking at
     them is free.
     """
-    from evenhand.study.store.looks import labels_hash
+    from evenhand.study.store.logs.looks import labels_hash
 
     pairs = study.units("all").set_index("unit_id")["cluster_id"]
     present = {}
@@ -306,7 +306,7 @@ def _study_context(
 
 
 def _picked_by_uncertainty(study: Study, noun: str) -> dict[str, int]:
-    from evenhand.study.store.waves import sample_waves_of
+    from evenhand.study.store.logs.waves import sample_waves_of
 
     picked = [len(w.taken) for w in sample_waves_of(study.store) if w.by == "uncertainty"]
     return {f"{noun} picked where graders differ or are unsure": sum(picked)} if picked else {}
@@ -318,7 +318,7 @@ def _ratings_facts(
     from evenhand import __version__
 
     kinds = ratings.drop_duplicates("rater_id")["rater_kind"]
-    given = sorted(stamp for stamp in ratings["created_at"] if stamp)
+    given = sorted(stamp for stamp in ratings["created_at"].unique() if stamp)
     facts: dict[str, str | int | float] = {
         "human raters": int((kinds == "human").sum()),
         "annotators per labelled unit": _people_per_unit(ratings, excluded),

@@ -1,5 +1,5 @@
 """What a study gives away: its units, and beside its ratings what they mean
-(`evenhand.reporting.sidecar`).
+(`evenhand.reporting.ratings_file.sidecar`).
 
 What people said of themselves stays with the study, and so does what a person typed about them.
 """
@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.reporting.analysing import looked_at
-from evenhand.reporting.sidecar import GraderUsage, ScaleSection, Sidecar, TunedThreshold
+from evenhand.reporting.ratings_file.sidecar import (
+    GraderUsage,
+    ScaleSection,
+    Sidecar,
+    TunedThreshold,
+)
 from evenhand.reporting.thresholds import study_scales
 from evenhand.study.desk.oversight import STOPPED_BY
 from evenhand.study.tables.attacks import as_text
@@ -32,19 +37,19 @@ _UNSAID = "a decision of the study's lead"
 
 def exported_ratings(study: Study) -> pd.DataFrame:
     """The ratings; where people were asked in other languages than English, with the language."""
-    from evenhand.study.store.shown import with_shown
+    from evenhand.study.store.logs.shown import with_shown
 
     return with_shown(study.store, study.ratings())
 
 
 def exported_remarks(study: Study) -> pd.DataFrame:
-    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.store.logs.remarks import remarks_table
 
     return remarks_table(study.store)
 
 
 def exported_answers(study: Study) -> pd.DataFrame:
-    from evenhand.study.store.answer_details import answers_table
+    from evenhand.study.store.logs.answer_details import answers_table
 
     return answers_table(study.store)
 
@@ -80,7 +85,7 @@ def exported_units(study: Study) -> pd.DataFrame:
 
 def exported_attacked(study: Study) -> pd.DataFrame:
     """What graders said in the injection audit (`evenhand.study.tables.attacks`)."""
-    from evenhand.study.store.attacked_log import attacked_table
+    from evenhand.study.store.logs.attacked_log import attacked_table
 
     return as_text(attacked_table(study.store, study.accepted_hashes()))
 
@@ -124,7 +129,7 @@ def study_sidecar(study: Study, units: str, attacked: str = "") -> Sidecar:
     A look is the one that a report would be now.
     """
     from evenhand.study.desk.oversight import oversight
-    from evenhand.study.store.looks import coming_looks
+    from evenhand.study.store.logs.looks import coming_looks
     from evenhand.study.store.totals import grade_totals
 
     config = study.config

@@ -17,7 +17,7 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     from evenhand.analysis.injection import add_injection_rows, audits
     from evenhand.analysis.results import ResultRows
     from evenhand.analysis.types import Frequency
-    from evenhand.study.store.attacked_log import attacked_table
+    from evenhand.study.store.logs.attacked_log import attacked_table
 
     settings, found = study.config.analysis, []
     table = attacked_table(study.store, study.accepted_hashes())

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.reporting.missing import listed
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.missing import listed
 from evenhand.study.settings.analysis import (
     SEED,
     AnalysisSettings,
@@ -99,10 +99,10 @@ def _of_study(folder: Path) -> Labelled:
 def _of_file(
     file: Path, options: ScaleOptions, units: Path | None, known: Mapping[str, Scale] | None
 ) -> Labelled:
-    from evenhand.reporting.dataframes import rows_of_file
-    from evenhand.reporting.scales import declared_scales
-    from evenhand.reporting.sidecar import Sidecar, read_sidecar, units_beside
-    from evenhand.reporting.unit_columns import with_units
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.scales import declared_scales
+    from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, units_beside
+    from evenhand.reporting.ratings_file.unit_columns import with_units
     from evenhand.study.tables.formats import read_table
     from evenhand.study.tables.ratings import split_ratings
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evenhand.reporting.dataframes import (
+from evenhand.reporting.ratings_file.dataframes import (
     Names,
     as_texts,
     kinds_of,
@@ -18,7 +18,7 @@ from evenhand.reporting.dataframes import (
     rows_of_file,
     units_as_texts,
 )
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,7 +33,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
 
 def quoted_remarks(study: Study, disagreements: list[GraderDisagreement]) -> UnitTexts:
     """The latest reason that each person gave for a label or a flag, by (rubric, unit id)."""
-    from evenhand.study.store.remarks import remarks_table, standing
+    from evenhand.study.store.logs.remarks import remarks_table, standing
 
     wanted = {(each.rubric, each.unit_id) for each in disagreements}
     said: UnitTexts = {}
@@ -49,7 +49,7 @@ def quoted_marks(
     study: Study, disagreements: list[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Who marked which words, by (rubric, unit id), of those whose labels are compared."""
-    from evenhand.study.store.answer_details import marks_on
+    from evenhand.study.store.logs.answer_details import marks_on
 
     people = {(each.rubric, each.unit_id): each.people for each in disagreements}
     units = list(people)
@@ -68,7 +68,7 @@ def quoted_replies(
     """The latest reply of each grader to each order and draw, by (rubric, unit id, grader), as long
     as the rubric has its present text; the same reply stands once.
     """
-    from evenhand.study.store.replies import raw_replies
+    from evenhand.study.store.logs.replies import raw_replies
 
     wanted = [(each.rubric, each.unit_id, each.grader) for each in disagreements]
     return raw_replies(study.store, wanted, study.accepted_hashes())

@@ -86,7 +86,7 @@ def _flags(study: Study) -> Sequence[tuple[str, str, str]]:
     """(rubric, unit, text) of the latest flag of each person on each unit, under texts that count;
     flags of people who are excluded are left out.
     """
-    from evenhand.study.store.remarks import remarks_table, standing
+    from evenhand.study.store.logs.remarks import remarks_table, standing
 
     accepted = study.accepted_hashes()
     said = standing(remarks_table(study.store))

@@ -37,7 +37,7 @@ def _tunings(study: Study) -> dict[str, dict[str, Tuning]]:
     It was if a tuned one is this very number; any other number there was put in by hand.
     """
     from evenhand.analysis.labels.scale import Tuning
-    from evenhand.study.store.threshold_log import tuned_thresholds
+    from evenhand.study.store.logs.threshold_log import tuned_thresholds
 
     found: dict[str, dict[str, Tuning]] = {}
     for each in tuned_thresholds(study.store):
@@ -120,7 +120,7 @@ def write_tuned_thresholds(
     reference: str,
 ) -> None:
     """Put thresholds that were `found` into study.toml, and into the store what they rest on."""
-    from evenhand.study.store.threshold_log import TunedThreshold, add_tuned_thresholds
+    from evenhand.study.store.logs.threshold_log import TunedThreshold, add_tuned_thresholds
 
     scales = study_scales(study)
     # The store first: a tuned threshold must never stand in study.toml as one put in by hand.

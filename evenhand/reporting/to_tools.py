@@ -12,14 +12,14 @@ import numpy as np
 from evenhand.errors import InputError
 from evenhand.exchange.writers.material import Material, Scale
 from evenhand.reporting.exporting import exported_ratings, exported_units
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.reporting.thresholds import study_scales
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand import analysis
-    from evenhand.reporting.sidecar import Sidecar
+    from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
 
 
@@ -61,10 +61,10 @@ def _of_study(study: Study, raters: Collection[str]) -> Material:
 
 
 def _of_file(file: Path, raters: Collection[str], options: ScaleOptions) -> Material:
-    from evenhand.reporting.dataframes import rows_of_file
-    from evenhand.reporting.scales import declared_scales
-    from evenhand.reporting.sidecar import Sidecar, read_sidecar, units_beside
-    from evenhand.reporting.unit_columns import with_units
+    from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.scales import declared_scales
+    from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, units_beside
+    from evenhand.reporting.ratings_file.unit_columns import with_units
     from evenhand.study.tables.formats import read_table
     from evenhand.study.tables.ratings import split_ratings
 

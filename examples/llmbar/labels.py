@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 COLUMNS = ("item_id", "rater_id", "rater_kind", "label", "order", "slice")
 SUBSETS = (
@@ -59,14 +60,15 @@ def rows(clone: Path) -> Iterator[Row]:
                     yield f"{subset}/{n}", rater, "model", label, order, subset
 
 
-def _last_step(results: list) -> tuple[int, dict]:
+def _last_step(results: list[Any]) -> tuple[int, dict[str, Any]]:
     """The answer, and how many steps (metrics, a reference answer) the grader wrote before it."""
     (found,) = ((step, each) for step, each in enumerate(results) if isinstance(each, dict))
     return found
 
 
-def _read(file: Path) -> list[dict]:
-    return json.loads(file.read_text("utf-8"))
+def _read(file: Path) -> list[dict[str, Any]]:
+    units: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))
+    return units
 
 
 def main(clone: str, out: str) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders.audit.plan import AuditChoice, AuditPlan
-from evenhand.graders.dry_run import GraderForecast, forecast_of
-from evenhand.graders.locking import only_runner
-from evenhand.graders.run import GraderSummary, Pace, Progress
-from evenhand.graders.runner import RunSummary, carry_out, new_context
+from evenhand.graders.running.dry_run import GraderForecast, forecast_of
+from evenhand.graders.running.locking import only_runner
+from evenhand.graders.running.run import GraderSummary, Pace, Progress
+from evenhand.graders.running.runner import RunSummary, carry_out, new_context
 from evenhand.graders.scrub import Scrubber
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from evenhand.study.access.codes import as_written, folded, known_spelling
 from evenhand.study.access.participants import enter
 from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
+from evenhand.study.store.logs.session_log import add_event, events_of
 from evenhand.study.store.schema import (
     account_events,
     claims,
@@ -32,7 +33,6 @@ from evenhand.study.store.schema import (
     participant_entries,
     session_events,
 )
-from evenhand.study.store.session_log import add_event, events_of
 from evenhand.study.store.store import Store
 from evenhand.study.tables.ratings import RATER_CODE, RESERVED_RATERS
 from evenhand.study.workspace import Study

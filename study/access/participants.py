@@ -16,8 +16,8 @@ import sqlalchemy as sa
 from evenhand.study.desk.oversight import Oversight
 from evenhand.study.refused import Refused
 from evenhand.study.store.grades import utc_now
+from evenhand.study.store.logs.session_log import Event, add_event, events_of, given_back
 from evenhand.study.store.schema import participant_entries, session_events
-from evenhand.study.store.session_log import Event, add_event, events_of, given_back
 from evenhand.study.workspace import Study
 
 _ID = re.compile(r"[0-9a-f]{24}")

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import Changes, Claim
 from evenhand.study.prompts.units import has_known_answer
-from evenhand.study.store.answer_details import add_details
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.remarks import add_remark
+from evenhand.study.store.logs.answer_details import add_details
+from evenhand.study.store.logs.remarks import add_remark
 from evenhand.study.store.schema import answer_details, attention_labels, labels, remarks
 from evenhand.study.store.store import Store
 from evenhand.study.tables.evidence import Mark, lie_within, other_way_round, read_marks

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from evenhand.study.desk.answers import Receipt
 from evenhand.study.desk.claims import Claim
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.remarks import WITHDRAWN
+from evenhand.study.store.logs.remarks import WITHDRAWN
 from evenhand.study.store.schema import flag_events, remarks
 
 _MOST = 20

@@ -19,10 +19,10 @@ from evenhand.study.desk.oversight import oversight
 from evenhand.study.lead.leases import check_held, last_label, take_first
 from evenhand.study.lead.people import accepted_text, people_labels
 from evenhand.study.questions import Key
-from evenhand.study.store.answer_details import marks_on
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.remarks import add_remark
+from evenhand.study.store.logs.answer_details import marks_on
+from evenhand.study.store.logs.remarks import add_remark
 from evenhand.study.store.schema import labels, remarks
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
@@ -298,7 +298,7 @@ def _queued(study: Study, given: Mapping[Key, Sequence[str]]) -> list[QueuedUnit
 
 def _reasons(study: Study, excluded: set[str]) -> dict[tuple[str, str], list[str]]:
     """What people wrote beside their labels, by unit and rubric: the latest word of each."""
-    from evenhand.study.store.remarks import remarks_table
+    from evenhand.study.store.logs.remarks import remarks_table
 
     said = remarks_table(study.store)
     said = said[

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.study.prompts.units import parse_unit_id
-from evenhand.study.store.disagreement_log import (
+from evenhand.study.store.logs.disagreement_log import (
     KINDS,
     Kind,
     SortedDisagreement,

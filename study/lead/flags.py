@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.remarks import WITHDRAWN
+from evenhand.study.store.logs.remarks import WITHDRAWN
 from evenhand.study.store.schema import flag_events, is_latest, remarks
 
 if TYPE_CHECKING:

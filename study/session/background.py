@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from evenhand.study.store.logs.shown import languages_of_raters
 from evenhand.study.store.schema import background_answers
-from evenhand.study.store.shown import languages_of_raters
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from evenhand.study.desk.oversight import oversight
 from evenhand.study.session.sessions import Sessions
 from evenhand.study.session.times import known_raters
+from evenhand.study.store.logs.session_log import events_of
 from evenhand.study.store.schema import labels, session_events
-from evenhand.study.store.session_log import events_of
 
 if TYPE_CHECKING:
     from evenhand.study.workspace import Study

@@ -18,8 +18,8 @@ from evenhand.study.session.own_texts import Name, OwnTexts
 from evenhand.study.session.practice import PracticeDesk
 from evenhand.study.session.step import Step, StepName
 from evenhand.study.store.grades import utc_now
+from evenhand.study.store.logs.session_log import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.store.schema import attention_labels, background_answers, claims, labels
-from evenhand.study.store.session_log import Event, EventKind, add_event, events_of, given_back
 from evenhand.study.workspace import Study
 
 CHANCES = 2

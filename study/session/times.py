@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median_high
@@ -17,6 +18,7 @@ import sqlalchemy as sa
 
 from evenhand.study.desk.oversight import STOPPED_BY, Exclusion, oversight
 from evenhand.study.session.pay import owed
+from evenhand.study.session.step import Step
 from evenhand.study.store.schema import (
     attention_labels,
     claims,
@@ -50,6 +52,24 @@ def known_raters(study: Study) -> set[str]:
     return found
 
 
+@dataclass
+class _Work:
+    """What one rater did: moments with the seconds that the thing done then had taken, the units
+    with a label or a skip, how many labels and skips, and when they were told that they are done.
+    """
+
+    moments: list[tuple[datetime, float]] = field(default_factory=list)
+    units: set[str] = field(default_factory=set)
+    answers: int = 0
+    completed: str = ""
+
+    @property
+    def way(self) -> list[datetime]:
+        """All moments in order, from when the first thing was begun."""
+        first, seconds = min(self.moments)
+        return [first - timedelta(seconds=seconds), *sorted(at for at, _ in self.moments)]
+
+
 def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     """One row per rater, `TIMES_COLUMNS`.
 
@@ -62,48 +82,20 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     """
     import pandas as pd
 
-    moments: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    units: dict[str, set[str]] = defaultdict(set)
-    answers: dict[str, int] = defaultdict(int)
-    completed: dict[str, str] = {}
     excluded = oversight(study.store).exclusions
-    with study.store.read() as connection:
-        for event in connection.execute(sa.select(session_events)):
-            if event.kind not in _BY_OTHERS:
-                moments[event.rater_id].append((datetime.fromisoformat(event.created_at), 0.0))
-            if event.kind == "completed":
-                completed.setdefault(event.rater_id, event.created_at)
-        for table in (practice_labels, attention_labels, labels):
-            for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
-                at = datetime.fromisoformat(row.created_at)
-                moments[row.rater_id].append((at, row.seconds or 0.0))
-                if table is labels:
-                    units[row.rater_id].add(row.unit_id)
-                    answers[row.rater_id] += 1
     idle = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
-    for rater in sorted(moments):
-        first, seconds = min(moments[rater])
-        own = [first - timedelta(seconds=seconds), *sorted(at for at, _ in moments[rater])]
-        step = sessions.next_step(rater)
-        done_at = completed.get(rater, "")
-        if step.reason:
-            state = step.reason
-        elif rater in excluded and not "" < done_at <= excluded[rater].created_at:
-            state = _who_stopped(excluded[rater])
-        elif done_at:
-            state = "complete" if answers[rater] else "nothing_left"
-        else:
-            state = step.name
+    for rater, work in sorted(_work(study).items()):
+        way = work.way
         rows.append(
             {
                 "rater_id": rater,
-                "state": state,
-                "start": _written(own[0]),
-                "end": _written(own[-1]),
-                "active_seconds": _active(own, idle),
-                "units": len(units[rater]),
-                "answers": answers[rater],
+                "state": _state(work, sessions.next_step(rater), excluded.get(rater)),
+                "start": _written(way[0]),
+                "end": _written(way[-1]),
+                "active_seconds": _active(way, idle),
+                "units": len(work.units),
+                "answers": work.answers,
             }
         )
     whole = _whole_part(study, rows)
@@ -112,6 +104,38 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
         due = owed(each["state"], each["units"], whole, pay)
         each |= {"owed": due.amount, "currency": pay.currency if pay else "", "why": due.why}
     return pd.DataFrame(rows, columns=list(TIMES_COLUMNS)).astype({"owed": "float64"})
+
+
+def _work(study: Study) -> dict[str, _Work]:
+    """What each rater did who did anything."""
+    found: dict[str, _Work] = defaultdict(_Work)
+    with study.store.read() as connection:
+        for event in connection.execute(sa.select(session_events)):
+            if event.kind in _BY_OTHERS:
+                continue
+            own = found[event.rater_id]
+            own.moments.append((datetime.fromisoformat(event.created_at), 0.0))
+            if event.kind == "completed":
+                own.completed = own.completed or event.created_at
+        for table in (practice_labels, attention_labels, labels):
+            for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
+                own = found[row.rater_id]
+                own.moments.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
+                if table is labels:
+                    own.units.add(row.unit_id)
+                    own.answers += 1
+    return found
+
+
+def _state(work: _Work, step: Step, exclusion: Exclusion | None) -> str:
+    """See `session_times`; who was done before they were excluded is done."""
+    if step.reason:
+        return step.reason
+    if exclusion and not "" < work.completed <= exclusion.created_at:
+        return _who_stopped(exclusion)
+    if work.completed:
+        return "complete" if work.answers else "nothing_left"
+    return step.name
 
 
 def _who_stopped(exclusion: Exclusion) -> str:

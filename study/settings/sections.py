@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_origin
+from typing import Annotated, Any, TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from evenhand.errors import InputError
 
 
 class Section(BaseModel):
-    """A section of study.toml; the description of a field is its line in the documentation."""
+    """A section of study.toml; the description of a field is its line in the documentation.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Its validator is built on first use: most runs need few of them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
 SectionType = TypeVar("SectionType", bound=Section)
 
 

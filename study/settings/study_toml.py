@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -16,7 +16,7 @@ from evenhand.study.settings.oidc import OidcSettings
 from evenhand.study.settings.prices import ModelPrices
 from evenhand.study.settings.providers import ProviderSettings
 from evenhand.study.settings.quality import QualitySettings
-from evenhand.study.settings.sections import Section, refusal_of
+from evenhand.study.settings.sections import Section, Share, refusal_of
 from evenhand.study.settings.session import (
     AttentionSettings,
     BackgroundSettings,
@@ -30,9 +30,6 @@ from evenhand.study.settings.session import (
 from evenhand.study.tables.atomic import atomic_write
 
 FILE_NAME = "study.toml"
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class StudyConfig(Section):

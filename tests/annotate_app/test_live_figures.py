@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from evenhand.annotate_app.lead.agreement_page import enough, main_rows
-from evenhand.annotate_app.lead.live_figures import FiguresMaker, LiveFigures
+from evenhand.annotate_app.lead.parts.live_figures import FiguresMaker, LiveFigures
 from evenhand.annotate_app.lead.raters_page import in_words
 from evenhand.study import open_study
 from evenhand.study.lead.imports import import_ratings

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.conftest import STARTS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -16,8 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.usefixtures("browser")  # or there is none, and this is skipped
 def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
     out = tmp_path / "annotation.md"
-    few = ["--sessions", "2", "--seconds", "1", "--pause", "0.2", "--units", "2", "--pairs", "6"]
-    few += ["--lines", "20"]
+    few = STARTS["annotation"].split()
     command = [sys.executable, "-m", "benchmarks.annotation", *few, "--out", str(out)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -173,7 +173,7 @@ def stays_with_one_process(site: Site) -> None:
         cookie = headers["Set-Cookie"]
         assert {"Secure", "HttpOnly"} <= set(cookie.split("; "))
         for _ in range(2):
-            _, headers = site.proxy.ask("GET", "/", Cookie=cookie.partition(";")[0])
+            _, headers = site.proxy.ask("GET", "/", headers={"Cookie": cookie.partition(";")[0]})
             assert headers["Set-Cookie"] is None
     end = time.monotonic() + 10
     while len(lines := site.proxy.log.splitlines()) < 48:

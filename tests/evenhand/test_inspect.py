@@ -14,7 +14,7 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.rubrics import load_rubric
-from tests.graders.installing import installed, pip_command
+from harness.installing import installed, pip_command
 
 HERE = Path(__file__)
 PACKAGE = "inspect_ai==0.3.285"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError
 from evenhand.exchange.readers import archive, source
 from evenhand.exchange.readers.reading import FORMATS, read_export
-from evenhand.reporting.dataframes import rows_of_file
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.dataframes import rows_of_file
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from tests.exchange.test_readers import FILES
 
 SMALL = [

@@ -1,4 +1,4 @@
-"""Each export, made by the tool itself (harness/exports.py), is read as what it holds."""
+"""Each export, made by the tool itself (harness/exports), is read as what it holds."""
 
 from __future__ import annotations
 

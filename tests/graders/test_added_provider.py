@@ -17,7 +17,7 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply
 from harness.studies import MarkedStudy
 from tests.conftest import ROOT
-from tests.graders.test_runner import rows
+from tests.graders.running.test_runner import rows
 
 COMMAND = (sys.executable, "-P", "-m", "evenhand")
 PAGE = (ROOT / "docs" / "providers.md").read_text("utf-8")

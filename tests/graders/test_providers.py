@@ -10,13 +10,13 @@ from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.money import Tariff
 from evenhand.graders.providers.place import key_variable
 from evenhand.graders.providers.table import known_providers
-from evenhand.graders.runner import open_grader
+from evenhand.graders.running.runner import open_grader
 from evenhand.graders.scrub import Scrubber
 from evenhand.study.settings.providers import ProviderSettings
 from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer
 from harness.studies import MarkedStudy, with_settings
-from tests.graders.test_runner import FAST, rows
+from tests.graders.running.test_runner import FAST, rows
 
 HOST_KEY = "key-for-this-host-alone"
 OTHER_KEY = "key-of-another-provider"

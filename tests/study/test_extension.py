@@ -16,8 +16,8 @@ from evenhand.study.extension import uncertainty
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.prompts.units import parse_unit_id
 from evenhand.study.settings.study_toml import change_config
+from evenhand.study.store.logs.waves import inclusion_so_far, sample_waves_of
 from evenhand.study.store.schema import sample_waves
-from evenhand.study.store.waves import inclusion_so_far, sample_waves_of
 from evenhand.study.tables.ratings import validate_ratings
 from harness.studies import upgraded_without
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     HEAT,
     MAX_LISTED,
     ROLES,
+    Datum,
     Spec,
     chart_spec,
     field,
@@ -17,7 +19,7 @@ from evenhand.analysis.report.charts.style import (
     short,
     span,
 )
-from evenhand.analysis.report.figures import ALL
+from evenhand.analysis.report.figures import ALL, Figure
 from evenhand.analysis.report.source import Source, rater_title
 from evenhand.texts import written
 
@@ -35,21 +37,44 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
     drawn = raters[:_MOST]
     if not 2 <= len(categories) <= len(HEAT):
         return []
-    start = dict.fromkeys(raters, 0.0)
-    values = []
-    for figure in sorted(figures, key=lambda each: raters.index(each.raters[0])):
-        rater, share = figure.raters[0], figure.bounds[1]
-        if rater in drawn and share == share:
-            # Where a bar's part begins is its place in the drawing, not a number that is shown.
-            end = start[rater] + share
-            place = {"from": start[rater], "to": end, "middle": (start[rater] + end) / 2}
+    bars = {rater: _bar(figures, rater) for rater in drawn}
+    values = [part for rater in drawn for part in bars[rater]]
+    return [
+        Chart(
+            caption=source.caption(rubric, written("chart.shares")),
+            alt=written(
+                "chart.shares_alt",
+                raters=", ".join(dict.fromkeys(str(part["who"]) for part in values)),
+                categories=", ".join(categories),
+            ),
+            spec=chart_spec(values, _drawing(categories)),
+            data=data,
+            note=left_out(raters, [rater for rater in drawn if bars[rater]], "raters", _MOST),
+        )
+    ]
+
+
+def _bar(figures: Iterable[Figure], rater: str) -> list[Datum]:
+    """The parts of one rater's bar. Where one begins is its place in the drawing, not a number that
+    is shown.
+    """
+    parts: list[Datum] = []
+    start = 0.0
+    for figure in figures:
+        share = figure.bounds[1]
+        if figure.raters[0] == rater and not math.isnan(share):
+            end = start + share
+            place = {"from": start, "to": end, "middle": (start + end) / 2}
             text = figure.at if share >= _LEGIBLE else ""
             who = short(rater_title(rater))
-            values.append(figure.datum(who=who, category=figure.at, text=text, **place))
-            start[rater] = end
-    shown = {rater for rater in raters if start[rater]}
-    shades = HEAT if len(categories) > 3 else HEAT[1::2]
-    shades = shades[: len(categories)]
+            parts.append(figure.datum(who=who, category=figure.at, text=text, **place))
+            start = end
+    return parts
+
+
+def _drawing(categories: Sequence[str]) -> Spec:
+    """The bars, each part in the shade of its category, with its name where there is room."""
+    shades = (HEAT if len(categories) > 3 else HEAT[1::2])[: len(categories)]
     bright = [
         category for category, shade in zip(categories, shades, strict=True) if shade in HEAT[4:]
     ]
@@ -68,37 +93,23 @@ def label_distribution(source: Source, rubric: str, data: tuple[Table, ...] = ()
         "scale": {"domain": categories, "range": shades},
         "legend": {"symbolType": "square", "columns": len(categories)},
     }
-    on_bright = {"field": "category", "oneOf": bright}
     ink = {
-        "condition": {"test": on_bright, "value": ROLES["heat-high-ink"]},
+        "condition": {
+            "test": {"field": "category", "oneOf": bright},
+            "value": ROLES["heat-high-ink"],
+        },
         "value": ROLES["heat-low-ink"],
     }
     name = {"x": field("middle", x), "text": field("text", {"type": "nominal"}), "color": ink}
-    spec = chart_spec(
-        values,
-        {
-            "width": 420,
-            "height": {"step": 24},
-            "encoding": {"y": y},
-            "layer": [
-                layer("bar", part | {"color": shade}, stroke=ROLES["page"], height={"band": 0.85}),
-                layer("text", name),
-            ],
-        },
-    )
-    return [
-        Chart(
-            caption=source.caption(rubric, written("chart.shares")),
-            alt=written(
-                "chart.shares_alt",
-                raters=", ".join(dict.fromkeys(str(datum["who"]) for datum in values)),
-                categories=", ".join(categories),
-            ),
-            spec=spec,
-            data=data,
-            note=left_out(raters, shown, "raters", _MOST),
-        )
-    ]
+    return {
+        "width": 420,
+        "height": {"step": 24},
+        "encoding": {"y": y},
+        "layer": [
+            layer("bar", part | {"color": shade}, stroke=ROLES["page"], height={"band": 0.85}),
+            layer("text", name),
+        ],
+    }
 
 
 def _in_order(source: Source, rubric: str, raters: Iterable[str]) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evenhand.analysis.report.blocks import Chart, Table
 from evenhand.analysis.report.charts.style import (
     SERIES,
     SHAPES,
     SOFT,
     Datum,
+    Spec,
     chart_spec,
     field,
     joined,
@@ -48,6 +51,24 @@ def slice_plot(
     ]
     drawn = [name for name in graders if any(name == each.raters[1] for each in defined)]
     names = [short(name) for name in drawn]
+    with_figure = {figure.subset.removeprefix(prefix) for figure in defined}
+    return [
+        Chart(
+            caption=source.caption(rubric, written("chart.parts", column=column)),
+            alt=written("chart.parts_alt", column=column, graders=", ".join(names)),
+            spec=chart_spec(values, _drawing(values, column, names)),
+            data=data,
+            note=joined(
+                written("chart.parts_note"),
+                left_out(graders, drawn, most=len(SHAPES)),
+                left_out(parts, with_figure, "values", _MOST_VALUES),
+            ),
+        )
+    ]
+
+
+def _drawing(values: Sequence[Datum], column: str, graders: Sequence[str]) -> Spec:
+    """Estimates and intervals by value, graders one below the other within each."""
     bounds = (datum[name] for datum in values for name in ("low", "estimate", "high"))
     x = through_zero(bounds, written("chart.parts_axis"))
     by_grader = {"field": "grader", "type": "nominal", "title": written("chart.grader")}
@@ -59,35 +80,18 @@ def slice_plot(
             "title": column,
             "scale": {"paddingInner": 0.35},
         },
-        "yOffset": {"field": "grader", "type": "nominal", "sort": names},
-        "color": by_grader | {"scale": {"domain": names, "range": SERIES}},
+        "yOffset": {"field": "grader", "type": "nominal", "sort": graders},
+        "color": by_grader | {"scale": {"domain": graders, "range": SERIES}},
     }
     zero = {"data": {"values": [{"zero": 0}]}}
-    shape = {"shape": by_grader | {"scale": {"domain": names, "range": SHAPES}}}
+    shape = {"shape": by_grader | {"scale": {"domain": graders, "range": SHAPES}}}
     estimate = {"x": field("estimate", x)}
-    spec = chart_spec(
-        values,
-        {
-            "width": 420,
-            "height": {"step": 12, "for": "offset"},
-            "layer": [
-                zero | layer("rule", {"x": field("zero", x)}, color=SOFT),
-                layer("rule", place | span("x", x), strokeWidth=1.5),
-                layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
-            ],
-        },
-    )
-    with_figure = {figure.subset.removeprefix(prefix) for figure in defined}
-    return [
-        Chart(
-            caption=source.caption(rubric, written("chart.parts", column=column)),
-            alt=written("chart.parts_alt", column=column, graders=", ".join(names)),
-            spec=spec,
-            data=data,
-            note=joined(
-                written("chart.parts_note"),
-                left_out(graders, drawn, most=len(SHAPES)),
-                left_out(parts, with_figure, "values", _MOST_VALUES),
-            ),
-        )
-    ]
+    return {
+        "width": 420,
+        "height": {"step": 12, "for": "offset"},
+        "layer": [
+            zero | layer("rule", {"x": field("zero", x)}, color=SOFT),
+            layer("rule", place | span("x", x), strokeWidth=1.5),
+            layer("point", place | estimate | shape, filled=True, size=45, opacity=1),
+        ],
+    }

@@ -8,7 +8,7 @@ from itertools import groupby
 from evenhand.analysis.bias import BOUND, Finding, findings, screening_sentence
 from evenhand.analysis.bias.audit_rows import PLANNED, SCREENED
 from evenhand.analysis.labels.matrix import BINARY
-from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
+from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.sections.wording import listed, sentences
@@ -102,7 +102,7 @@ def _traced(source: Source, finding: Finding) -> str:
     said = finding.sentence
     if finding.beyond(BOUND):
         said = written("bias_section.beyond", sentence=said, bound=BOUND)
-    return written("naming.traced", sentence=said, lines=lines)
+    return traced(said, lines)
 
 
 def _questions(source: Source, rubric: str) -> list[Table]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.notes import Remark
-from evenhand.analysis.report.blocks import Block, Items, ReportSection
+from evenhand.analysis.report.blocks import Block, Items, ReportSection, traced
 from evenhand.analysis.report.charts.confidence import coverage_curves
 from evenhand.analysis.report.figures import Figure, ResultsIndex, shown
 from evenhand.analysis.report.glossary import entry_for
@@ -75,11 +75,7 @@ def render_routing_text(analysis: Analysis) -> list[str]:
 
 def _promises(source: Source, rubric: str) -> list[Block]:
     said = tuple(
-        written(
-            "naming.traced",
-            sentence=written("naming.about", whom=cut.raters[1], what=text),
-            lines=_lines(source.figures, cut),
-        )
+        traced(written("naming.about", whom=cut.raters[1], what=text), _lines(source.figures, cut))
         for cut, text in _routes(source.figures, rubric)
     )
     title = source.caption(rubric, written("confidence.what"))

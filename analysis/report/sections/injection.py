@@ -5,7 +5,7 @@ from __future__ import annotations
 from evenhand.analysis.injection import Audit, audits
 from evenhand.analysis.injection.findings import NAMES
 from evenhand.analysis.injection.rows import BOUNDS, EFFECT, FLIPS, TOWARDS, UNSCORED, P
-from evenhand.analysis.report.blocks import Items, ReportSection, Table
+from evenhand.analysis.report.blocks import Items, ReportSection, Table, traced
 from evenhand.analysis.report.figures import Figure
 from evenhand.analysis.report.source import Layers, Source
 from evenhand.analysis.report.table_draft import TableDraft
@@ -60,7 +60,7 @@ def _answer(source: Source, audit: Audit, bound: float) -> list[object]:
 def _traced(source: Source, audit: Audit, bound: float) -> str:
     """The sentence, with the rows that it was read off."""
     lines = ", ".join(str(_figure(source, row).line) for row in audit.rows(bound))
-    return written("naming.traced", sentence=audit.sentence(bound), lines=lines)
+    return traced(audit.sentence(bound), lines)
 
 
 def _figure(source: Source, row: ResultRow) -> Figure:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table
+from evenhand.analysis.report.blocks import Block, Items, ReportSection, Table, traced
 from evenhand.analysis.report.charts.reliability import reliability_diagrams
 from evenhand.analysis.report.charts.thresholds import threshold_curves
 from evenhand.analysis.report.context import ReportContext
@@ -165,8 +165,7 @@ def _traced(source: Source, rubric: str, advised: Figure) -> str:
     """The sentence with the rows that it was read off."""
     rows = [advised, *_evidence(source, rubric, advised)]
     lines = ", ".join(str(figure.line) for figure in rows if figure)
-    said = _sentence(source, rubric, advised)
-    return written("naming.traced", sentence=said, lines=lines)
+    return traced(_sentence(source, rubric, advised), lines)
 
 
 def _sentence(source: Source, rubric: str, advised: Figure) -> str:

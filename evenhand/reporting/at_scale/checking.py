@@ -14,11 +14,11 @@ from evenhand.analysis.labels.reduced import Raters, Reduced
 from evenhand.analysis.labels.scale import Scale
 from evenhand.errors import InputError
 from evenhand.reporting.at_scale.parts import Facts, Reading, Reduction
-from evenhand.reporting.cleaning import Places
-from evenhand.reporting.missing import listed, refuse_missing
-from evenhand.reporting.options import ScaleOptions
-from evenhand.reporting.scales import declared_scales
-from evenhand.reporting.sidecar import sidecar_path
+from evenhand.reporting.ratings_file.cleaning import Places
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.reporting.ratings_file.missing import listed, refuse_missing
+from evenhand.reporting.ratings_file.scales import declared_scales
+from evenhand.reporting.ratings_file.sidecar import sidecar_path
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.pieces import Piece, name_of, pieces_of
 from evenhand.texts import written

@@ -20,7 +20,7 @@ from evenhand.reporting.gate.requirement import (
     check_clauses,
     parse_requirement,
 )
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.texts import written
 
 if TYPE_CHECKING:

@@ -242,3 +242,13 @@ def test_usage_stands_in_the_methods(report: Path) -> None:
     text = (report / "report.md").read_text("utf-8")
 
     assert re.search(r"\| provider:sure \| 121 \| 1\.25 \|", text)
+
+
+@pytest.mark.parametrize("file", ["report.html", "report.md"])
+def test_one_row_is_a_row_and_several_are_rows(report: Path, file: str) -> None:
+    named = re.findall(r"results\.csv (rows?) ([\d, -]+)\)", (report / file).read_text("utf-8"))
+    several = {
+        word: {not lines.isdigit() for said, lines in named if said == word}
+        for word in ("row", "rows")
+    }
+    assert several == {"row": {False}, "rows": {True}}

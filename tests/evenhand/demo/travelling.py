@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.scales import ScaleOptions
+from evenhand.reporting.ratings_file.scales import ScaleOptions
 
 
 def same_as_reported(ratings: Path, report: Path, rubric: str) -> bool:

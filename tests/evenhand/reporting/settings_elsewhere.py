@@ -114,7 +114,7 @@ ELSEWHERE = {
         "test_a_provider_of_the_studys_own_that_speaks_as_claude_does",
     ),
     **{
-        f"prices.{key}": ("graders/test_usage.py", "test_a_study_can_name_prices")
+        f"prices.{key}": ("graders/running/test_usage.py", "test_a_study_can_name_prices")
         for key in ("input", "output", "cache_read", "cache_write")
     },
     "same_text": ("evenhand/reporting/test_settings_in_force.py", "test_an_older_text_that"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.formats import write_table
 
 RATERS = {"ann": "human", "ben": "human", "cem": "human", "gpt": "model"}

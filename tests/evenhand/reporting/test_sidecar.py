@@ -11,11 +11,11 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study, looked_at
-from evenhand.reporting.scales import ScaleOptions
-from evenhand.reporting.sidecar import Sidecar, read_sidecar, sidecar_path
+from evenhand.reporting.ratings_file.scales import ScaleOptions
+from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.looks import look_numbers
+from evenhand.study.store.logs.looks import look_numbers
 from tests.evenhand.reporting.judged_study import (
     LATE,
     LEADS_WORDS,

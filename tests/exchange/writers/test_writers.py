@@ -21,9 +21,9 @@ import pytest
 
 from evenhand.errors import InputError
 from evenhand.exchange.writers import FORMATS, Made, check_out, format_of, save
+from harness.installing import installed, pip_command
 from tests.exchange.writers.sample import COMBINED, FORMULA, RATINGS, UNITS, material
 from tests.exchange.writers.tools import PACKAGES
-from tests.graders.installing import installed, pip_command
 
 HERE = Path(__file__).parent
 

@@ -12,14 +12,14 @@ from evenhand.errors import InputError
 from evenhand.graders import Choice, grade
 from evenhand.graders.audit.asking import audit_injection, forecast_audit
 from evenhand.graders.audit.plan import AuditChoice, audited_units
-from evenhand.graders.batch import BatchRun
 from evenhand.graders.money import Tariff
-from evenhand.graders.run import Pace
+from evenhand.graders.running.batch import BatchRun
+from evenhand.graders.running.run import Pace
 from evenhand.graders.spec import parse_spec
 from evenhand.reporting.injection import audits_of
 from evenhand.rubrics import rendering
 from evenhand.study import Study
-from evenhand.study.store.attacked_log import attacked_table
+from evenhand.study.store.logs.attacked_log import attacked_table
 from evenhand.study.store.schema import attacked_grades, grades
 from evenhand.study.tables.attacks import ATTACKS
 from harness.protocol_server import ProtocolServer

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import sqlalchemy as sa
 
 from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from evenhand.study.desk.answers import SKIP_REASONS, Answer, Flag
+from evenhand.study.desk.claims import last_version
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.settings.study_toml import change_config
-from evenhand.study.store.remarks import remarks_table
-from evenhand.study.store.schema import labels
-
-PAUSE = 0.12
+from evenhand.study.store.logs.remarks import remarks_table
+from evenhand.study.store.schema import claims, labels
 
 
-def short_lease(study):
-    change_config(study.folder, {"annotation": {"lease_minutes": PAUSE / 60 / 2}})
-    return open_study(study.folder)
+def let_leases_run_out(study) -> None:
+    """As if everybody had left their place long ago."""
+    with study.store.write() as connection:
+        newest = last_version(connection)
+        given = sa.select(claims.c.task_id).where(claims.c.state == "open")
+        for version, task in enumerate(connection.execute(given).scalars().all(), newest + 1):
+            changed = claims.update().where(claims.c.task_id == task)
+            connection.execute(changed.values(claimed_at="2020-01-01T00:00", version=version))
 
 
 @pytest.fixture
@@ -32,11 +34,11 @@ def one_unit(make_study):
 
 
 def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit) -> None:
-    with short_lease(one_unit) as study:
+    with one_unit as study:
         desk = AnnotationDesk(study)
         late = desk.next_task("away")
         assert desk.next_task("other") is None
-        time.sleep(PAUSE)
+        let_leases_run_out(study)
         taken = desk.next_task("other")
         assert taken is not None
         assert desk.submit("other", taken.task_id, "o", "C").status == "stored"
@@ -45,10 +47,10 @@ def test_a_lease_that_ran_out_frees_the_place_and_the_late_label_counts(one_unit
 
 
 def test_who_comes_back_to_a_place_that_is_gone_is_not_sent_there(one_unit) -> None:
-    with short_lease(one_unit) as study:
+    with one_unit as study:
         desk = AnnotationDesk(study)
         late = desk.next_task("away")
-        time.sleep(PAUSE)
+        let_leases_run_out(study)
         taken = desk.next_task("other")
         desk.submit("other", taken.task_id, "o", "C")
         assert desk.next_task("away") is None
@@ -59,22 +61,22 @@ def test_who_comes_back_to_a_place_that_is_gone_is_not_sent_there(one_unit) -> N
 
 
 def test_who_comes_back_in_time_has_the_lease_renewed(one_unit) -> None:
-    with short_lease(one_unit) as study:
+    with one_unit as study:
         desk = AnnotationDesk(study)
         first = desk.next_task("away")
-        time.sleep(PAUSE)
+        let_leases_run_out(study)
         assert desk.next_task("away").task_id == first.task_id
         assert desk.next_task("other") is None
 
 
 def test_a_place_that_was_given_up_is_taken_up_again(one_unit) -> None:
-    with short_lease(one_unit) as study:
+    with one_unit as study:
         desk = AnnotationDesk(study)
         first = desk.next_task("r1")
-        time.sleep(PAUSE)
+        let_leases_run_out(study)
         desk.next_task("r2")
         assert desk.next_task("r1") is None  # r1's claim is released
-        time.sleep(PAUSE)
+        let_leases_run_out(study)
         again = desk.next_task("r1")  # and r2 has left too
         assert (again.task_id, again.order) == (first.task_id, first.order)
         assert desk.submit("r1", again.task_id, "s", "A").status == "stored"

@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.study import create_study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
-from evenhand.study.store.looks import labels_hash, look_numbers
+from evenhand.study.store.logs.looks import labels_hash, look_numbers
 
 
 def test_the_same_labels_are_the_same_look(make_study: Callable) -> None:

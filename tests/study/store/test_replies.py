@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evenhand.study.store.grades import AttackedGrade, GradeAttempt
-from evenhand.study.store.replies import gave_without_reasoning, known_replies, raw_replies
+from evenhand.study.store.logs.replies import gave_without_reasoning, known_replies, raw_replies
 
 UNIT = "p0001|s1"
 ABOUT = ("even-handedness", UNIT, "g")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from evenhand.study.store.schema import threshold_events
-from evenhand.study.store.threshold_log import (
+from evenhand.study.store.logs.threshold_log import (
     TunedThreshold,
     add_tuned_thresholds,
     tuned_thresholds,
 )
+from evenhand.study.store.schema import threshold_events
 from harness.studies import upgraded_without
 
 

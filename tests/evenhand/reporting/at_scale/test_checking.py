@@ -13,7 +13,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.at_scale import on_dask
 from evenhand.reporting.at_scale.checking import analyse_at_scale
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from harness.many_ratings import CATEGORIES, many_ratings
 
 SCALE = ScaleOptions(categories=CATEGORIES, level="ordinal", affirmative=("3",))

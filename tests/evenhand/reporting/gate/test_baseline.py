@@ -21,7 +21,7 @@ from evenhand.reporting.gate.baseline import (
     write_baseline,
 )
 from evenhand.reporting.labelled import labelled
-from evenhand.reporting.options import ScaleOptions
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.ratings import validate_ratings

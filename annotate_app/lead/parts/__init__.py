@@ -1,0 +1,1 @@
+"""What the lead's pages are made of."""

@@ -1,0 +1,142 @@
+"""Who is annotating: let in by what the address says, or by a login that the browser keeps."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.logins.kept_login import KeptLogin
+from evenhand.annotate_app.logins.login_form import ask_for_password
+from evenhand.annotate_app.logins.single_sign_on import offer
+from evenhand.annotate_app.logins.visitor_address import visitor_address
+from evenhand.annotate_app.plain_text import block, show, show_complaint
+from evenhand.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access.accounts import accounts, sign_in, sign_out
+from evenhand.study.access.admission import Admission, admit, begin
+from evenhand.study.desk.desk import AnnotationDesk
+
+_ADMITTED = "admitted"
+_TYPED = "typed code"
+_LOGIN = KeptLogin("label")
+
+
+def current_rater(desk: AnnotationDesk) -> Admission | None:
+    """Whom the address lets in, so that a reload goes on; None where it names nobody.
+
+    Looked at on every run: a link that is revoked and a login that is over end here. Raises
+    InputError where it names somebody who is not let in.
+    """
+    address = st.query_params.to_dict()
+    known: Admission | None = st.session_state.get(_ADMITTED)
+    login = _LOGIN.known()
+    if known and known.way == "open" and known.address == address and not login:
+        return known  # a code does not run out
+    try:
+        admission = admit(desk.study, address, login)
+    except InputError:
+        if login:
+            _LOGIN.forget()
+        raise
+    if admission is None:
+        return None
+    if known is None or known.rater_id != admission.rater_id:
+        desk.register(admission.rater_id)
+    if not admission.is_new:
+        st.session_state[_ADMITTED] = admission
+    if address != admission.address:
+        st.query_params.from_dict(admission.address)
+    return admission
+
+
+def keep_login(study: Study, admission: Admission | None = None) -> None:
+    """The login of whoever has an account stays in this window, and is asked for after a reload."""
+    if _LOGIN.known() or _LOGIN.is_leaving() or (admission is None and _has_logins(study)):
+        _LOGIN.show(study)
+
+
+def log_out(study: Study) -> None:
+    """End the login, here and on the server."""
+    sign_out(study.store, _LOGIN.known())
+    _LOGIN.forget(also_at_provider=True)
+    st.session_state.pop(_ADMITTED, None)
+
+
+def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
+    """The ways in that this study has, under what was wrong with the one that was tried."""
+    entry = desk.study.config.session.entry
+    with st.container(key="entry"):
+        st.title(reader.say("entry.title"), anchor=False)
+        if complaint:
+            show_complaint(complaint)
+        if entry == "open":
+            _ask_for_code(desk, reader)
+        elif entry == "invite" and not complaint:
+            st.text(reader.say("entry.invite"))
+        offer(desk.study, "label", reader)
+        if entry == "account" or _has_experts(desk.study):
+            _ask_for_login(desk, reader, entry == "account")
+
+
+def ask_about_new_code(desk: AnnotationDesk, admission: Admission, reader: Language) -> None:
+    """Whether a code under which nothing was answered is meant: before anything is stored."""
+    with st.container(key="entry"):
+        st.title(reader.say("entry.new_code_title"), anchor=False)
+        show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
+        go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
+        goes_on = st.button(go_on, type="primary", width="stretch", key="code-go-on")
+        changes = st.button(change, width="stretch", key="code-change")
+    if goes_on:
+        begin(desk.study, admission.rater_id)
+        st.rerun()
+    if changes:
+        st.session_state[_TYPED] = admission.rater_id
+        _go_on({})
+
+
+def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
+    st.text(reader.say("entry.text"))
+    with st.form("entry-form", border=False):
+        typed = st.query_params.get("rater", st.session_state.get(_TYPED, "")).strip()
+        label, button = reader.say("entry.label"), reader.say("entry.button")
+        code = st.text_input(label, value=typed, autocomplete="off", key="entry-code")
+        sent = st.form_submit_button(button, type="primary", width="stretch", key="entry-go")
+    if not sent:
+        return
+    try:
+        admission = admit(desk.study, {"rater": code})
+        if admission is None:
+            raise InputError(reader.say("entry.empty"))
+        desk.register(admission.rater_id)
+    except InputError as error:
+        show_complaint(reader.complaint(error))
+    else:
+        _go_on(admission.address)
+
+
+def _ask_for_login(desk: AnnotationDesk, reader: Language, only: bool) -> None:
+    with st.expander(reader.say("login.title"), expanded=only):
+        entered = ask_for_password(reader)
+    if entered is None:
+        return
+    minutes = desk.study.config.session.login_hours * 60
+    address = visitor_address(desk.study)
+    try:
+        _LOGIN.keep(sign_in(desk.study.store, *entered, minutes, address))
+    except InputError as error:
+        show_complaint(reader.complaint(error))
+    else:
+        _go_on({})
+
+
+def _has_logins(study: Study) -> bool:
+    return study.config.oidc is not None or _has_experts(study)
+
+
+def _has_experts(study: Study) -> bool:
+    return any(each.role == "expert" for each in accounts(study.store).values())
+
+
+def _go_on(address: dict[str, str]) -> None:
+    st.query_params.from_dict(address)
+    st.rerun()

@@ -1,0 +1,54 @@
+"""The login to the lead's pages as this session holds it: who it is, and the way out.
+
+Below the door (`annotate_app.lead_entry`) and the pages (`annotate_app.lead`), which both ask here.
+"""
+
+from __future__ import annotations
+
+from evenhand.annotate_app.logins.kept_login import KeptLogin
+from evenhand.annotate_app.logins.upload_pass import give_pass, take_pass
+from evenhand.errors import InputError
+from evenhand.study import Study
+from evenhand.study.access.accounts import Role
+from evenhand.study.access.lead_login import Visitor, log_out, visitor
+from evenhand.texts import written
+
+LOGIN = KeptLogin("lead")
+WAITED = "waited"
+"""Set in a session that has been shown, in place of its page, that the store is away."""
+
+
+def leave(study: Study) -> None:
+    """Log out: the login opens nothing any more, here or anywhere."""
+    log_out(study.store, LOGIN.known())
+    LOGIN.forget(also_at_provider=True)
+    take_pass()
+
+
+def require(study: Study, *roles: Role) -> Visitor:
+    """Who is there. Raises InputError unless their login is good, and for one of these roles.
+
+    Every page asks, on every run: a login that is over, or an account that has ended, closes it.
+    """
+    try:
+        found = visitor(study.store, LOGIN.known())
+    except InputError:
+        take_pass()
+        raise
+    if found.role == "lead":
+        give_pass()
+    if found.role not in roles:
+        raise InputError(written("lead_door.not_yours"))
+    return found
+
+
+def admitted(study: Study, *roles: Role) -> Visitor | None:
+    """As `require`, for a callback, which runs before the page asks: None where that will refuse.
+
+    An act stands in a callback so that it is never lost: what a run reads is gone where another
+    event interrupts the run before, and no event comes before the callbacks.
+    """
+    try:
+        return require(study, *roles)
+    except InputError:
+        return None

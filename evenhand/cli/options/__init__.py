@@ -1,0 +1,1 @@
+"""Options that several verbs have, and what they stand for."""

@@ -1,0 +1,1 @@
+"""What a ratings file that somebody brings means: its columns, labels, raters, units."""

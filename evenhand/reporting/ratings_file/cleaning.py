@@ -1,0 +1,180 @@
+"""Labels that were meant to be another label, or none: named, or put right where that is asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.study.tables.columns import shortened
+from evenhand.study.tables.formats import FIRST_ROW
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+
+MAX_LENGTH = 200
+_MISSING = frozenset(("", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"))
+_WHOLE = re.compile(r"[+-]?\d+")
+_POINT_ZERO = re.compile(r"([+-]?\d+)\.0+")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where labels stand in what was given, for messages.
+
+    `rows` are the row numbers of a wide table by the index of its long form; the index of a long
+    table says them itself. `units` are those of the rows of an export, which has no such rows.
+    """
+
+    source: str
+    rows: Sequence[int] | None = None
+    units: Sequence[str] | None = None
+
+    def of(self, at: int, rater: str, label: str) -> str:
+        """The subject of a sentence about the label in the row with index `at`."""
+        shown = shortened(label)
+        if self.units is not None:
+            unit = shortened(self.units[at])
+            return f"{self.source}, unit {unit!r}: the label {shown!r} of rater {rater!r}"
+        if self.rows is None:
+            return f"{self.source}, row {at + FIRST_ROW}: the label {shown!r} of rater {rater!r}"
+        return f"{self.source}, row {self.rows[at]}, column {rater!r}: the label {shown!r}"
+
+
+def cleaned(
+    ratings: pd.DataFrame, permitted: Sequence[str], options: ScaleOptions, places: Places
+) -> tuple[pd.DataFrame, int]:
+    """The ratings of one rubric, with labels put right where `options` ask for it; and how many.
+
+    `permitted` are the labels of a scale that is known, () where those seen are to be taken.
+    Raises InputError naming the first label that stands for another one or for none, or that is on
+    no scale.
+    """
+    seen = ratings["label"].value_counts(sort=False).drop("", errors="ignore")
+    counts = {str(label): int(count) for label, count in seen.items()}
+    doubtful = [label for label in counts if label not in permitted]
+    readings, known = _readings(counts, doubtful, permitted), {*counts, *permitted}
+    for label in doubtful:
+        meant = None if options.normalise else readings.get(label)
+        fault = _fault_of(label)
+        if not fault and meant is not None and (why := _difference(label, meant, known)):
+            fault = f"{why}; {_mend(options, permitted, meant, readings, counts)}"
+        if not fault and permitted and label not in readings:
+            fault = (
+                f"is not one of the declared categories ({', '.join(permitted)}); correct it "
+                "or declare it"
+            )
+        if fault:
+            at = int((ratings["label"] == label).to_numpy().argmax())
+            place = places.of(int(ratings.index[at]), ratings["rater_id"].iloc[at], label)
+            raise InputError(f"{place} {fault}")
+    changed = sum(counts[label] for label in readings) if options.normalise else 0
+    if changed:
+        ratings = _with_readings(ratings, readings)
+    return ratings, changed
+
+
+def _fault_of(label: str) -> str:
+    """Why this is a label of no scale; "" where it may be."""
+    if len(label) > MAX_LENGTH:
+        return f"has {len(label):,} characters; a label has at most {MAX_LENGTH}"
+    if "\0" in label:
+        return "contains a NUL character; remove it"
+    if "\n" in label or "\r" in label:
+        return "contains a line break; remove it, and close the quote if one is left open"
+    if label.lstrip()[:1] in ("{", "[") and _is_nested(label):
+        return "is nested JSON; write only the label"
+    return ""
+
+
+def _is_nested(label: str) -> bool:
+    try:
+        return isinstance(json.loads(label), (dict, list))
+    except ValueError:
+        return False
+
+
+def _readings(
+    counts: Mapping[str, int], doubtful: Sequence[str], permitted: Collection[str]
+) -> dict[str, str]:
+    """What labels are read as that are not read as they stand: as the category that differs only
+    in case, outer space and `.0`, where there is one; as its plainest, then commonest form among
+    the labels seen, where none are `permitted`; as "" where they say that a label is missing.
+
+    >>> _readings({"yes": 9, "Yes ": 1, "NaN": 2, "2.0": 4}, ["yes", "Yes ", "NaN", "2.0"], ())
+    {'Yes ': 'yes', 'NaN': '', '2.0': '2'}
+    """
+    forms: dict[str, Counter[str]] = defaultdict(Counter)
+    for label in permitted or counts:
+        form = label if permitted else _plain(label)
+        forms[_plain(label).casefold()][form] += counts.get(label, 0)
+    found = {}
+    for label in doubtful:
+        key = _plain(label).casefold()
+        ways = forms[key]
+        if key in _MISSING:
+            found[label] = ""
+        elif ways and (len(ways) == 1 or not permitted):
+            found[label] = max(sorted(ways), key=ways.__getitem__)
+    return {label: meant for label, meant in found.items() if meant != label}
+
+
+def _plain(label: str) -> str:
+    """
+    >>> _plain(" Yes"), _plain("4.0"), _plain("v2.0")
+    ('Yes', '4', 'v2.0')
+    """
+    whole = _POINT_ZERO.fullmatch(label.strip())
+    return whole[1] if whole else label.strip()
+
+
+def _difference(label: str, meant: str, known: Collection[str]) -> str:
+    """What is doubtful about a label; "" where nothing is, as on a scale of 1.0, 2.0 and 3.0.
+
+    `known` are all labels, seen or permitted.
+    """
+    if not meant:
+        return "reads as a missing value"
+    if label != label.strip():
+        return "has a space around it"
+    if label.casefold() == meant.casefold():
+        return f"differs from {meant!r} only by case"
+    are_mixed = any(_WHOLE.fullmatch(other) for other in known)
+    return f"differs from {meant!r} only by '.0'" if are_mixed else ""
+
+
+def _mend(
+    options: ScaleOptions,
+    permitted: Collection[str],
+    meant: str,
+    readings: Mapping[str, str],
+    counts: Mapping[str, int],
+) -> str:
+    cells = sum(counts[label] for label in readings)
+    declare = "declare it among" if permitted else "declare all labels with"
+    return (
+        f"{options.normalise_option} reads it as {repr(meant) if meant else 'no label'} "
+        f"({cells:,} {'cell' if cells == 1 else 'cells'} would change), or {declare} "
+        f"{options.spelled('categories')}"
+    )
+
+
+def _with_readings(ratings: pd.DataFrame, readings: Mapping[str, str]) -> pd.DataFrame:
+    """Labels, and the categories that probabilities name, as they are read."""
+    shares = ratings["probabilities"]
+    renamed = shares.where(shares == "", shares.map(lambda text: _renamed(text, readings)))
+    return ratings.assign(label=ratings["label"].replace(dict(readings)), probabilities=renamed)
+
+
+def _renamed(text: str, readings: Mapping[str, str]) -> str:
+    given = json.loads(text) if text else {}
+    renamed = {readings.get(key) or key: share for key, share in given.items()}
+    if renamed.keys() == given.keys() or len(renamed) < len(given):
+        return text  # two shares of one category are not ours to add up
+    return json.dumps(renamed)

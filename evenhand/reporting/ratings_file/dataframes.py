@@ -1,0 +1,217 @@
+"""Who is who in a DataFrame of labels: from long or wide to the rows of a ratings file."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.exchange.readers.plain_names import plain_kinds
+from evenhand.exchange.readers.reading import read_export
+from evenhand.reporting.ratings_file.cleaning import Places
+from evenhand.reporting.ratings_file.missing import alike, kinds_spelled, listed, refuse_missing
+from evenhand.study.tables.formats import FIRST_ROW, cell_text
+from evenhand.study.tables.names import renamed
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+
+Names = Hashable | Iterable[Hashable]
+"""Several names or labels, or one alone."""
+
+
+def as_texts(names: Names) -> tuple[str, ...]:
+    """Names or labels as files have them.
+
+    >>> as_texts([1, 2.0, "x"]), as_texts("gpt")
+    (('1', '2', 'x'), ('gpt',))
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        return (cell_text(names),)
+    return tuple(cell_text(each) for each in names)
+
+
+def kinds_of(human: Names, model: Names) -> dict[str, str]:
+    """The kind of each rater that was named. Raises InputError where one is named as both."""
+    people, models = as_texts(human), as_texts(model)
+    for rater in people:
+        if rater in models:
+            raise InputError(f"human and model both name {rater!r}; name each rater in one of them")
+    return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
+
+
+def units_as_texts(given: pd.DataFrame) -> pd.DataFrame:
+    """A table of units, with texts for cells."""
+    table = _as_in_a_file(given, "units")
+    return _with_texts(table, table.columns)
+
+
+def _as_in_a_file(given: pd.DataFrame, name: str) -> pd.DataFrame:
+    """A table with texts for column names and unit ids, and rows numbered so that messages name
+    them by the index.
+    """
+    import pandas as pd
+
+    if not isinstance(given, pd.DataFrame):
+        raise InputError(f"{name} must be a DataFrame; `evenhand.read(path)` reads a file")
+    table = given.set_axis([cell_text(column) for column in given.columns], axis=1)
+    again = table.columns[table.columns.duplicated()]
+    if len(again):
+        raise InputError(f"{name}: two columns are called {again[0]!r}; rename one")
+    if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
+        table = table.reset_index()
+    numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
+    rows = table.index if numbered else pd.RangeIndex(len(table))
+    table = with_unit_id(table.set_axis(rows - FIRST_ROW, axis=0))
+    return _with_texts(table, ["unit_id"]) if "unit_id" in table else table
+
+
+def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFrame:
+    return table.assign(**{str(column): texts(table[column]) for column in columns})
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """The rows of a ratings file, where they stood, and notes on raters who were left out."""
+
+    table: pd.DataFrame
+    places: Places
+    notes: Sequence[str] = ()
+
+
+def rows_of_file(file: Path, options: ScaleOptions) -> LongRows:
+    """The rows of a long or wide ratings file, or of an export of another tool.
+
+    In a wide one a blank cell is no rating, and a unit without a name goes by its row.
+    """
+    export = read_export(file, options.format)
+    table = renamed(export.table, options.columns, file.name)
+    table, options, told = _told_by_names(table, file.name, options, strict=export.by_unit)
+    blank = {rater: table[rater].replace("", None) for rater in options.kinds if rater in table}
+    table = table if "rater_id" in table else table.assign(**blank)
+    rows = long_rows(table.set_axis(table.index + FIRST_ROW, axis=0), file.name, options)
+    units = table["unit_id"].tolist() if export.by_unit else None
+    notes = [*export.notes, *told, *rows.notes]
+    return replace(rows, notes=notes, places=replace(rows.places, units=units))
+
+
+def _told_by_names(
+    table: pd.DataFrame, name: str, options: ScaleOptions, *, strict: bool
+) -> tuple[pd.DataFrame, ScaleOptions, list[str]]:
+    """The table or the options with the kinds of raters whose names say them, where nobody else
+    does; and a note on whom that is. Raises InputError where the table is `strict`ly one of ratings
+    and a name does not say.
+    """
+    if options.kinds:
+        return table, options, []
+    if "rater_id" not in table:
+        columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
+        kinds = plain_kinds(columns)
+        both = set(kinds.values()) == {"human", "model"}
+        if not both or set(alike(table, columns)) != set(kinds):  # another may be a rater's, too
+            return table, options, []
+        return table, replace(options, kinds=kinds), [_by_name(kinds)]
+    if "rater_kind" in table and not strict:
+        return table, options, []
+    own = table["rater_kind"] if strict else texts(table["rater_id"]).map(lambda _: "")
+    unknown = list(dict.fromkeys(texts(table["rater_id"])[own == ""]))
+    kinds = plain_kinds(unknown)
+    if len(kinds) < len(unknown) and strict:
+        left = [rater for rater in unknown if rater not in kinds]
+        raise InputError(
+            f"{name} does not say who is a person and who a model ({listed(left)}); say so with "
+            + kinds_spelled(texts(table["rater_id"]).unique(), options)
+        )
+    if len(kinds) < len(unknown) or not unknown:
+        return table, options, []
+    found = own.where(own != "", texts(table["rater_id"]).map(kinds))
+    return table.assign(rater_kind=found), options, [_by_name(kinds)]
+
+
+def _by_name(kinds: Mapping[str, str]) -> str:
+    people, models = (
+        listed([rater for rater, kind in kinds.items() if kind == which]) or "none"
+        for which in ("human", "model")
+    )
+    return written("exchange.by_name", people=people, models=models)
+
+
+def long_rows(given: pd.DataFrame, name: str, options: ScaleOptions) -> LongRows:
+    """The rows of a ratings file.
+
+    `given` is long, with a column `rater_id`, or wide, with a column for each rater in the `kinds`
+    of `options`, which say what the raters are.
+    """
+    table, kinds = _as_in_a_file(given, name), options.kinds
+    if not kinds or "rater_id" in table:
+        refuse_missing(table, name, options)
+        table, notes = _named(table, name, options)
+        return LongRows(_others_as_texts(table), Places(name), notes)
+    if "unit_id" not in table:
+        table.insert(0, "unit_id", texts(given.index.to_series()).to_numpy())
+    cells = _melted(table, kinds, name)
+    rows = (cells.index + FIRST_ROW).tolist()
+    return LongRows(_others_as_texts(cells.reset_index(drop=True)), Places(name, rows))
+
+
+def _others_as_texts(table: pd.DataFrame) -> pd.DataFrame:
+    return _with_texts(table, [column for column in table if column not in RATINGS_COLUMNS])
+
+
+def _named(
+    table: pd.DataFrame, name: str, options: ScaleOptions
+) -> tuple[pd.DataFrame, Sequence[str]]:
+    """A long table's rows of the raters who count: all of them, or those named."""
+    kinds = options.kinds
+    if not kinds:
+        return table, ()
+    raters = texts(table["rater_id"])
+    for rater in kinds:
+        if not (raters == rater).any():
+            raise InputError(f"{name} has no rater {rater!r}; it has {listed(raters.unique())}")
+    named = raters.map(kinds)
+    own = texts(table["rater_kind"]) if "rater_kind" in table else named.fillna("")
+    own = own.where(own != "", named.fillna(""))
+    clash = named.notna() & (own != named)
+    if clash.any():
+        at = int(clash.to_numpy().argmax())
+        raise InputError(
+            f"{name}: {options.spelled(named.iloc[at])} names {raters.iloc[at]!r}, whose "
+            f"rater_kind is {own.iloc[at]!r}; correct one of the two"
+        )
+    counts = named.notna() | ~own.isin(["", *kinds.values()])
+    found = table[counts].assign(rater_kind=own[counts])
+    others = raters[~counts].unique()
+    note = written("reading.raters_left_out", names=listed(others))
+    return found, [note] if len(others) else []
+
+
+def _melted(table: pd.DataFrame, kinds: Mapping[str, str], name: str) -> pd.DataFrame:
+    """A wide table as a row for each label, with the index of its row; a missing cell is none."""
+    for rater in kinds:
+        if rater not in table:
+            raise InputError(f"{name} has no column {rater!r}; it has {listed(table.columns)}")
+    about = [column for column in table if column not in kinds]
+    for column in about:
+        if column in RATINGS_COLUMNS and column not in ("unit_id", "rubric"):
+            raise InputError(
+                f"{name}: the column {column!r} has its own meaning where each row is a rating; "
+                "rename it"
+            )
+    again = table.duplicated([column for column in about if column in ("unit_id", "rubric")])
+    if again.any():
+        raise InputError(
+            f"{name}: unit {table.loc[again, 'unit_id'].iloc[0]!r} has two rows; keep one, as "
+            "a wide table has one for each unit"
+        )
+    cells = table.melt(about, list(kinds), "rater_id", "label", ignore_index=False)
+    cells = cells[cells["label"].notna()]
+    cells["label"] = texts(cells["label"])
+    cells["rater_kind"] = cells["rater_id"].map(kinds)
+    return cells

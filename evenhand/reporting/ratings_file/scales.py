@@ -1,0 +1,170 @@
+"""What a ratings file's labels mean: declared by whoever asks, by a known rubric, or as seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evenhand.errors import InputError
+from evenhand.reporting.ratings_file.cleaning import Places, cleaned
+from evenhand.reporting.ratings_file.declared import ScaleOptions
+from evenhand.study.tables.columns import shortened
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from evenhand.analysis import Scale
+    from evenhand.rubrics import Rubric
+
+MAX_LABELS = 20
+"""A scale with more different labels than this has to be declared."""
+
+
+def declared_scales(
+    options: ScaleOptions,
+    ratings: pd.DataFrame,
+    places: Places,
+    known: Mapping[str, Scale] | None = None,
+) -> tuple[pd.DataFrame, dict[str, Scale], list[str]]:
+    """The rows asked for, with clean labels; their scales, and what was changed and assumed.
+
+    `known` are the scales that stand beside the ratings, by rubric; what is declared wins.
+    """
+    import pandas as pd
+
+    from_file = (options.rubric or "").endswith(".toml")
+    known = {} if known is None or from_file else known
+    if options.rubric is not None:
+        ratings = _rows_of(ratings, options, known)
+        wanted = set(ratings["rubric"].unique())
+        known = {name: scale for name, scale in known.items() if name in wanted}
+    elif len(known) == 1 and (ratings["rubric"] == "").all():
+        ratings = ratings.assign(rubric=next(iter(known)))
+    parts, scales, remarks, changed = [], {}, [], 0
+    names = sorted({*ratings["rubric"].unique(), *known})
+    for name in names:
+        rows = ratings[ratings["rubric"] == name] if len(names) > 1 else ratings
+        own, cells = cleaned(rows, _permitted(options, name, known.get(name)), options, places)
+        labels = set(own["label"].unique()) - {""}
+        scales[name], remark = _scale(options, name, labels, known.get(name), places.source)
+        remarks += [remark] if remark else []
+        parts.append(own)
+        changed += cells
+    if options.normalise:
+        remarks.insert(0, written("reading.normalised", changed=changed, labels=len(ratings)))
+    return pd.concat(parts).loc[ratings.index] if changed else ratings, scales, remarks
+
+
+def _permitted(options: ScaleOptions, name: str, known: Scale | None) -> tuple[str, ...]:
+    """The labels of a rubric as declared, or as it is known; () where those seen are taken."""
+    if known is not None and not options.categories:
+        return known.categories
+    rubric = None if options.categories else _known_rubric(options.rubric or name)
+    return options.categories if rubric is None else rubric.categories
+
+
+def _known_rubric(name: str) -> Rubric | None:
+    """A shipped rubric, or one from a file; None where the name is neither."""
+    if not name:
+        return None
+    from evenhand.rubrics import load_rubric, shipped_rubrics
+
+    if name.replace("_", "-") in shipped_rubrics() or name.endswith(".toml"):
+        return load_rubric(name)
+    return None
+
+
+def _rows_of(
+    ratings: pd.DataFrame, options: ScaleOptions, known: Mapping[str, Scale]
+) -> pd.DataFrame:
+    """The rows of one rubric and of its known wordings; a file without rubrics is all of the one
+    that is named.
+    """
+    from evenhand.rubrics import load_rubric
+
+    wanted = str(options.rubric)
+    rubric = _known_rubric(wanted)
+    name = wanted if rubric is None else rubric.name
+    if (ratings["rubric"] == "").all():
+        if rubric is None and not options.categories and name not in known:
+            load_rubric(wanted)  # says that there is no such rubric, and which there are
+        return ratings.assign(rubric=name)
+    names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
+    family = {name, *(each.name for each in known.values() if each.variant_of == name)}
+    if not (names == name).any():
+        listed = ", ".join(sorted(set(ratings["rubric"])))
+        raise InputError(f"no rating is on rubric {name!r}; the file has {listed}")
+    return ratings[names.isin(family)]
+
+
+def _scale(
+    options: ScaleOptions, name: str, labels: Collection[str], known: Scale | None, source: str
+) -> tuple[Scale, str]:
+    """The scale as declared, else the known one, else by the rubric, else the labels seen; and what
+    was assumed.
+    """
+    from evenhand.analysis import Scale
+
+    rubric = _known_rubric(options.rubric or name)
+    remark = ""
+    if known is not None and not options.categories:
+        scale = known
+    elif rubric is not None and not options.categories:
+        scale = replace(Scale.from_rubric(rubric), name=name)
+    elif options.categories:
+        scale = Scale(name, options.categories)
+    elif options.level in ("ordinal", "interval"):
+        raise InputError(
+            f"the order of an {options.level} scale cannot be seen from the labels; give all "
+            f"permitted labels in order, for example {options.spelled('categories', *'12345')}"
+        )
+    elif not labels:
+        raise InputError(
+            "no rating has a label; give labels, or declare a scale with "
+            f"{options.spelled('categories')}"
+        )
+    elif len(labels) > MAX_LABELS:
+        first = ", ".join(shortened(label) for label in sorted(labels)[:3])
+        on = f" on rubric {name!r}" if name else ""
+        other = f", or name another rubric with {options.spelled('rubric')}" if name else ""
+        raise InputError(
+            f"{source}: there are {len(labels)} different labels{on} ({first} and so on), too many "
+            f"for an undeclared scale; group them into at most {MAX_LABELS}, or declare all "
+            f"of them with {options.spelled('categories')}{other}"
+        )
+    else:
+        scale = Scale(name, tuple(sorted(labels)))
+        seen = {
+            "labels": ", ".join(scale.categories),
+            "level": options.spelled("level"),
+            "categories": options.spelled("categories"),
+        }
+        remark = (
+            written("reading.nominal_rubric", rubric=name, **seen)
+            if name
+            else written("reading.nominal", **seen)
+        )
+    if options.level:
+        scale = replace(scale, level=options.level)
+    if options.sides is not None:
+        scale = replace(scale, favours=_favours(options, options.sides))
+    if options.affirmative is not None:
+        scale = replace(scale, affirmative=frozenset(options.affirmative))
+    return _with_thresholds(scale, options.thresholds), remark
+
+
+def _with_thresholds(scale: Scale, declared: Mapping[str, float]) -> Scale:
+    """The scale with other thresholds for some graders; what is declared was not tuned."""
+    tunings = {grader: each for grader, each in scale.tunings.items() if grader not in declared}
+    return replace(scale, thresholds={**scale.thresholds, **declared}, tunings=tunings)
+
+
+def _favours(options: ScaleOptions, sides: tuple[str, ...]) -> dict[str, str]:
+    if len(set(sides)) != 2:
+        raise InputError(
+            f"{options.spelled('sides')} is {','.join(sides)!r}; name two labels, the one that "
+            "favours side a, then side b"
+        )
+    return dict(zip(sides, ("a", "b"), strict=True))

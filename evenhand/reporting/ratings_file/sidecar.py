@@ -1,0 +1,287 @@
+"""`NAME.scales.toml`: what a study's labels mean, in a file beside its exported ratings `NAME.csv`.
+
+It holds what the analysis of the study uses beside its two tables, so that `evenhand check` on the
+files says what `evenhand report` says: scales, thresholds and what these were tuned on, settings
+other than the usual ones, exclusions, prices, looks. Whoever has ratings of their own may write one
+by hand; all of it but a scale's `categories` may be left out.
+
+`evenhand.reporting.exporting` writes it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from evenhand.analysis import Scale, StudyFacts
+from evenhand.analysis.labels.scale import Level, Tuning
+from evenhand.errors import InputError
+from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
+from evenhand.study.settings.sections import Section, Share, fault_of
+from evenhand.study.tables.attacks import read_attacked
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIX = ".scales.toml"
+_MOST_BYTES = 50_000_000
+_MOST_RESAMPLES = 100_000
+"""A file that somebody sent must not keep a machine busy for days."""
+
+Line = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""A text without line breaks and other control characters: it will stand on a terminal."""
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class TunedThreshold(Section):
+    """One of the `thresholds`, and what it was tuned on (`analysis.labels.scale.Tuning`)."""
+
+    grader: Line
+    objective: Line
+    reference: Line
+    instead_of: Share
+    clusters: tuple[Line, ...]
+
+
+class GraderUsage(Section):
+    """What one grader did and cost, as far as it is known (`analysis.usage`)."""
+
+    attempts: int = Field(ge=0)
+    units: int = Field(ge=0)
+    labelled: int = Field(ge=0)
+    unscored: int = Field(ge=0)
+    low_mass: int = Field(default=0, ge=0)
+    without_probabilities: int = Field(default=0, ge=0)
+    tokens_input: Amount | None = None
+    tokens_output: Amount | None = None
+    cost_usd: Amount | None = None
+
+
+class ScaleSection(Section):
+    """One rubric: its scale (`analysis.labels.scale.Scale`), and what is known of its ratings."""
+
+    title: Line = ""
+    categories: tuple[Line, ...] = Field(min_length=1)
+    names: dict[Line, Line] = Field(default_factory=dict)
+    level: Level = "nominal"
+    affirmative: tuple[Line, ...] = ()
+    threshold: Share = 0.5
+    unit: Literal["pair", "response", ""] = ""
+    favours: dict[Line, Literal["a", "b"]] = Field(default_factory=dict)
+    unclear: tuple[Line, ...] = ()
+    collapse: dict[Line, tuple[Line, ...]] = Field(default_factory=dict)
+    variant_of: Line = ""
+    thresholds: dict[Line, Share] = Field(default_factory=dict)
+    tuned: tuple[TunedThreshold, ...] = ()
+    hashes: tuple[Line, ...] | None = None
+    look: int = Field(default=1, ge=1)
+    usage: dict[Line, GraderUsage] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _coarser(self) -> Self:
+        from evenhand.rubrics.model import check_coarser
+
+        check_coarser(self.categories, self.unclear, self.collapse.values())
+        return self
+
+    @model_validator(mode="after")
+    def _tuned_ones_are_thresholds(self) -> Self:
+        for each in self.tuned:
+            if each.grader not in self.thresholds:
+                raise ValueError(f"tuned names {each.grader!r}, which has none of the thresholds")
+        return self
+
+    def scale(self, name: str) -> Scale:
+        """The scale as the analysis takes it."""
+        return Scale(
+            name=name,
+            categories=self.categories,
+            level=self.level,
+            affirmative=frozenset(self.affirmative),
+            threshold=self.threshold,
+            thresholds=self.thresholds,
+            tunings={
+                each.grader: Tuning(
+                    frozenset(each.clusters), each.objective, each.reference, each.instead_of
+                )
+                for each in self.tuned
+            },
+            unit=self.unit,
+            favours=self.favours,
+            unclear=frozenset(self.unclear),
+            collapse=self.collapse,
+            variant_of=self.variant_of,
+        )
+
+
+class Sidecar(Section):
+    """The file as a whole; without any of it the analysis is that of labels by themselves.
+
+    `units` and `attacked` (the answers of the injection audit) name files beside this one, `strata`
+    the columns that the sample was stratified by.
+    """
+
+    format: Literal[1] = 1
+    study: Line = ""
+    synthetic: bool = False
+    seed: int = Field(default=SEED, ge=0)
+    units: Line = ""
+    attacked: Line = ""
+    strata: tuple[Line, ...] = ()
+    excluded: dict[Line, Line] = Field(default_factory=dict)
+    analysis: AnalysisSettings = AnalysisSettings()
+    decision: DecisionSettings = DecisionSettings()
+    scales: dict[Line, ScaleSection] = Field(default_factory=dict)
+
+    @field_validator("units", "attacked")
+    @classmethod
+    def _beside(cls, name: str) -> str:
+        if name and (Path(name).name != name or name == ".." or "\\" in name):
+            raise ValueError(f"{name!r} is not the name of a file beside this one")
+        return name
+
+    @field_validator("analysis")
+    @classmethod
+    def _in_time(cls, settings: AnalysisSettings) -> AnalysisSettings:
+        if settings.resamples > _MOST_RESAMPLES:
+            raise ValueError(f"resamples is {settings.resamples}; at most {_MOST_RESAMPLES} here")
+        return settings
+
+    @model_validator(mode="after")
+    def _wordings(self) -> Self:
+        for name, each in self.scales.items():
+            if each.variant_of and each.variant_of not in self.scales:
+                raise ValueError(
+                    f"scales.{name} is a variant of {each.variant_of!r}, which has no scale here"
+                )
+        return self
+
+    def known_scales(self) -> dict[str, Scale]:
+        """Every scale by its rubric. Raises InputError for one that does not hold together."""
+        return {name: each.scale(name) for name, each in self.scales.items()}
+
+    def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
+        """The settings, without ensembles of graders who are not among these ratings."""
+        present = set(ratings["rater_id"].unique())
+        kept = tuple(each for each in self.analysis.ensembles if present.issuperset(each))
+        return self.analysis.model_copy(update={"ensembles": kept})
+
+    def facts(
+        self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
+    ) -> StudyFacts:
+        """What is known of the ratings, which messages call `source`."""
+        hashes = {
+            name: each.hashes for name, each in self.scales.items() if each.hashes is not None
+        }
+        usage = self._usage()
+        return StudyFacts(
+            rubric_hashes=hashes or None,
+            excluded=self.excluded,
+            raters=raters,
+            usage=usage,
+            prices={} if usage is None else prices_of(usage),
+            looks={name: each.look for name, each in self.scales.items()},
+            attacked=attacked,
+            source=source,
+            strata=self.strata,
+        )
+
+    def said(self, ratings: str) -> list[str]:
+        """That it was read, for whoever reads what was found."""
+        file = sidecar_path(Path(ratings)).name
+        if self.study:
+            return [written("reading.sidecar_of", study=self.study, file=file)]
+        return [written("reading.sidecar", file=file)]
+
+    def _usage(self) -> pd.DataFrame | None:
+        import pandas as pd
+
+        rows = [
+            {"rubric": name, "rater_id": grader, **used.model_dump()}
+            for name, each in self.scales.items()
+            for grader, used in each.usage.items()
+        ]
+        numbers = ["tokens_input", "tokens_output", "cost_usd"]
+        return pd.DataFrame(rows).astype(dict.fromkeys(numbers, float)) if rows else None
+
+
+def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
+    """What 1,000 units have cost, by rubric and grader: all attempts over the units graded."""
+    return {
+        (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
+        for row in usage.to_dict("records")
+        if row["units"] and row["cost_usd"] == row["cost_usd"]
+    }
+
+
+def sidecar_path(ratings: Path) -> Path:
+    """Where the sidecar of a ratings file stands.
+
+    >>> sidecar_path(Path("out/ratings.csv")).as_posix()
+    'out/ratings.scales.toml'
+    """
+    return ratings.parent / f"{ratings.stem}{SUFFIX}"
+
+
+def read_sidecar(ratings: Path) -> Sidecar | None:
+    """The sidecar of a ratings file, or None where it has none.
+
+    Raises InputError, one sentence, where it is damaged.
+    """
+    path = sidecar_path(ratings)
+    if not path.exists():
+        return None
+    try:
+        found = Sidecar.model_validate(_toml(path))
+        found.known_scales()
+    except ValidationError as error:
+        raise _refusal(path, fault_of(error)) from None
+    except InputError as error:
+        raise _refusal(path, str(error)) from None
+    return found
+
+
+def units_beside(ratings: Path, sidecar: Sidecar) -> Path | None:
+    """The file of units that the sidecar names. Raises InputError where it is not there."""
+    return _named_file(ratings, "units", sidecar.units, "; put it there or give --units FILE")
+
+
+def attacked_beside(ratings: Path, sidecar: Sidecar) -> pd.DataFrame | None:
+    """What graders said in the injection audit, where the sidecar names a file of it. Raises
+    InputError where it is not there, or is another.
+    """
+    path = _named_file(ratings, "injection audit", sidecar.attacked, "; put it there")
+    return read_attacked(path) if path else None
+
+
+def _named_file(ratings: Path, what: str, name: str, mend: str) -> Path | None:
+    path = ratings.with_name(name) if name else None
+    if path and not path.is_file():
+        file = sidecar_path(ratings).name
+        raise InputError(f"{file} names the {what} {path.name}, which is not next to it{mend}")
+    return path
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError("this is a folder; remove it or put the file in its place")
+    if path.stat().st_size > _MOST_BYTES:
+        raise InputError(
+            f"the file has more than {_MOST_BYTES // 1_000_000} MB; export the study again"
+        )
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError("the file is not UTF-8 text; save it as UTF-8") from None
+    except (ValueError, RecursionError) as error:  # a number or a nesting beyond all bounds, too
+        raise InputError(f"the file is not valid TOML ({error}); export the study again") from None
+
+
+def _refusal(path: Path, fault: str) -> InputError:
+    """What is wrong with a sidecar; nothing in it can steer the terminal."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in fault[:500])
+    return InputError(f"{path.name}: {plain}")

@@ -1,0 +1,1 @@
+"""Offline graders that read by counting words."""

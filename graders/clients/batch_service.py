@@ -1,0 +1,67 @@
+"""What a provider's batch service looks like to a run, whichever provider it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from evenhand.study.store.logs.batches import Chunk
+
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""What the SDKs raise where a proxy answers 200 with a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How much one batch may hold. Below the providers' own limits: the replies of one chunk are
+    held in memory, and what a budget or an expiry hits should be small.
+    """
+
+    requests: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """`failed` says why the provider refused the batch as a whole, if it did."""
+
+    ended: bool
+    done: int
+    total: int
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """One line of a batch's results: a reply, or the reason why there is none.
+
+    `again` says whether asking again makes sense: expired, canceled, a fault of the server.
+    """
+
+    custom_id: str
+    body: Mapping[str, Any] | None = None
+    request_id: str = ""
+    error: str = ""
+    status: int | None = None
+    again: bool = False
+
+
+class BatchService(Protocol):
+    """The calls a run makes. Each raises a `failures.GraderFailure`."""
+
+    limits: BatchLimits
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+        """Send (custom_id, request) pairs as one batch; returns the batch's id."""
+        ...
+
+    async def find(self, chunk: Chunk, known: set[str]) -> str | None:
+        """The batch that an intent without an id became, if it became one."""
+        ...
+
+    async def state(self, batch_id: str) -> BatchState: ...
+
+    async def results(self, batch_id: str) -> list[BatchResult]: ...
+
+    async def cancel(self, batch_id: str) -> None: ...

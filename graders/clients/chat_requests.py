@@ -1,0 +1,144 @@
+"""What a chat completion is asked with, and what a server's refusals teach about that.
+
+Which parameters a server takes differs between models and servers, and none says so beforehand. A
+request therefore has a shape that a rejection can teach: a parameter is renamed or dropped, and
+what was learnt holds for all later requests of this grader.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evenhand.graders.clients.capabilities import probabilities_need_no_effort
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema
+from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics import PromptText
+
+MAX_TOKENS = 4_096  # one token is wanted, but thinking counts too
+LONG_ANSWER = 16_000
+
+_USUAL = GraderSettings("logprobs")
+_ABOUT_N = re.compile(r"[`'\"]n[`'\"]")
+_TOO_MUCH = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which parameters a request carries besides the model and the messages.
+
+    Each field is what is left to try, the present choice first; empty means the parameter is left
+    out. Temperature 1 keeps reported probabilities the model's own, even on servers that report
+    them after temperature. Some models give probabilities only with effort "none".
+    """
+
+    limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    top_logprobs: tuple[int, ...] = (20, 5)
+    efforts: tuple[str, ...] = ("", "none")
+    temperatures: tuple[int, ...] = (1,)
+    formats: tuple[str, ...] = ()
+    draws: tuple[int, ...] = (128, 8)
+
+    @property
+    def at_once(self) -> int:
+        """For how many draws one request asks at most."""
+        return self.draws[0] if self.draws else 1
+
+    @classmethod
+    def for_server(cls) -> Shape:
+        """What to begin with on a compatible server: the older name, and no reasoning effort."""
+        return cls(limit_names=("max_tokens", "max_completion_tokens"), efforts=())
+
+    def for_method(self, method: str) -> Shape:
+        """Token probabilities only where they are the method, a schema where it is a statement."""
+        if method == "logprobs":
+            return self
+        formats = ("json_schema",) if method == "verbalised" else ()
+        return replace(self, **HARD_LABEL, formats=formats)
+
+
+HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
+
+
+def build_request(
+    model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _USUAL
+) -> dict[str, Any]:
+    """The arguments of `chat.completions.create`."""
+    method = settings.method
+    if method == "verbalised":
+        prompt = asking_for_percent(prompt)
+    turns = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    request: dict[str, Any] = {
+        "model": model,
+        "messages": [*turns, {"role": "user", "content": prompt.user}],
+    }
+    if shape.limit_names:
+        usual = LONG_ANSWER if method == "text" else MAX_TOKENS
+        request[shape.limit_names[0]] = settings.max_tokens or usual
+    if shape.top_logprobs:
+        request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
+    if shape.temperatures:
+        request["temperature"] = shape.temperatures[0]
+    if effort := settings.effort or next(iter(shape.efforts), ""):
+        request["reasoning_effort"] = effort
+    if settings.service_tier:
+        request["service_tier"] = settings.service_tier
+    if method == "verbalised" and shape.formats:
+        schema = {"name": "options", "strict": True, "schema": percent_schema(prompt.keys)}
+        request["response_format"] = {"type": shape.formats[0], "json_schema": schema}
+    return request
+
+
+def learn(shape: Shape, complaint: str) -> Shape | None:
+    """The shape to try after a server's complaint, or None where it says nothing about the shape.
+
+    >>> learn(Shape(), "Unsupported parameter: 'max_completion_tokens'").limit_names
+    ('max_tokens',)
+    >>> learn(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
+    (5,)
+    >>> refused = learn(Shape(), "'logprobs' is not supported with this model")
+    >>> refused.efforts, learn(refused, "'reasoning_effort' does not support 'none'").top_logprobs
+    (('none',), ())
+    """
+    complaint = complaint.casefold()
+    too_much = bool(_TOO_MUCH.search(complaint))
+    if shape.draws and _ABOUT_N.search(complaint):
+        return replace(shape, draws=shape.draws[1:] if too_much else ())
+    if shape.top_logprobs and "top_logprobs" in complaint and too_much:
+        rest = shape.top_logprobs[1:]
+        return replace(shape, top_logprobs=rest) if rest else replace(shape, **HARD_LABEL)
+    if shape.top_logprobs and re.search(r"log_?prob", complaint):
+        rest_efforts = shape.efforts[1:]
+        return (
+            replace(shape, efforts=rest_efforts) if rest_efforts else replace(shape, **HARD_LABEL)
+        )
+    if shape.efforts and re.search(r"reasoning|effort", complaint):
+        return replace(shape, **HARD_LABEL)
+    if shape.formats and re.search(r"response_format|json_schema|structured", complaint):
+        return replace(shape, formats=())
+    if shape.temperatures and "temperature" in complaint:
+        return replace(shape, temperatures=shape.temperatures[1:])
+    if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
+        # A limit that does not fit beside the prompt is left to the server, not renamed.
+        return replace(shape, limit_names=() if too_much else shape.limit_names[1:])
+    return None
+
+
+def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
+    """What the first request looks like. A model that gives probabilities only without reasoning is
+    asked so at once, by its name behind a gateway too, or where that is known; others once they
+    give none.
+    """
+    shape = Shape() if is_openai(spec) else Shape.for_server()
+    off = no_reasoning or probabilities_need_no_effort(spec)
+    efforts = ("none",) if off else Shape().efforts
+    if settings.effort:
+        efforts = ()  # the user's word stands, with or without probabilities
+    return replace(shape, efforts=efforts).for_method(settings.method)
+
+
+def is_openai(spec: GraderSpec) -> bool:
+    """Whether it is OpenAI that is asked, or what the environment puts in its place."""
+    return spec.provider == "openai" and spec.at.is_own

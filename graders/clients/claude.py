@@ -1,0 +1,248 @@
+"""Claude through the Messages API: a hard label or a stated distribution, as structured output.
+
+The API gives no token probabilities, and current models refuse temperature, prefill and a forced
+tool. The options are an enum of a JSON schema instead. Some models think before they answer and
+thinking counts towards `max_tokens`, so the limit is far above what a label needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from evenhand.errors import InputError
+from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.capabilities import about_retirement
+from evenhand.graders.clients.clouds import claude_client
+from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
+from evenhand.graders.clients.keys import told_by_study
+from evenhand.graders.failures import (
+    FILTERED,
+    Stopped,
+    answered_within,
+    failure_of,
+    json_object,
+)
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.money import charged_by
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.verbalised import asking_for_percent, percent_schema, read_percent
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics import PromptText, Rubric
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from anthropic.types import ModelInfo
+
+MAX_TOKENS = 16_000
+
+_USUAL = GraderSettings("label")
+_FILTERED = ("content_filtered", "guardrail_intervened")  # where Claude is served by others
+_TRUNCATED = ("max_tokens", "model_context_window_exceeded")
+
+
+def build_request(
+    model: str, prompt: PromptText, settings: GraderSettings = _USUAL
+) -> dict[str, Any]:
+    """The arguments of `messages.create`: the rubric first, marked for caching; the unit last."""
+    common: dict[str, Any] = {
+        "model": model,
+        "max_tokens": settings.max_tokens or MAX_TOKENS,
+        "messages": [{"role": "user", "content": _content(prompt)}],
+    }
+    if settings.thinking:
+        common |= _thinking(settings.thinking)
+    if settings.service_tier:
+        common["service_tier"] = settings.service_tier
+    effort = {"effort": settings.effort} if settings.effort else {}
+    if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
+        common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
+        return common | ({"output_config": effort} if effort else {})
+    if settings.method == "verbalised":
+        prompt = asking_for_percent(prompt)
+        schema = percent_schema(prompt.keys)
+    else:
+        schema = _label_schema(prompt.keys)
+    return common | {
+        "system": [_cached(prompt.system)],
+        "output_config": {"format": {"type": "json_schema", "schema": schema}, **effort},
+    }
+
+
+def _thinking(said: str) -> dict[str, Any]:
+    """Tokens to think with come on top of those for the answer."""
+    if said.isdecimal():
+        thinking = {"type": "enabled", "budget_tokens": int(said)}
+        return {"thinking": thinking, "max_tokens": MAX_TOKENS + int(said)}
+    return {"thinking": {"type": "disabled" if said == "off" else "adaptive"}}
+
+
+def _cached(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def _content(prompt: PromptText) -> str | list[dict[str, Any]]:
+    """The unit's part in one piece, or cut where a part may be cached."""
+    if not prompt.cuts:
+        return prompt.user
+    ends = (0, *prompt.cuts)
+    pieces = [_cached(prompt.user[a:b]) for a, b in pairwise(ends)]
+    return [*pieces, {"type": "text", "text": prompt.user[ends[-1] :]}]
+
+
+def _label_schema(keys: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"label": {"type": "string", "enum": list(keys)}},
+        "required": ["label"],
+        "additionalProperties": False,
+    }
+
+
+class _ContentBlock(BaseModel):
+    type: str
+    text: str = ""
+
+
+class _Message(BaseModel):
+    id: str = ""
+    model: str = ""
+    content: list[_ContentBlock]
+    stop_reason: str | None = None
+    stop_details: dict[str, Any] | None = None
+    usage: dict[str, Any] = {}
+
+
+def parse_reply(reply: Mapping[str, Any], rubric: Rubric, method: str = "label") -> Outcome:
+    """The outcome in a reply (a message as JSON), with the text as it came."""
+    try:
+        message = _Message.model_validate(reply)
+    except ValidationError:
+        return Outcome.unreadable(reply)
+    text = "".join(block.text for block in message.content if block.type == "text")
+    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
+    if message.stop_reason == "refusal":
+        return Outcome(unscored_reason="refusal", raw=text, evidence=evidence)
+    if message.stop_reason in _FILTERED:
+        return Outcome(unscored_reason=FILTERED, raw=text, evidence=evidence)
+    if message.stop_reason in _TRUNCATED:
+        return Outcome(unscored_reason="truncated", raw=text, evidence=evidence)
+    if method == "verbalised":
+        return read_percent(text, rubric.categories, evidence)
+    label = rubric.parser().label(text)
+    if label is None:
+        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
+    return Outcome(label=label, raw=text, evidence=evidence)
+
+
+def read_text(reply: Mapping[str, Any]) -> Outcome:
+    """A subject's response: whatever it says, a refusal too.
+
+    >>> read_text({"content": [{"type": "text", "text": "Yes."}], "stop_reason": "refusal"}).raw
+    'Yes.'
+    """
+    try:
+        message = _Message.model_validate(reply)
+    except ValidationError:
+        return Outcome.unreadable(reply)
+    text = "".join(block.text for block in message.content if block.type == "text")
+    evidence = message.model_dump(include={"model", "id", "stop_reason", "stop_details", "usage"})
+    return Outcome(raw=text, evidence=evidence)
+
+
+def _about_life(model: str, info: ModelInfo) -> list[str]:
+    """What a model's entry in the catalogue means for its grades. Nothing of it is repeated as it
+    stands: it is a server's text.
+    """
+    if info.lifecycle == "retired":
+        return [written("grade.retired", model=model)]
+    if isinstance(info.retires_at, datetime):
+        day = info.retires_at.date()
+        return [written("grade.retires_on", model=model, day=day)]
+    if info.lifecycle == "deprecated":
+        return [written("grade.deprecated", model=model)]
+    return []
+
+
+class ClaudeGrader:
+    """Asks one Claude model, with one client for all requests."""
+
+    draws_at_once = 1
+    settled = True
+
+    def __init__(
+        self, spec: GraderSpec, settings: GraderSettings, scrubber: Scrubber, *, timeout: float
+    ) -> None:
+        import anthropic
+
+        self.spec = spec
+        self.settings = settings
+        self._scrubber = scrubber
+        self._timeout = timeout
+        self._client = claude_client(spec, scrubber, timeout)
+        self.identity = Identity(
+            provider=spec.provider,
+            base_url=str(self._client.base_url.copy_with(username=None, password=None)),
+            endpoint="messages",
+            api_version=str(self._client.default_headers.get("anthropic-version", "")),
+            sdk=f"anthropic {anthropic.__version__}",
+        )
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_request(self.spec.model, prompt, self.settings)
+
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
+        if rubric is None:
+            return [read_text(reply)]
+        return [parse_reply(reply, rubric, self.settings.method)]
+
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
+        import httpx2
+        from anthropic import AnthropicError
+
+        request = self.request(prompt)
+        await before(request)
+        try:
+            async with answered_within(self._timeout):
+                raw = await self._client.post("/v1/messages", body=request, cast_to=httpx2.Response)
+        except AnthropicError as error:
+            raise failure_of(error, self.spec, self._scrubber) from None
+        except Exception as error:
+            if not self.spec.at.provider.client:
+                raise
+            # The clouds' own libraries look for credentials at the first request.
+            why = self._scrubber.message(str(error))
+            said = {"provider": self.spec.provider, "why": why}
+            raise Stopped(written("provider.no_credentials", **said)) from None
+        reply = json_object(raw.text, self._scrubber)
+        request_id = raw.headers.get("request-id", "")
+        (outcome,) = self.read(reply, rubric)
+        return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
+
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
+        from evenhand.graders.clients.claude_batch import ClaudeBatches
+
+        if self.spec.at.provider.client:  # no cloud's client offers them
+            raise InputError(written("provider.no_batches", provider=self.spec.provider))
+        return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
+
+    async def lifecycle(self) -> list[str]:
+        """What the provider says about the model's life; where it says nothing, our own table."""
+        told = told_by_study(self.spec)
+        try:
+            info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
+            return told + _about_life(self.spec.model, info)
+        except Exception:  # a warning that cannot be had must not stop a run
+            return told + about_retirement(self.spec)
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -1,0 +1,238 @@
+"""OpenAI's Chat Completions, and every server that speaks them: one token's probabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from evenhand.graders.clients.batch_service import BatchService
+from evenhand.graders.clients.capabilities import about_retirement
+from evenhand.graders.clients.chat_replies import parse_reply, read_text
+from evenhand.graders.clients.chat_requests import (
+    HARD_LABEL,
+    Shape,
+    build_request,
+    first_shape,
+    is_openai,
+    learn,
+)
+from evenhand.graders.clients.grader import BeforeSending, Identity, Reply
+from evenhand.graders.clients.keys import headers_for, key_for, told_by_study
+from evenhand.graders.clients.probing import Probing
+from evenhand.graders.clients.transport import pooled
+from evenhand.graders.failures import (
+    SPARE,
+    GraderFailure,
+    Rejected,
+    Transient,
+    answered_within,
+    failure_of,
+    json_object,
+)
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.money import charged_by
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.replay import DECLINED, LITELLM_DECLINED, by_litellm
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec
+from evenhand.rubrics import PromptText, Rubric
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+    from openai._types import RequestOptions
+
+INSISTENCE = 2  # so many more times a refusal is not believed
+
+_PLACEHOLDER_KEY = "none"  # servers without keys still want the header
+_TEACHING = (400, 403, 422)  # what servers answer to a parameter that they do not take
+_NOT_ITS_FAULT = (None, 408, 409, 429)  # what has nothing to do with a request's parameters
+
+
+def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
+    """A client of OpenAI's SDK for whatever server the grader names. Raises InputError where its
+    key is missing.
+    """
+    import openai
+
+    place = spec.at
+    headers = headers_for(place, scrubber, "OPENAI_CUSTOM_HEADERS", openai.Omit())
+    if not is_openai(spec):  # the account's names are OpenAI's business
+        headers |= dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), openai.Omit())
+    return openai.AsyncOpenAI(
+        api_key=key_for(spec) or _PLACEHOLDER_KEY,
+        base_url=place.address,
+        default_headers=headers,
+        max_retries=0,
+        timeout=openai.Timeout(timeout + SPARE, connect=10.0),
+        http_client=pooled(openai.DefaultAioHttpClient, scrubber),
+    )
+
+
+class OpenAIGrader:
+    """Asks one model at OpenAI or a compatible server, with one client for all requests."""
+
+    def __init__(
+        self,
+        spec: GraderSpec,
+        settings: GraderSettings,
+        scrubber: Scrubber,
+        *,
+        timeout: float,
+        no_reasoning: bool = False,
+    ) -> None:
+        import openai
+
+        self.spec = spec
+        self.settings = settings
+        self._scrubber = scrubber
+        self._timeout = timeout
+        self._probing = Probing(first_shape(spec, settings, no_reasoning=no_reasoning))
+        self._client = chat_client(spec, scrubber, timeout)
+        self._refused: Counter[str] = Counter()
+        self._litellm = False
+        self.identity = Identity(
+            provider=spec.provider,
+            base_url=str(self._client.base_url.copy_with(username=None, password=None)),
+            endpoint="chat/completions",
+            api_version="v1",
+            sdk=f"openai {openai.__version__}",
+        )
+
+    async def ask(
+        self, rubric: Rubric | None, prompt: PromptText, before: BeforeSending, draws: int = 1
+    ) -> Reply:
+        """One answered request, for several draws at once where the server takes that; a rejection
+        of a parameter is learnt from and asked anew.
+        """
+        usual, trial = self._probing.usual, self._probing.take()
+        began = trial or usual
+        instead = usual if trial else None
+        try:
+            raw, request, ended = await self._answered(began, instead, prompt, before, draws)
+            reply = json_object(raw.text, self._scrubber)
+        except GraderFailure as failure:
+            if trial and failure.status in _NOT_ITS_FAULT:
+                self._probing.failed(trial)
+            raise
+        self._litellm = self._litellm or by_litellm(raw.headers)
+        asked = request.get("n", 1)
+        outcome, *more = self.read(reply, rubric, asked)
+        if 1 + len(more) < asked:
+            ended = replace(ended, draws=(1 + len(more),))  # so many it gives at once
+        self._probing.replied(began, ended, outcome, tried=trial is not None)
+        request_id = raw.headers.get("x-request-id") or ""
+        return Reply(request, request_id, outcome, tuple(more), charged_by(raw.headers))
+
+    async def _answered(
+        self,
+        shape: Shape,
+        instead: Shape | None,
+        prompt: PromptText,
+        before: BeforeSending,
+        draws: int,
+    ) -> tuple[httpx2.Response, dict[str, Any], Shape]:
+        """The server's answer, the request that it answers, and that one's shape. What is but tried
+        has another shape `instead`, where the server does not take it.
+
+        The request goes out as it was built: `chat.completions.create` would copy it by its types,
+        which takes a third of a request's time.
+        """
+        import httpx2
+        from openai import APIStatusError, OpenAIError
+
+        while True:
+            request = build_request(self.spec.model, prompt, shape, self.settings)
+            if (n := min(draws, shape.at_once)) > 1:
+                request["n"] = n
+            await before(request)
+            try:
+                async with answered_within(self._timeout):
+                    raw = await self._client.post(
+                        "/chat/completions",
+                        body=request,
+                        cast_to=httpx2.Response,
+                        options=self._no_replay(),
+                    )
+                return raw, request, shape
+            except APIStatusError as error:
+                failure = failure_of(error, self.spec, self._scrubber)
+                taught = _lesson(error.status_code, f"{error} {error.body}", shape)
+                if instead and _ends_trial(taught, failure):
+                    taught, instead = instead, None
+                elif taught is None:
+                    raise failure from None
+                elif self._probing.gave and _about_probabilities(shape, taught):
+                    self._insist(prompt, failure)
+                    taught = replace(taught, **HARD_LABEL)
+                shape = taught
+            except OpenAIError as error:
+                raise failure_of(error, self.spec, self._scrubber) from None
+
+    def _insist(self, prompt: PromptText, refusal: GraderFailure) -> None:
+        """A server that gave probabilities and now refuses them is asked again, after a pause.
+
+        Only where it refuses the same prompt again and again is that one asked for a label alone.
+        """
+        self._refused[prompt.user] += 1
+        if self._refused[prompt.user] <= INSISTENCE:
+            raise Transient(str(refusal), status=refusal.status) from None
+
+    def _no_replay(self) -> RequestOptions:
+        """An answer out of a cache between us and the model is no new one, so it is declined."""
+        if is_openai(self.spec) and not self.spec.at.in_name:
+            return {}
+        declined: RequestOptions = {"headers": DECLINED}
+        if self._litellm:
+            declined["extra_json"] = LITELLM_DECLINED
+        return declined
+
+    @property
+    def draws_at_once(self) -> int:
+        """For how many draws one request may ask; other servers than OpenAI may take no `n`."""
+        draws = is_openai(self.spec) and self.settings.method == "draws"
+        return self._probing.usual.at_once if draws else 1
+
+    @property
+    def settled(self) -> bool:
+        return self._probing.settled
+
+    def request(self, prompt: PromptText) -> dict[str, Any]:
+        return build_request(self.spec.model, prompt, self._probing.usual, self.settings)
+
+    def read(
+        self, reply: Mapping[str, Any], rubric: Rubric | None, draws: int = 1
+    ) -> list[Outcome]:
+        if rubric is None:
+            return [read_text(reply)]
+        choices = reply.get("choices")
+        came = min(len(choices), draws) if isinstance(choices, list) else 0
+        method = self.settings.method
+        return [parse_reply(reply, rubric, method, nth) for nth in range(max(came, 1))]
+
+    def batches(self, pause: Callable[[], Awaitable[None]]) -> BatchService:
+        from evenhand.graders.clients.openai_batch import OpenAIBatches
+
+        return OpenAIBatches(self._client, self.spec, self._scrubber)
+
+    async def lifecycle(self) -> list[str]:
+        # The API says nothing about a model's life.
+        return told_by_study(self.spec) + about_retirement(self.spec)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _ends_trial(taught: Shape | None, failure: GraderFailure) -> bool:
+    """Whether a server refuses what is tried: probabilities, or a request that it took before."""
+    return isinstance(failure, Rejected) if taught is None else not taught.top_logprobs
+
+
+def _about_probabilities(before: Shape, after: Shape) -> bool:
+    return (before.top_logprobs, before.efforts) != (after.top_logprobs, after.efforts)
+
+
+def _lesson(status: int, complaint: str, shape: Shape) -> Shape | None:
+    return learn(shape, complaint) if status in _TEACHING else None

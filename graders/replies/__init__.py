@@ -1,0 +1,1 @@
+"""What one reply says: labels, probabilities, repeated draws."""

@@ -1,0 +1,76 @@
+"""A distribution that the model states in words: another measurement than token probabilities."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.rubrics import PromptText
+
+_FARTHEST_SUM = 5.0
+"""Percentages that miss 100 by more are no distribution."""
+
+
+def asking_for_percent(prompt: PromptText) -> PromptText:
+    """The same prompt with another last paragraph: a probability for every option."""
+    words = prompt.system.rpartition("\n\n")[0]
+    keys = ", ".join(prompt.keys)
+    ask = (
+        "Answer with a JSON object that gives for every option the probability, in percent, that "
+        f"a careful rater would choose it; the numbers add up to 100. Its keys are: {keys}."
+    )
+    return replace(prompt, system=f"{words}\n\n{ask}")
+
+
+def percent_schema(keys: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of the answer: one number per option, nothing else."""
+    return {
+        "type": "object",
+        "properties": {key: {"type": "number"} for key in keys},
+        "required": list(keys),
+        "additionalProperties": False,
+    }
+
+
+def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Outcome:
+    """The stated distribution, scaled to sum to 1; the label is its most probable option.
+
+    >>> outcome = read_percent('{"A": 20, "B": 79}', ("A", "B"), {})
+    >>> outcome.label, round(outcome.probabilities["B"], 3), outcome.evidence["stated_sum"]
+    ('B', 0.798, 99.0)
+    >>> read_percent('{"A": 50, "B": 20}', ("A", "B"), {}).unscored_reason
+    'unparseable'
+    """
+    stated = _stated(text, keys)
+    total = math.fsum(stated.values()) if stated else 0.0
+    if not stated or abs(total - 100) > _FARTHEST_SUM:
+        return Outcome(unscored_reason="unparseable", raw=text, evidence=evidence)
+    probabilities = {key: stated[key] / total for key in keys}
+    return Outcome(
+        label=max(keys, key=lambda key: probabilities[key]),
+        probabilities=probabilities,
+        prob_method="verbalised",
+        raw=text,
+        evidence=evidence | {"stated_sum": total},
+    )
+
+
+def _stated(text: str, keys: Sequence[str]) -> dict[str, float] | None:
+    try:
+        answer = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(answer, Mapping) or set(answer) != set(keys):
+        return None
+    numbers = {
+        key: float(value)
+        for key, value in answer.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    if len(numbers) < len(keys) or not all(0 <= value <= 100 for value in numbers.values()):
+        return None
+    return numbers

@@ -1,0 +1,1 @@
+"""A run: what is asked, at what price, and that every grade is kept."""

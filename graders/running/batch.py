@@ -1,0 +1,334 @@
+"""One grader asked by batches: the same questions, requests and keys as live, at half the price.
+
+Every chunk is written down before it is sent, so that a run may end at any instant. The next run
+first looks for what is under way at the provider, collects it, and sends only what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+
+from evenhand.graders.clients.batch_service import BatchResult
+from evenhand.graders.clients.grader import Reply
+from evenhand.graders.failures import (
+    ATTEMPTS,
+    FILTERED,
+    GraderFailure,
+    Stopped,
+    Transient,
+    is_filtered,
+    retrying,
+)
+from evenhand.graders.money import OverBudget, Tariff, output_limit, usage_facts
+from evenhand.graders.replies.outcome import MOST_KEPT, Outcome
+from evenhand.graders.running.batch_chunks import Chunker, questions_of, under_way
+from evenhand.graders.running.jobs import DrawsJob, GradeJob, by_request, live_job
+from evenhand.graders.running.live import FAILURES_IN_A_ROW, LiveRun
+from evenhand.graders.running.provenance import origin
+from evenhand.graders.running.reservations import Reservations
+from evenhand.graders.running.run import GraderSummary, RunContext
+from evenhand.rubrics import PromptText
+from evenhand.study.questions import Question
+from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from evenhand.study.store.logs.batches import BatchJournal, BatchRequest, Chunk
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
+
+_FAILED = TRANSIENT_REASONS[0]
+_NO_PROMPT = PromptText(system="", user="", keys=())
+_LOOK_EVERY = 20.0
+"""Seconds between looks at a batch."""
+
+T = TypeVar("T")
+
+
+class BatchRun:
+    """Asks one grader all of its open questions by batches, then closes it.
+
+    With `cancel` nothing is sent: what is under way is cancelled, and what came of it is kept.
+    """
+
+    def __init__(
+        self,
+        job: GradeJob,
+        journal: BatchJournal,
+        context: RunContext,
+        summary: GraderSummary,
+        tariff: Tariff | None,
+        *,
+        live_tariff: Tariff | None,
+        cancel: bool = False,
+    ) -> None:
+        self._single = job
+        self._job = DrawsJob(job)
+        self._service = job.grader.batches(self._pause)
+        self._journal = journal
+        self._rubrics = job.study.rubrics
+        self._accepted = job.study.accepted_hashes()
+        self._context = context
+        self._pace = context.pace
+        self._budget = context.budget
+        self._summary = summary
+        self._tariff = tariff
+        self._live_tariff = live_tariff
+        self._cancel = cancel
+        self._reservations = Reservations(context.budget, tariff)
+        self._again: list[Question] = []
+
+    async def run(self) -> None:
+        grader = self._job.grader
+        try:
+            self._summary.warnings = tuple(await grader.lifecycle())
+            await self._carry_out()
+        except Stopped as failure:
+            self._summary.stopped = str(failure)
+        except GraderFailure as failure:
+            self._summary.stopped = f"the batch service does not answer as it should: {failure}"
+        finally:
+            with anyio.CancelScope(shield=True):
+                await grader.close()
+
+    async def _carry_out(self) -> None:
+        chunks = await self._continued()
+        asked = under_way(chunks)
+        todo = [each for each in self._single.questions if (*each.prompted, each.draw) not in asked]
+        if self._cancel:
+            for chunk in chunks:
+                await self._surely(lambda chunk=chunk: self._service.cancel(chunk.batch_id))  # type: ignore[misc]
+            await self._collect_all(chunks)
+            return
+        if todo and not chunks:
+            todo = await self._try_live(todo)
+        for _ in range(ATTEMPTS):
+            over = await self._send_and_collect(todo, chunks)
+            chunks, todo, self._again = [], self._again, []
+            if over is not None:
+                raise over
+            if not todo or self._summary.stopped:
+                return
+        await self._give_up(todo)
+
+    async def _try_live(self, todo: list[Question]) -> list[Question]:
+        """Ask the first question live: a wrong key, model or parameter costs one request, not a
+        batch, and what it teaches about the model's parameters holds for the batch. Where it leaves
+        open how to ask, the next goes live too.
+        """
+        asked = 0
+        for draws in by_request(todo, self._job.grader.draws_at_once):
+            asked += len(draws)
+            probe = GradeJob(
+                self._single.study, self._job.grader, self._single.questions.only(draws)
+            )
+            live = LiveRun(live_job(probe), self._context, self._summary, self._live_tariff)
+            await live.run(close=False)
+            self._reservations.longest = max(self._reservations.longest, live.reservations.longest)
+            if self._summary.stopped:
+                raise Stopped(self._summary.stopped)
+            if self._job.grader.settled:
+                break
+        return todo[asked:]
+
+    async def _continued(self) -> list[Chunk]:
+        """The chunks under way, found again where the provider's id was never noted."""
+        found = []
+        for chunk in self._journal.under_way(self._job.rater_id):
+            if any(request.trial for request in chunk.requests) != self._single.questions.attacked:
+                continue  # an audit's batches are its own
+            if not chunk.batch_id:
+                batch_id = await self._found(chunk)
+                if batch_id is None:
+                    self._journal.abandoned(chunk.chunk)
+                    continue
+                chunk = replace(chunk, batch_id=batch_id)
+                self._journal.submitted(chunk.chunk, batch_id)
+            self._budget.hold(_at_most(chunk))
+            found.append(chunk)
+        return found
+
+    async def _found(self, chunk: Chunk) -> str | None:
+        known = self._journal.known_batches()
+        return await self._surely(lambda: self._service.find(chunk, known))
+
+    async def _send_and_collect(
+        self, todo: list[Question], chunks: list[Chunk]
+    ) -> OverBudget | None:
+        """Send all that fits into the budget, collect it, and go on while more fits."""
+        chunker = Chunker(self._job, self._service.limits, self._reservations, todo)
+        while True:
+            while (built := await chunker.build(self._budget)) is not None:
+                chunks.append(await self._submit(*built))
+            await self._collect_all(chunks)
+            chunks = []
+            if self._summary.stopped or not chunker.left:
+                return None
+            worst = chunker.next_costs
+            if not self._budget.fits(worst):
+                try:
+                    await self._budget.reserve(worst)
+                except OverBudget as over:
+                    return over
+                self._budget.settle(worst, Decimal(0))  # others have settled: build again
+
+    async def _submit(
+        self, requests: list[BatchRequest], bodies: list[dict[str, Any]], worst: Decimal
+    ) -> Chunk:
+        rater = self._job.rater_id
+        names = "\n".join(
+            [rater, str(self._journal.count(rater)), *(r.custom_id for r in requests)]
+        )
+        chunk = Chunk(
+            chunk=hashlib.sha256(names.encode()).hexdigest()[:40],
+            rater_id=rater,
+            base_url=self._job.grader.identity.base_url,
+            requests=tuple(requests),
+            at_most_usd=float(worst) if self._tariff else None,
+        )
+        await anyio.to_thread.run_sync(self._journal.intend, chunk)
+        named = [(r.custom_id, body) for r, body in zip(requests, bodies, strict=True)]
+        batch_id = await self._sent(chunk, named)
+        await anyio.to_thread.run_sync(self._journal.submitted, chunk.chunk, batch_id)
+        self._summary.requests += len(requests)
+        return replace(chunk, batch_id=batch_id)
+
+    async def _sent(self, chunk: Chunk, named: list[tuple[str, dict[str, Any]]]) -> str:
+        """Submit once: after a failure that may hide a success, look before sending again."""
+        async for attempt in self._retrying():
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    found = await self._service.find(chunk, self._journal.known_batches())
+                    if found is not None:
+                        return found
+                try:
+                    return await self._service.submit(chunk.chunk, named)
+                except Transient:
+                    raise
+                except GraderFailure:
+                    self._journal.abandoned(chunk.chunk)
+                    raise
+        raise AssertionError("retrying ends with a result or an error")
+
+    async def _collect_all(self, chunks: list[Chunk]) -> None:
+        waiting = list(chunks)
+        while waiting:
+            for chunk in list(waiting):
+                state = await self._surely(lambda chunk=chunk: self._service.state(chunk.batch_id))  # type: ignore[misc]
+                if state.failed:
+                    self._journal.abandoned(chunk.chunk)
+                    self._budget.settle(_at_most(chunk), Decimal(0))
+                    raise Stopped(f"the provider refused the batch: {state.failed}")
+                if state.ended:
+                    await self._collect(chunk)
+                    waiting.remove(chunk)
+                else:
+                    at = {"done": state.done, "total": state.total}
+                    self._context.progress.say(written("grade.batch", batch=chunk.batch_id, **at))
+            if waiting:
+                await self._pause()
+
+    async def _collect(self, chunk: Chunk) -> None:
+        results = await self._surely(lambda: self._service.results(chunk.batch_id))
+        by_name = {result.custom_id: result for result in results}
+        grades: list[GradeAttempt] = []
+        again: list[Question] = []
+        for request in chunk.requests:
+            result = by_name.get(request.custom_id)
+            asked = self._questions(request)
+            if result is None or result.again:
+                again += asked or ()
+                continue
+            came = self._grades(chunk, request, result)
+            grades += came
+            again += (asked or ())[len(came) :]  # fewer draws than were asked for
+        rejected = [grade for grade in grades if grade.unscored_reason.startswith("request_rej")]
+        if len(rejected) == len(grades) and not again and len(chunk.requests) >= FAILURES_IN_A_ROW:
+            # The grader's fault, not the units': the next run asks again.
+            grades = [replace(grade, unscored_reason=_FAILED) for grade in grades]
+            self._summary.stopped = (
+                f"all {len(chunk.requests)} requests of a batch were rejected: "
+                f"{rejected[0].provenance['error']}"
+            )
+        clean = self._context.scrubbed(grades)
+        await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
+        spent = math.fsum(grade.provenance.get("cost_usd", 0.0) for grade in clean)
+        self._budget.settle(_at_most(chunk), Decimal(str(round(spent, 9))))
+        self._context.count(clean, self._summary)
+        self._again += again
+
+    def _grades(
+        self, chunk: Chunk, request: BatchRequest, result: BatchResult
+    ) -> list[GradeAttempt]:
+        """Of every draw that was asked for, as far as they came."""
+        asked = self._questions(request)
+        question = asked or self._gone(request)
+        keys = [key for _, key in request.draws]
+        facts: dict[str, Any] = {
+            **origin(self._job.grader.identity, self._job.grader.spec.model),
+            "draw_keys": keys,
+            "prompt_hash": request.prompt_hash,
+            "settings": request.settings,
+            "batch_id": chunk.batch_id,
+            "chunk": chunk.chunk,
+            "started_at": chunk.created_at,
+            "finished_at": utc_now(),
+        }
+        if result.body is None:
+            facts |= {"error": result.error, "status": result.status}
+            rejected = f"request_rejected: {result.status}"
+            reason = FILTERED if is_filtered(result.error) else rejected
+            return self._job.failed(question, reason, facts)
+        if asked is None:
+            raw = str(result.body)[:MOST_KEPT]
+            outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(question)
+        else:
+            outcomes = self._job.grader.read(result.body, question[0].rubric, len(question))
+        facts |= usage_facts(outcomes[0].evidence, self._tariff)
+        reply = Reply(request.settings, result.request_id, outcomes[0], tuple(outcomes[1:]))
+        usual = output_limit(self._job.grader.request(_NO_PROMPT))
+        grades = self._job.kept(question, self._reservations.learn(reply, usual), facts)
+        return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
+
+    def _questions(self, request: BatchRequest) -> list[Question] | None:
+        """None where the study no longer takes answers under the text that was asked."""
+        rubric = self._rubrics.get(request.rubric)
+        if rubric is None or request.rubric_hash not in self._accepted[rubric.name]:
+            return None
+        return questions_of(request, rubric)
+
+    def _gone(self, request: BatchRequest) -> list[Question]:
+        rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
+        return questions_of(request, rubric)
+
+    async def _give_up(self, todo: list[Question]) -> None:
+        facts = {"error": f"no reply in {ATTEMPTS} batches"}
+        failed = [grade for each in todo for grade in self._single.failed(each, _FAILED, facts)]
+        await anyio.to_thread.run_sync(self._job.store, failed)
+        self._context.count(failed, self._summary)
+
+    def _retrying(self) -> AsyncRetrying:
+        def told(failure: GraderFailure, attempt: int, seconds: float) -> None:
+            self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
+
+        return retrying(wait_scale=self._pace.wait_scale, sleep=anyio.sleep, told=told)
+
+    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A call that changes nothing, tried again like any request."""
+        async for attempt in self._retrying():
+            with attempt:
+                return await call()
+        raise AssertionError("retrying ends with a result or an error")
+
+    async def _pause(self) -> None:
+        await anyio.sleep(_LOOK_EVERY * self._pace.wait_scale)
+
+
+def _at_most(chunk: Chunk) -> Decimal:
+    return Decimal(str(chunk.at_most_usd or 0))

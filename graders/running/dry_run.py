@@ -1,0 +1,147 @@
+"""What a run would ask and cost, without network or key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import groupby, islice
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from evenhand.graders.choice import Choice, GraderPlan, plan_grading
+from evenhand.graders.clients.capabilities import warnings_about
+from evenhand.graders.clients.keys import told_by_study
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.usage import Tokens
+from evenhand.rubrics import PromptText
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+_AT_ONCE = 500
+_MANY = 20_000
+"""Of more prompts than so many, some that stand evenly among them are read and priced."""
+_ANSWER = 20
+"""Tokens of an answer without thinking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderForecast:
+    """One grader's part of a run. The cost runs from an answer of one token to the most that all
+    requests could bring; None where there is no known price. `expected` is the likely one, and
+    `basis` says what it rests on.
+    """
+
+    rater_id: str
+    already: int
+    new: int
+    cost: tuple[float, float] | None
+    expected: float | None = None
+    basis: str = ""
+    sample: PromptText | None
+    warnings: tuple[str, ...]
+
+
+def forecast(
+    study: Study, grader_specs: Sequence[str], choice: Choice, *, batch: bool = False
+) -> list[GraderForecast]:
+    """Render questions and price them. Raises InputError as the run itself would."""
+    plans = plan_grading(
+        study, grader_specs, choice, Scrubber.from_environment(study.config.providers)
+    )
+    return [forecast_of(study, plan, batch=batch) for plan in plans]
+
+
+def forecast_of(study: Study, plan: GraderPlan, *, batch: bool = False) -> GraderForecast:
+    """One grader's part."""
+    from evenhand.graders.money import Tariff, input_estimate, price_table_date
+
+    if plan.spec.speaks == "baseline":
+        return GraderForecast(
+            rater_id=plan.questions.rater_id,
+            already=plan.questions.already,
+            new=len(plan.questions),
+            cost=(0.0, 0.0),
+            sample=None,
+            warnings=(),
+        )
+    tier, prices = plan.settings.service_tier, study.config.prices
+    tariff = Tariff.find(plan.spec, batch=batch, tier=tier, prices=prices)
+    least, most, likely, sample = Decimal(0), Decimal(0), Decimal(0), None
+    used, basis = _likely(study, plan)
+    priced = 0
+    for prompt, times in _prompts(study, plan):
+        sample = sample or prompt
+        if tariff:
+            request = _request(plan, prompt)
+            least += times * tariff.at_least(request)
+            most += times * tariff.at_most(request)
+            likely += times * tariff.cost(used or Tokens(input_estimate(request), output=_ANSWER))
+        priced += times
+    if priced < len(plan.questions):
+        share = Decimal(len(plan.questions)) / priced
+        least, most, likely = least * share, most * share, likely * share
+        basis += " " + written("grade.some_priced", priced=priced, total=len(plan.questions))
+    if tariff and not tariff.named:
+        newest = price_table_date()
+        age = (datetime.now(UTC).date() - newest).days
+        basis += " " + written("grade.price_table", table=tariff.source, newest=newest, days=age)
+    return GraderForecast(
+        rater_id=plan.questions.rater_id,
+        already=plan.questions.already,
+        new=len(plan.questions),
+        cost=(float(least), float(most)) if tariff else None,
+        expected=float(likely) if tariff else None,
+        basis=basis if tariff else "",
+        sample=sample,
+        warnings=(*told_by_study(plan.spec), *warnings_about(plan.spec, plan.settings)),
+    )
+
+
+def _likely(study: Study, plan: GraderPlan) -> tuple[Tokens | None, str]:
+    """What one more request uses, as this grader's earlier ones did on average, and the sentence
+    that says so; no tokens where there are no earlier ones.
+    """
+    from evenhand.study.store.totals import grade_totals
+
+    totals = grade_totals(study.store)
+    mine = totals[totals["rater_id"] == plan.questions.rater_id]
+    mine = mine[mine["tokens_input"] > 0]
+    if mine.empty:
+        return None, written("grade.expected_assumed", answer=_ANSWER)
+    asked = int(mine["attempts"].sum())
+    read, cached, out = (
+        round(mine[f"tokens_{kind}"].sum() / asked) for kind in ("input", "cached", "output")
+    )
+    sentence = written("grade.expected_known", asked=asked, read=read, cached=cached, out=out)
+    return Tokens(input=read, cached=cached, output=out), sentence
+
+
+def _prompts(study: Study, plan: GraderPlan) -> Iterator[tuple[PromptText, int]]:
+    """Prompts, and how many draws each is for."""
+    step = max(1, ceil(len(plan.questions) / plan.settings.draws / _MANY))
+    asked = groupby(plan.questions, key=lambda question: question.prompted)
+    draws = islice(((next(group), 1 + sum(1 for _ in group)) for _, group in asked), 0, None, step)
+    while chunk := list(islice(draws, _AT_ONCE)):
+        shown = study.values_of([question for question, _ in chunk])
+        for (question, times), values in zip(chunk, shown, strict=True):
+            yield question.rubric.for_prompt(values), times
+
+
+def _request(plan: GraderPlan, prompt: PromptText) -> Mapping[str, Any]:
+    if plan.spec.speaks == "messages":
+        from evenhand.graders.clients.claude import build_request
+
+        return build_request(plan.spec.model, prompt, plan.settings)
+    if plan.spec.speaks != "chat":
+        from evenhand.graders.clients import other_form
+
+        return other_form.build_request(plan.spec, prompt, plan.settings)
+    from evenhand.graders.clients.chat_requests import build_request as build_chat_request
+    from evenhand.graders.clients.chat_requests import first_shape
+
+    shape = first_shape(plan.spec, plan.settings)
+    return build_chat_request(plan.spec.model, prompt, shape, plan.settings)

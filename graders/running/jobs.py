@@ -1,0 +1,212 @@
+"""What a run collects: the questions, how each is put, and what is kept of the replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
+from evenhand.graders.open_questions import OpenQuestions
+from evenhand.graders.replies.draws import as_draw
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.replies.replay import REPEATED, Replies
+from evenhand.graders.running.provenance import failed_grade, grade_key, grade_of, replied, sent
+from evenhand.rubrics import PromptText
+from evenhand.study.questions import Question
+from evenhand.study.store.grades import GradeAttempt
+from evenhand.study.store.logs.replies import known_replies
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+
+_PAID_ONCE: dict[str, Any] = {"tokens": {}, "cost_usd": 0.0}
+"""What draws of one request say of its cost, but for the first."""
+
+
+class Record(Protocol):
+    """One attempt as the store keeps it."""
+
+    @property
+    def unscored_reason(self) -> str: ...
+
+    @property
+    def provenance(self) -> dict[str, Any]: ...
+
+
+class Job(Protocol):
+    """Questions for one model behind a network. `grader` is who answers them."""
+
+    rater_id: str
+
+    @property
+    def grader(self) -> Grader: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def prompts(self, questions: Sequence[Any]) -> list[PromptText]: ...
+
+    async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply: ...
+
+    def rest(self, question: Any, reply: Reply) -> Any:
+        """What of the question a reply has left open, if anything."""
+        ...
+
+    def sent(
+        self, question: Any, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]: ...
+
+    def kept(self, question: Any, reply: Reply, facts: dict[str, Any]) -> Sequence[Any]: ...
+
+    def failed(self, question: Any, reason: str, facts: dict[str, Any]) -> Sequence[Any]: ...
+
+    def store(self, records: Sequence[Any]) -> None: ...
+
+
+class GradeJob:
+    """One grader's open questions, and its grades."""
+
+    def __init__(self, study: Study, grader: Grader, questions: OpenQuestions) -> None:
+        self.rater_id = questions.rater_id
+        self.grader = grader
+        self.questions = questions
+        self.study = study
+        several = grader.settings.draws > 1
+        known = known_replies(study.store, self.rater_id) if several else {}
+        self._replies = Replies(known) if several else None
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.questions)
+
+    def prompts(self, questions: Sequence[Question]) -> list[PromptText]:
+        shown = self.study.values_of(questions)
+        return [q.rubric.for_prompt(v) for q, v in zip(questions, shown, strict=True)]
+
+    async def ask(self, question: Question, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(question.rubric, prompt, before)
+
+    def rest(self, question: Question, reply: Reply) -> None:
+        return None
+
+    def sent(
+        self, question: Question, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What a grade's provenance says of its request."""
+        return sent(self.grader.identity, prompt, request, question.draw)
+
+    def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> list[GradeAttempt]:
+        return [self.grade(question, reply, facts)]
+
+    def grade(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
+        """The grade that a reply makes; a reply that the question has had already makes none."""
+        settings = self.grader.settings
+        outcome = reply.outcome
+        seconds = facts.get("seconds")
+        facts = {name: value for name, value in facts.items() if name != "seconds"}
+        facts |= replied(reply)
+        facts |= {"method": settings.method, "draws": settings.draws}
+        if self._replies and self._replies.is_repeat(question.prompted, facts):
+            outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
+        elif settings.method == "draws":
+            outcome = as_draw(outcome, question.rubric)
+        return grade_of(self.rater_id, question, outcome, provenance=facts, seconds=seconds)
+
+    def failed(self, question: Question, reason: str, facts: dict[str, Any]) -> list[GradeAttempt]:
+        return [failed_grade(self.rater_id, question, reason, provenance=facts)]
+
+    def store(self, records: Sequence[GradeAttempt]) -> None:
+        self.study.store.add_grades(records)
+
+
+def live_job(job: GradeJob) -> Job:
+    """A job as it is asked live: the draws of a prompt at once, where the grader takes that."""
+    return DrawsJob(job) if job.grader.draws_at_once > 1 else job
+
+
+def by_request(questions: Iterable[Question], most: int) -> Iterator[list[Question]]:
+    """Questions that stand together because they share a prompt, at most so many in one list."""
+    for _, draws in groupby(questions, key=lambda question: question.prompted):
+        left = list(draws)
+        while left:
+            yield left[:most]
+            left = left[most:]
+
+
+class DrawsJob:
+    """A grader's draws, those of one prompt asked for together: what is sent is paid once. A
+    question is here a list of draws.
+    """
+
+    def __init__(self, job: GradeJob) -> None:
+        self.rater_id = job.rater_id
+        self.grader = job.grader
+        self._job = job
+
+    def __len__(self) -> int:
+        """How many requests it may take."""
+        return len(self._job)
+
+    def __iter__(self) -> Iterator[list[Question]]:
+        return by_request(self._job, len(self._job))
+
+    def prompts(self, questions: Sequence[list[Question]]) -> list[PromptText]:
+        return self._job.prompts([draws[0] for draws in questions])
+
+    def request(self, question: list[Question], prompt: PromptText) -> dict[str, Any]:
+        """What is sent where it does not go live."""
+        draws = {"n": len(question)} if len(question) > 1 else {}
+        return self.grader.request(prompt) | draws
+
+    async def ask(
+        self, question: list[Question], prompt: PromptText, before: BeforeSending
+    ) -> Reply:
+        return await self.grader.ask(question[0].rubric, prompt, before, len(question))
+
+    def rest(self, question: list[Question], reply: Reply) -> list[Question]:
+        return question[1 + len(reply.more) :]
+
+    def sent(
+        self, question: list[Question], prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the first's provenance says, and the keys of all (`draw_keys`)."""
+        identity = self.grader.identity
+        keys = [grade_key(identity, request, each.draw) for each in question[1:]]
+        first = self._job.sent(question[0], prompt, request)
+        return first | {"draw_keys": [first["grade_key"], *keys]}
+
+    def kept(
+        self, question: list[Question], reply: Reply, facts: dict[str, Any]
+    ) -> list[GradeAttempt]:
+        outcomes = (reply.outcome, *reply.more)
+        grades = []
+        for draw, outcome, own in zip(question, outcomes, _by_draw(facts), strict=False):
+            one = replace(reply, outcome=outcome, more=())
+            grades.append(self._job.grade(draw, one, own))
+        return grades
+
+    def failed(
+        self, question: list[Question], reason: str, facts: dict[str, Any]
+    ) -> list[GradeAttempt]:
+        return [
+            grade
+            for draw, own in zip(question, _by_draw(facts), strict=True)
+            for grade in self._job.failed(draw, reason, own)
+        ]
+
+    def store(self, records: Sequence[GradeAttempt]) -> None:
+        self._job.store(records)
+
+
+def _by_draw(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What each draw's provenance says: its own key, and the first what all have cost."""
+    own = {name: value for name, value in facts.items() if name != "draw_keys"}
+    for key in facts["draw_keys"]:
+        yield own | {"grade_key": key}
+        own |= {name: nothing for name, nothing in _PAID_ONCE.items() if name in own}

@@ -1,0 +1,303 @@
+"""One grader asked over the network: many questions at once, every grade kept as it comes."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import anyio.lowlevel
+
+from evenhand.graders.clients.grader import Reply
+from evenhand.graders.failures import (
+    FILTERED,
+    Filtered,
+    GraderFailure,
+    Rejected,
+    Stopped,
+    Transient,
+    retrying,
+)
+from evenhand.graders.money import Tariff, output_limit, usage_facts
+from evenhand.graders.running.jobs import Job
+from evenhand.graders.running.provenance import origin
+from evenhand.graders.running.reservations import Reservations
+from evenhand.graders.running.run import GraderSummary, ProgressCounter, RunContext
+from evenhand.graders.running.throttle import Throttle
+from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
+from evenhand.texts import written
+
+if TYPE_CHECKING:
+    from evenhand.rubrics import PromptText
+
+FAILURES_IN_A_ROW = 10
+"""So many failed requests with no reply between them stop a grader: it is not the unit's fault."""
+
+_AHEAD = 32  # prompts rendered at once
+_LONGEST_START = 2.0  # seconds over which a run's requests begin
+_FAILED = TRANSIENT_REASONS[0]
+
+# At the level DEBUG these log what a server sends as it comes, a key that it echoes included.
+_LOGS_WITH_HEADERS = ("anthropic", "openai", "httpx2", "aiohttp")
+
+
+class LiveRun:
+    """Asks one model all of its open questions, then closes it; `summary` says how it goes.
+
+    What a grader that is stopped early leaves unasked, and what failed on the way, the next run
+    asks again.
+    """
+
+    def __init__(
+        self, job: Job, context: RunContext, summary: GraderSummary, tariff: Tariff | None
+    ) -> None:
+        self._job = job
+        self._grader = job.grader
+        self._context = context
+        self._pace = context.pace
+        self._budget = context.budget
+        self._summary = summary
+        self._tariff = tariff
+        self.reservations = Reservations(context.budget, tariff)
+        self._origin = origin(job.grader.identity, job.grader.spec.model)
+        self._failed_in_a_row = 0
+        self._replies = 0
+        self._held: list[Any] = []
+        self._unwritten: list[Any] = []
+        self._write_failed = False
+
+    async def run(self, *, close: bool = True) -> None:
+        self._halted = anyio.Event()
+        self._throttle = Throttle(self._pace.concurrency)
+        self._prompted = self._with_prompts()
+        try:
+            self._summary.warnings = tuple(await self._grader.lifecycle())
+            # The first goes alone: what it teaches about the server holds for the rest, and a wrong
+            # key or address costs one request. Where it leaves open how to ask, so does the next.
+            began, alone = time.monotonic(), 0
+            for question, prompt in self._prompted:
+                began, alone = time.monotonic(), alone + 1
+                await self._answer(question, prompt)
+                if self._grader.settled or self._summary.stopped:
+                    break
+            workers = min(self._pace.concurrency, len(self._job) - alone)
+            # The others follow evenly over the time that it took: requests that start as one bunch
+            # stay one, and wait for each other at every turn.
+            gap = min(time.monotonic() - began, _LONGEST_START) / max(workers, 1)
+            async with anyio.create_task_group() as group:
+                for _ in range(0 if self._summary.stopped else workers):
+                    group.start_soon(self._work_through)
+                    await self._pause(gap)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end(close)
+
+    async def _end(self, close: bool) -> None:
+        self._write_failed = False  # what could not be written is tried once more
+        if self._held and not self._replies and not self._summary.stopped:
+            # Nothing was answered, so nothing says that the units are at fault.
+            why = self._held[-1].provenance["error"]
+            self._halt(written("grade.all_refused", count=len(self._held), why=why))
+        try:
+            await self._commit(self._release())
+        finally:
+            if close:
+                await self._grader.close()
+
+    async def _work_through(self) -> None:
+        for question, prompt in self._prompted:  # all workers draw from the same
+            await self._answer(question, prompt)
+            if self._summary.stopped:
+                return
+
+    def _with_prompts(self) -> Iterator[tuple[Any, PromptText]]:
+        """The questions with their prompts, which are rendered some at a time."""
+        questions = iter(self._job)
+        ahead = 1
+        while asked := list(islice(questions, ahead)):
+            yield from zip(asked, self._job.prompts(asked), strict=True)
+            ahead = _AHEAD
+
+    async def _answer(self, question: Any, prompt: PromptText) -> None:
+        facts = dict(self._origin)
+        try:
+            reply = await self._asked(question, prompt, facts)
+        except Stopped as failure:
+            self._halt(str(failure))
+        except GraderFailure as failure:
+            facts |= self._job.sent(question, prompt, self._grader.request(prompt))
+            await self._keep_failure(question, failure, facts)
+        else:
+            facts |= self._job.sent(question, prompt, reply.request)
+            await self._keep_reply(question, reply, facts)
+            if rest := self._job.rest(question, reply):
+                await self._answer(rest, prompt)
+
+    async def _asked(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+        async def once() -> Reply:
+            async with self._throttle.slot():
+                return await self._paid(question, prompt, facts)
+
+        facts["attempts"] = 1
+        try:
+            return await once()
+        except Transient as failure:
+            first = failure
+        # Only now, since to follow the policy costs a twentieth of a request's time.
+        async for attempt in retrying(
+            wait_scale=self._pace.wait_scale, sleep=self._pause, told=self._tell
+        ):
+            with attempt:
+                facts["attempts"] = attempt.retry_state.attempt_number
+                if facts["attempts"] == 1:
+                    raise first
+                reply = await once()
+        return reply
+
+    async def _paid(self, question: Any, prompt: PromptText, facts: dict[str, Any]) -> Reply:
+        """One reply. The worst price of what is sent for it is set aside before it is sent."""
+        held = spent = Decimal(0)
+        began, limit = 0.0, 0
+
+        async def before(request: dict[str, Any]) -> None:
+            """What a server refused cost nothing, and what is tried instead may cost more."""
+            nonlocal held, spent, began, limit
+            self._budget.settle(held, Decimal(0))
+            held = spent = Decimal(0)
+            limit = output_limit(request)
+            if not self._summary.stopped:
+                # What is set aside is spent, unless it is known to be less.
+                held = spent = await self.reservations.set_aside(request)
+            if self._summary.stopped:
+                raise Stopped(self._summary.stopped)
+            self._summary.requests += 1
+            facts["started_at"] = utc_now()
+            began = time.monotonic()
+
+        try:
+            reply = await self._job.ask(question, prompt, before)
+            facts["seconds"] = round(time.monotonic() - began, 3)
+            price = usage_facts(reply.outcome.evidence, self._tariff, reply.charged)
+            facts |= price
+            spent = Decimal(str(price.get("cost_usd", held)))
+            reply = self.reservations.learn(reply, limit)
+        except GraderFailure as failure:
+            spent = held if failure.may_be_billed else Decimal(0)
+            raise
+        finally:
+            self._budget.settle(held, spent)
+        return reply
+
+    def _tell(self, failure: GraderFailure, attempt: int, seconds: float) -> None:
+        self._context.progress.waits(self._summary.rater_id, failure, attempt, seconds)
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self._halted.wait()
+
+    async def _keep_reply(self, question: Any, reply: Reply, facts: dict[str, Any]) -> None:
+        self._failed_in_a_row = 0
+        self._replies += 1
+        records = self._job.kept(question, reply, facts | {"finished_at": utc_now()})
+        await self._commit([*self._release(), *records])
+
+    async def _keep_failure(
+        self, question: Any, failure: GraderFailure, facts: dict[str, Any]
+    ) -> None:
+        facts |= {"error": str(failure), "status": failure.status, "finished_at": utc_now()}
+        if isinstance(failure, Filtered):
+            self._failed_in_a_row = 0
+            self._replies += 1
+            records = self._job.failed(question, FILTERED, facts)
+            await self._commit([*self._release(), *records])
+            return
+        rejected = isinstance(failure, Rejected)
+        reason = f"request_rejected: {failure.status}" if rejected else _FAILED
+        records = self._job.failed(question, reason, facts)
+        self._failed_in_a_row += 1
+        if rejected:
+            self._held += records
+        else:
+            await self._commit(list(records))
+        if self._failed_in_a_row >= FAILURES_IN_A_ROW:
+            in_a_row = self._failed_in_a_row
+            self._halt(f"{in_a_row} requests in a row failed, the last with: {failure}")
+        elif isinstance(failure, Transient) and failure.status is None and not self._replies:
+            address = self._grader.identity.base_url
+            self._halt(f"no reply from {address}; check the address and the network ({failure})")
+
+    def _release(self) -> list[Any]:
+        """The rejections held back until it is known whether the units or the grader caused them.
+
+        After a later reply they are the units' own. If the grader was stopped over them they say
+        nothing about the units, and the next run asks again.
+        """
+        held, self._held = self._held, []
+        if not self._summary.stopped:
+            return held
+        return [replace(each, unscored_reason=_FAILED) for each in held]
+
+    async def _commit(self, records: list[Any]) -> None:
+        self._unwritten += self._context.scrubbed(records)
+        with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
+            await anyio.lowlevel.checkpoint()  # replies that come together share one write
+            if self._unwritten and not self._write_failed:
+                self._write()
+
+    def _write(self) -> None:
+        """Make records durable.
+
+        In the loop's own thread: one beside it waits for its turn at every step of the database,
+        which with SQLite takes ten times as long. A slow store holds all requests up, but what
+        comes meanwhile shares the next write.
+        """
+        try:
+            self._job.store(self._unwritten)
+        except BaseException:
+            self._write_failed = True  # the others that wait need not find out for themselves
+            raise
+        together, self._unwritten = self._unwritten, []
+        self._context.count(together, self._summary)
+
+    def _halt(self, reason: str) -> None:
+        self._summary.stopped = self._summary.stopped or reason
+        self._halted.set()
+
+
+class _Part(Protocol):
+    async def run(self) -> None: ...
+
+
+def run_all(parts: Sequence[_Part], progress: ProgressCounter) -> None:
+    """Carry out several graders' parts side by side; one that is stopped leaves the others be."""
+    for name in _LOGS_WITH_HEADERS:
+        log = logging.getLogger(name)
+        log.setLevel(max(log.getEffectiveLevel(), logging.INFO))
+
+    async def side_by_side() -> None:
+        async with anyio.create_task_group() as watch:
+            watch.start_soon(progress.watch)
+            async with anyio.create_task_group() as group:
+                for part in parts:
+                    group.start_soon(part.run)
+            watch.cancel_scope.cancel()
+
+    gc.freeze()  # else the collector walks the libraries' own objects again and again: 3% of a run
+    try:
+        anyio.run(side_by_side)
+    except BaseExceptionGroup as group:
+        raise _first_of(group) from None
+    finally:
+        gc.unfreeze()
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error in a group, so that callers see what they would see without concurrency."""
+    first = group.exceptions[0]
+    return _first_of(first) if isinstance(first, BaseExceptionGroup) else first

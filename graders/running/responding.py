@@ -1,0 +1,184 @@
+"""Subjects' responses to the study's prompts, collected by the same runner as grades."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenhand.errors import InputError
+from evenhand.graders.clients.grader import BeforeSending, Grader, Reply
+from evenhand.graders.grader_settings import GraderSettings
+from evenhand.graders.running.live import LiveRun, run_all
+from evenhand.graders.running.locking import only_runner
+from evenhand.graders.running.provenance import replied, sent
+from evenhand.graders.running.run import TIMEOUT, GraderSummary, Pace, Progress
+from evenhand.graders.running.runner import new_context, open_grader, priced
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import GraderSpec, parse_spec
+from evenhand.rubrics import PromptText
+from evenhand.study.prompts.pairs import sides_of
+from evenhand.study.store.logs.response_log import ResponseAttempt, ResponseLog
+
+if TYPE_CHECKING:
+    from evenhand.study import Study
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSummary:
+    """How a run went, and how many responses it added to the study (whole pairs only)."""
+
+    run: GraderSummary
+    added: int
+    over_budget: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    pair_id: str
+    side: str
+    text: str
+
+
+def respond(
+    study: Study,
+    subject: str,
+    scope: str = "sample",
+    concurrency: int = 32,
+    progress: Progress | None = None,
+    *,
+    system: str = "",
+    thinking: str = "",
+    effort: str = "",
+    budget: float | None = None,
+    timeout: float = TIMEOUT,
+    wait_scale: float = 1.0,
+) -> ResponseSummary:
+    """Put every prompt to a model, as its users would, and keep what it says.
+
+    `subject` is written like a grader and becomes the subject's name, with the `system` prompt,
+    `thinking` ("off", "adaptive" or a number of tokens) and `effort` in it: the same model asked in
+    another way is another subject. A refusal is a response. A pair's two responses enter the study
+    together. Safe to interrupt and to run again. Raises InputError as `runner.grade` does.
+    """
+    scrubber = Scrubber.from_environment(study.config.providers)
+    spec = parse_spec(subject, study.config.providers)
+    if spec.speaks == "baseline":
+        raise InputError("a baseline writes no responses; name a model instead")
+    settings = GraderSettings.for_subject(spec, effort=effort, thinking=thinking)
+    subject = _named(spec, settings, system)
+    if scope not in ("sample", "all"):
+        raise InputError(f"scope is {scope!r}; it must be sample or all")
+    pace = Pace(concurrency=concurrency, timeout=timeout, wait_scale=wait_scale)
+    with only_runner(study):
+        log = ResponseLog(study.store)
+        prompts = _prompts(study, scope)
+        answered = log.answered(subject)
+        open_prompts = [p for p in prompts if (p.pair_id, p.side) not in answered]
+        context = new_context(scrubber, pace, budget, len(open_prompts), progress)
+        summary = GraderSummary(
+            rater_id=subject, already=len(prompts) - len(open_prompts), planned=len(open_prompts)
+        )
+        parts = []
+        if open_prompts:
+            tariff = priced(spec, context.budget, "", study.config.prices)
+            model = open_grader(spec, settings, scrubber, timeout)
+            job = _ResponseJob(log, model, subject, open_prompts, system)
+            parts = [LiveRun(job, context, summary, tariff)]
+        try:
+            run_all(parts, context.progress)
+        finally:
+            added = log.add_whole_pairs(subject)
+    return ResponseSummary(summary, added, context.budget.exhausted)
+
+
+def _named(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
+    """A subject's name: the model, and what it was given that others may do without.
+
+    >>> from evenhand.graders.spec import parse_spec
+    >>> _named(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
+    'anthropic:m#system-213c22ed#effort-low'
+    """
+    parts = {
+        "system": hashlib.sha256(system.encode()).hexdigest()[:8] if system else "",
+        "thinking": settings.thinking,
+        "effort": settings.effort,
+    }
+    return "#".join([spec.text, *(f"{name}-{said}" for name, said in parts.items() if said)])
+
+
+def _prompts(study: Study, scope: str) -> list[_Prompt]:
+    pairs = study.store.pairs()
+    if scope == "sample":
+        pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
+    return [
+        _Prompt(row["pair_id"], side, row[f"prompt_{side}"])
+        for row in pairs.to_dict("records")
+        for side in sides_of(pairs)
+    ]
+
+
+class _ResponseJob:
+    """One subject's open prompts, and its responses."""
+
+    def __init__(
+        self,
+        log: ResponseLog,
+        model: Grader,
+        subject: str,
+        prompts: Sequence[_Prompt],
+        system: str,
+    ) -> None:
+        self.rater_id = subject
+        self.grader = model
+        self._log = log
+        self._open = prompts
+        self._system = system
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[_Prompt]:
+        return iter(self._open)
+
+    def prompts(self, questions: Sequence[_Prompt]) -> list[PromptText]:
+        return [
+            PromptText(system=self._system, user=question.text, keys=()) for question in questions
+        ]
+
+    async def ask(self, question: _Prompt, prompt: PromptText, before: BeforeSending) -> Reply:
+        return await self.grader.ask(None, prompt, before)
+
+    def rest(self, question: _Prompt, reply: Reply) -> None:
+        return None
+
+    def sent(
+        self, question: _Prompt, prompt: PromptText, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        facts = sent(self.grader.identity, prompt, request, draw=0)
+        return facts | ({"system_prompt": self._system} if self._system else {})
+
+    def kept(self, question: _Prompt, reply: Reply, facts: dict[str, Any]) -> list[ResponseAttempt]:
+        facts = facts | replied(reply)
+        outcome = reply.outcome
+        if outcome.unscored_reason:
+            return self.failed(question, outcome.unscored_reason, facts | {"raw": outcome.raw})
+        return [self._attempt(question, facts, response=outcome.raw)]
+
+    def failed(
+        self, question: _Prompt, reason: str, facts: dict[str, Any]
+    ) -> list[ResponseAttempt]:
+        return [self._attempt(question, facts, unscored_reason=reason)]
+
+    def _attempt(self, question: _Prompt, facts: dict[str, Any], **came: str) -> ResponseAttempt:
+        return ResponseAttempt(
+            subject=self.rater_id,
+            pair_id=question.pair_id,
+            side=question.side,
+            provenance=facts,
+            **came,
+        )
+
+    def store(self, records: Sequence[ResponseAttempt]) -> None:
+        self._log.append(records)

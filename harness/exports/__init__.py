@@ -1,0 +1,11 @@
+"""Small exports of other tools, each made by the tool itself: the files in tests/exchange/files.
+
+`python -m harness.exports TOOL FOLDER`, with the Python of an environment that has the tool
+installed. Each tool is a file with the function `make(folder)`. In each export something has to be
+left out, such as a draft or a cancelled annotation.
+"""
+
+TOOLS = (
+    "argilla", "datasets", "deepeval", "doccano", "inspect_ai", "label_studio", "langfuse",
+    "langsmith", "mlflow", "mt_bench", "openpyxl", "potato", "prodigy", "promptfoo",
+)  # fmt: skip

