@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -46,6 +47,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             return "annotators" if file.startswith(_ANNOTATORS) else "readers"
 
     return Lanes(config, log)
+
+
+def pytest_sessionstart() -> None:
+    """A million objects are made while the tests are collected, and none of them is garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -142,6 +142,7 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
 # ---- raters and what they flagged ---------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_flagged_rater_stands_first_and_has_a_page(lead: Page, served: Served) -> None:
     turn_to(lead, "Raters")
     row = lead.get_by_role("row").nth(1)

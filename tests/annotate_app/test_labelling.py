@@ -252,6 +252,7 @@ def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
     assert (flag["kind"], flag["reason"], flag["text"]) == ("flag", "personal_data", "a name")
 
 
+@pytest.mark.thorough
 def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve_study):
     folder = make_study(
         3,

@@ -153,6 +153,7 @@ def test_a_forged_login_in_the_browser_opens_nothing(
     shut_out(page)
 
 
+@pytest.mark.thorough
 def test_an_expert_adjudicates_and_sees_nothing_else(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> None:

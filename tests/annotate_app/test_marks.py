@@ -101,6 +101,7 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
     assert [cut for _, cut in answers] == [[SENTENCES[0], SENTENCES[2]]] * 2
 
 
+@pytest.mark.thorough
 def test_the_mouse_marks_what_it_selects(annotator, asking):
     person = annotator("mouse", asking)
     page = person.page

@@ -46,6 +46,7 @@ def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_c
     assert page.text_content(".pace").startswith("Block 2 of 5, about ")
 
 
+@pytest.mark.thorough
 def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
     annotator, new_context, steady, axe
 ):

@@ -125,6 +125,7 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     refused(page, "log in again")
 
 
+@pytest.mark.thorough
 def test_an_expert_labels_under_a_code_of_their_own(
     come_by_it: Callable[..., Page], served: Served
 ) -> None:

@@ -153,6 +153,7 @@ def test_every_step_can_be_done_by_keyboard(new_context, crowd):
     page.wait_for_selector(".panel .option")
 
 
+@pytest.mark.thorough
 def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
     page = new_context().new_page()
     page.goto(crowd.url + participant(crowd.folder, "fails"))

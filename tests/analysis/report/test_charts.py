@@ -61,7 +61,7 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
         assert any(what in caption for caption in captions), what
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_specs_are_valid_vega_lite(busy_analysis: Analysis) -> None:
     for chart in charts_of(busy_analysis):
         altair.Chart.from_dict(dict(chart.spec), validate=True)

@@ -77,14 +77,13 @@ def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]],
     return make
 
 
-def _by_length(page: Path) -> Any:
-    """A page's commands take seconds where they make a demo; the ordinary run has README's."""
-    long = page.name != "README.md" and any(" demo " in each for each in commands(page))
-    name = str(page.relative_to(ROOT))
-    return pytest.param(page, id=name, marks=pytest.mark.thorough if long else pytest.mark.slow)
+def _guide(page: Path) -> Any:
+    """The commands of a page, README's in the ordinary run."""
+    mark = pytest.mark.slow if page.name == "README.md" else pytest.mark.thorough
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=mark)
 
 
-@pytest.mark.parametrize("page", [_by_length(page) for page in GUIDES])
+@pytest.mark.parametrize("page", [_guide(page) for page in GUIDES])
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(
     page: Path, make_demo: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]
