@@ -24,7 +24,8 @@ ROOT = Path(__file__).parent.parent
 
 
 _ANNOTATORS = tuple(
-    f"tests/annotate_app/test_{name}" for name in ("label", "page", "key", "slow", "whole", "line")
+    f"tests/annotate_app/test_{name}"
+    for name in "key label line look mark pace page slow small text whole".split()
 )
 """About half of the time that browsers take."""
 
