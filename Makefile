@@ -5,14 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
 
-# For two cores; two lanes more where two drive the browsers, which is mostly to wait for them.
-test: LANES ?= -n 4
+# For two cores; a lane more where two drive the browsers, which is in part to wait for them.
+test test-thorough: LANES ?= -n 3
 test-fast: LANES ?= -n 2
 
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
-test test-fast test-load: export PYTHONDONTWRITEBYTECODE =
+test test-fast test-thorough test-load: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo install install-dev test test-fast test-load check docs lock clean
+.PHONY: demo install install-dev test test-fast test-thorough test-load check docs lock clean
 
 demo: install
 	$(BIN)/evenhand demo $(DEMO)
@@ -25,7 +25,11 @@ test: install-dev
 	$(BIN)/python -m pytest $(LANES) $(PYTEST_ARGS)
 
 test-fast: install-dev
-	$(BIN)/python -m pytest $(LANES) -m "not browser and not load and not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(LANES) -m "not browser and not slow and not thorough and not load" $(PYTEST_ARGS)
+
+# What is long by its nature; `make test` has the core of each.
+test-thorough: install-dev
+	$(BIN)/python -m pytest $(LANES) -m "thorough and not load" $(PYTEST_ARGS)
 
 test-load: install-dev
 	$(BIN)/python -m pytest -m load $(PYTEST_ARGS)
@@ -39,7 +43,7 @@ check: install-dev
 # The site, in site/, and what is tested of it; a warning is an error.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
-	$(BIN)/python -m pytest tests/site
+	$(BIN)/python -m pytest tests/site -m "not load"
 
 # Without the libraries of the clouds: boto3 wants an older python-dateutil, and tests bring their own.
 lock:

@@ -33,7 +33,7 @@ NOISE = 1.05
 """A verb is no slower than another if it takes no more than this many times as long."""
 SCALE = ["--level", "ordinal", "--categories", "1,2,3,4,5"]
 STAGES = (
-    ("reading the file", "evenhand.reporting.dataframes", "rows_of_file"),
+    ("reading the file", "evenhand.reporting.ratings_file.dataframes", "rows_of_file"),
     ("validating the table", "evenhand.analysis.all_rubrics", "validate_ratings"),
     ("labels as arrays", "evenhand.analysis.one_rubric", "combine_readings"),
     ("labels as arrays", "evenhand.analysis.one_rubric", "encode"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -23,14 +24,18 @@ ROOT = Path(__file__).parent.parent
 
 
 _ANNOTATORS = tuple(
-    f"tests/annotate_app/test_{name}" for name in ("label", "page", "key", "slow", "whole", "line")
+    f"tests/annotate_app/test_{name}"
+    for name in (
+        *("key", "label", "line", "look", "mark", "pace"),
+        *("page", "slow", "small", "text", "whole"),
+    )
 )
 """About half of the time that browsers take."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Lanes (`-n 4`): a file as a whole, since its tests share fixtures; and what drives a browser
+    """Lanes (`-n 3`): a file as a whole, since its tests share fixtures; and what drives a browser
     in two lanes, the annotator's pages and all others, which mostly wait. They are dealt out in
     the order of `pytest_collection_modifyitems`.
     """
@@ -46,6 +51,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             return "annotators" if file.startswith(_ANNOTATORS) else "readers"
 
     return Lanes(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """A million objects are made while the tests are collected, and none of them is garbage."""
+    gc.disable()
+    done = yield
+    gc.freeze()
+    gc.enable()
+    return done
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

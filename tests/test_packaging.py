@@ -228,6 +228,7 @@ def run(command: list[str | Path], workplace: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_an_installed_evenhand_works_beside_anybodys_files(evenhand: Path, workplace: Path) -> None:
     run([evenhand, "demo", "opinions", "--study", "stance", "--no-app"], workplace)
     assert (workplace / "opinions" / "report" / "report.html").is_file()
@@ -271,6 +272,7 @@ def lean(
     return home / "bin" / "evenhand"
 
 
+@pytest.mark.thorough
 def test_check_alone_is_small_and_says_the_same(
     lean: Path, evenhand: Path, workplace: Path
 ) -> None:
@@ -299,6 +301,7 @@ def test_check_alone_is_small_and_says_the_same(
     assert "hasty" in run([lean.with_name("python"), "-P", "-c", library], workplace)
 
 
+@pytest.mark.thorough
 def test_a_verb_that_needs_more_says_what(lean: Path, workplace: Path) -> None:
     new = [lean, "new", "study", "--pairs", "pairs.csv"]
     ended = subprocess.run(new, cwd=workplace, capture_output=True, text=True, check=False)

@@ -71,6 +71,7 @@ def test_without_affirmative_categories_there_is_no_binary_verdict(mixed: pd.Dat
     assert set(results["subset"]) == {"all"}
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_table(mixed: pd.DataFrame) -> None:
     first, second = (analyse(mixed, None, [RATING], resamples=200) for _ in range(2))
     pd.testing.assert_frame_equal(first.results, second.results)
@@ -80,12 +81,14 @@ def test_the_same_input_gives_the_same_table(mixed: pd.DataFrame) -> None:
     assert np.allclose(first.results["estimate"], other["estimate"], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_the_order_of_the_rows_does_not_matter(mixed: pd.DataFrame) -> None:
     shuffled = mixed.sample(frac=1, random_state=3)
     first, second = (analyse(m, None, [RATING], resamples=200).results for m in (mixed, shuffled))
     pd.testing.assert_frame_equal(first, second)
 
 
+@pytest.mark.slow
 def test_names_do_not_matter(mixed: pd.DataFrame) -> None:
     """Raters renamed so that their order turns round: the same agreement, the same intervals."""
     names = {"ann": "z-ann", "ben": "y-ben", "cem": "x-cem"}
@@ -231,6 +234,7 @@ def test_many_raters_are_pooled(
 # Real labels --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_newsroom(shared_data: Path) -> None:
     """1,680 units, three raters, ordinal: alpha as the krippendorff package gives it."""
     import krippendorff
@@ -249,6 +253,7 @@ def test_newsroom(shared_data: Path) -> None:
     assert (humans["n_clusters"] == 420).all()
 
 
+@pytest.mark.slow
 def test_llmbar(shared_data: Path) -> None:
     """Fourteen graders in both orders: a unit counts only where the two orders agree."""
     ratings, units = read_ratings(shared_data / "real" / "llmbar.csv")
@@ -264,7 +269,7 @@ def test_llmbar(shared_data: Path) -> None:
         assert coverage["estimate"] == pytest.approx(1 - (differ | empty).mean())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_dices(shared_data: Path) -> None:
     """124 raters: pooled rows only, and within memory."""
     import resource

@@ -31,6 +31,7 @@ def both(frame: pd.DataFrame, scale: Scale = SCALE, **changes: object) -> tuple[
     return whole, analyse_reduced({"": table}, {"": scale}, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "per_cluster", "more", "interval"),
     [
@@ -58,6 +59,7 @@ def test_every_row_and_verdict_is_that_of_the_ratings(
     assert whole.results[list(RESULTS_KEY)].drop_duplicates().shape[0] == len(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
 def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
     monkeypatch: pytest.MonkeyPatch, interval: str
@@ -85,12 +87,14 @@ def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
     assert repr(whole) != repr(patterns)  # in the last digits, so that patterns were resampled
 
 
+@pytest.mark.slow
 def test_a_reference_is_one_persons_labels() -> None:
     whole, found = both(many_ratings(600, 2), reference="ann")
     assert found.verdicts == whole.verdicts
     assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
 
 
+@pytest.mark.slow
 def test_people_who_are_alike_are_named() -> None:
     frame = many_ratings(60, 1)
     first, second = sorted(frame.loc[frame["rater_kind"] == "human", "rater_id"].unique())[:2]
@@ -101,6 +105,7 @@ def test_people_who_are_alike_are_named() -> None:
     assert found.notes[0].startswith(f"{first} and {second} gave the same label on every unit")
 
 
+@pytest.mark.slow
 def test_probabilities_count_by_their_verdicts() -> None:
     frame = many_ratings(600, 2)
     chance = np.random.default_rng(3).random(len(frame)).round(3).astype(str)
@@ -115,6 +120,7 @@ def test_probabilities_count_by_their_verdicts() -> None:
     assert not [row for row in found.rows if "threshold" in row["statistic"]]
 
 
+@pytest.mark.slow
 def test_groups_of_clusters_have_intervals_as_wide_as_the_clusters_own(monkeypatch) -> None:
     monkeypatch.setattr("evenhand.analysis.bootstrap.pattern_resamples.GROUPS", 400)
     frame = many_ratings(6000, 2)

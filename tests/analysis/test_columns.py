@@ -82,7 +82,7 @@ def test_verdicts_and_probabilities() -> None:
     assert score_probabilities(pd.Series(positive), reference, bootstrap=FEW) == scores
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_type_checker_takes_them_and_refuses_what_has_no_order() -> None:
     """Strictly, so that what is refused below has to be refused."""
     said, broken, _ = api.run([str(Path(__file__).resolve()), "--no-error-summary"])

@@ -49,6 +49,7 @@ def results_of(ratings: pd.DataFrame, units: pd.DataFrame, method: str) -> pd.Da
     return analyse(ratings, units, [scale], resamples=200, facts=facts, **asked).results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("alike", [False, True])

@@ -98,7 +98,7 @@ def test_every_code_has_a_text() -> None:
     assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_reworded_notes_change_no_decision(
     plain: list[Analysis], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +115,7 @@ def test_reworded_notes_change_no_decision(
     assert [each.translate(PLAIN) for each in reworded] == expected
 
 
+@pytest.mark.slow
 def test_graders_are_ranked_by_a_table_read_from_its_file(
     plain: list[Analysis], tmp_path: Path
 ) -> None:

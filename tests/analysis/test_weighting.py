@@ -80,6 +80,7 @@ def by_key(found: Analysis) -> dict:
     return {key_of(row): row for row in found.rows}
 
 
+@pytest.mark.slow
 def test_half_the_probability_counts_like_standing_there_twice() -> None:
     ratings, units = study()
     likely = set(units.loc[units["inclusion_probability"] == 0.4, "unit_id"])
@@ -106,6 +107,7 @@ def test_half_the_probability_counts_like_standing_there_twice() -> None:
     )
 
 
+@pytest.mark.slow
 def test_without_weights_figures_would_be_others() -> None:
     ratings, units = study()
     weighted = by_key(analyse(ratings, units, [SCALE], **SMALL))
@@ -125,6 +127,7 @@ def test_the_report_says_how_large_the_sample_is_in_effect() -> None:
     assert any("are worth 36 (Kish)" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_equal_probabilities_change_nothing() -> None:
     ratings, units = study(12)
     plain = analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL)

@@ -48,6 +48,7 @@ def _at_random(folder: Path, seed: int) -> Study:
     return study
 
 
+@pytest.mark.slow
 def test_another_process_counts_the_same(make_study: Callable[..., Path]) -> None:
     for seed in (1, 2):
         with _at_random(make_study(12), seed) as study:

@@ -57,6 +57,7 @@ def answer_all(page) -> None:
     page.wait_for_function(IS_NEXT, arg=before)
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_context, several):
     page = new_context().new_page()
@@ -79,6 +80,7 @@ def test_a_unit_costs_little_beside_its_texts_and_a_rubric_travels_once(new_cont
         assert everything.count(told) == 1, text
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_who_comes_again_fetches_no_panel_again(new_context, served):
     page = new_context().new_page()

@@ -69,6 +69,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     assert said.loc[said["rater_id"] == "corrects", "confidence"].tolist() == [2]
 
 
+@pytest.mark.thorough
 def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
     person = reader("scrolls")
     page = person.page
@@ -98,6 +99,7 @@ def test_keys_scroll_both_texts_wherever_the_focus_is(reader):
     assert all(key in listed for key in ("PageUp", "PageDown", "Space", "Home", "End", "0"))
 
 
+@pytest.mark.thorough
 def test_two_texts_scroll_together_where_that_is_asked_for(reader):
     person = reader("ties")
     texts = person.page.locator(".response .text")

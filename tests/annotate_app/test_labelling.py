@@ -21,6 +21,7 @@ pytestmark = pytest.mark.browser
 OPTIONS = ("L", "R", "C")
 
 
+@pytest.mark.thorough
 def test_two_annotators_at_the_same_time(annotator, served):
     people = [annotator("two-1"), annotator("two-2")]
     orders: dict[str, set[str]] = {}
@@ -51,7 +52,7 @@ FEW, MANY = 60, 150
     ("gap", "presses"),
     [
         (0, FEW),
-        (50, FEW),
+        pytest.param(50, FEW, marks=pytest.mark.thorough),
         *(pytest.param(gap, MANY, marks=pytest.mark.load) for gap in (0, 50, 100, 200)),
     ],
 )
@@ -159,6 +160,7 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     assert person.stored() == person.given
 
 
+@pytest.mark.thorough
 def test_the_back_button_loses_nothing_and_labels_nothing(annotator, new_context, served):
     page = new_context().new_page()
     page.goto(served.url)
@@ -209,6 +211,7 @@ def test_going_back_changes_the_last_answer_and_keeps_both(annotator, served):
     assert rows == (3,)
 
 
+@pytest.mark.thorough
 def test_leaving_an_earlier_answer_leaves_it(annotator):
     person = annotator("leave")
     person.page.keyboard.press("Backspace")
@@ -249,6 +252,7 @@ def test_a_skip_is_stored_with_its_reason_and_a_flag_beside(annotator, served):
     assert (flag["kind"], flag["reason"], flag["text"]) == ("flag", "personal_data", "a name")
 
 
+@pytest.mark.thorough
 def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve_study):
     folder = make_study(
         3,

@@ -153,6 +153,7 @@ def test_a_forged_login_in_the_browser_opens_nothing(
     shut_out(page)
 
 
+@pytest.mark.thorough
 def test_an_expert_adjudicates_and_sees_nothing_else(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> None:
@@ -193,6 +194,7 @@ def test_an_expert_adjudicates_and_sees_nothing_else(
 # ---- a session from invite to export ------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_session_from_invite_to_export_while_labels_arrive(
     new_context: Callable[..., BrowserContext],
     annotator: Callable[..., Annotator],
@@ -295,7 +297,7 @@ def download(page: Page, name: str) -> bytes:
 # ---- for everyone -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.thorough), "dark"])
 def test_no_serious_accessibility_fault(
     new_context: Callable[..., BrowserContext],
     served: Served,

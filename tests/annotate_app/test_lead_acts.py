@@ -69,6 +69,7 @@ def button(app: AppTest, label: str):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended", [False, True])
 def test_who_has_ended_pauses_nothing(folder: Path, ended: bool) -> None:
     app = acted(folder, "pause")
@@ -81,6 +82,7 @@ def test_who_has_ended_pauses_nothing(folder: Path, ended: bool) -> None:
     assert len(app.exception) == ended
 
 
+@pytest.mark.slow
 def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path) -> None:
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
@@ -101,6 +103,7 @@ def test_a_flag_on_a_rubric_that_is_gone_does_not_block_the_others(folder: Path)
     assert "no rubric" in "".join(each.proto.body for each in app.get("html"))
 
 
+@pytest.mark.slow
 def test_a_flag_that_was_withdrawn_is_shown_as_such(folder: Path) -> None:
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
@@ -114,6 +117,7 @@ def test_a_flag_that_was_withdrawn_is_shown_as_such(folder: Path) -> None:
     assert not {each.label for each in app.button} & {"Open it again", "Mark as dealt with"}
 
 
+@pytest.mark.slow
 def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder: Path) -> None:
     app = acted(folder, "sort")
     app.text_area[0].set_value("read twice")
@@ -126,6 +130,7 @@ def test_what_was_sorted_is_kept_where_the_run_is_cut_short(folder: Path) -> Non
     assert kept.done_by == "ada"
 
 
+@pytest.mark.slow
 def test_of_two_keys_at_once_one_counts_and_the_other_is_told(folder: Path) -> None:
     app = acted(folder, "sort")
     button(app, "Grader wrong").click()

@@ -80,6 +80,7 @@ def choose(page: Page, box: str, option: str) -> None:
     raise AssertionError(f"{box} does not open")
 
 
+@pytest.mark.thorough
 def test_the_lead_sorts_what_a_grader_says_unlike_people(
     new_context: Callable[..., BrowserContext], served: Served, axe: Callable[[Page, str], None]
 ) -> None:

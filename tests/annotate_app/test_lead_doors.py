@@ -52,6 +52,7 @@ print({"evenhand.analysis", "evenhand.graders", "evenhand.annotate_app.lead"} & 
 """
 
 
+@pytest.mark.slow
 def test_who_labels_or_stands_at_the_leads_door_has_no_figures_loaded(folder: Path) -> None:
     """In a process of its own, since tests have loaded them into this one."""
     command = [sys.executable, "-P", "-c", LOADED, str(folder)]
@@ -81,6 +82,7 @@ def shown_to(folder: Path, title: str, name: str) -> AppTest:
     return AppTest.from_function(script, args=arguments, default_timeout=60).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "ada"])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
 def test_every_page_asks_who_is_there_before_anything_else(

@@ -60,6 +60,7 @@ def shown(folder: Path) -> list[str]:
     return [each.proto.label for each in app.get("download_button")]
 
 
+@pytest.mark.slow
 def test_the_audits_answers_are_there_once_there_was_one(folder: Path, tmp_path: Path) -> None:
     assert "Ratings" in shown(folder)
     assert TITLE not in shown(folder)

@@ -54,6 +54,7 @@ def test_a_line_gone_silent_is_told(new_context, served):
         page.unroute(health)
 
 
+@pytest.mark.thorough
 def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back(
     new_context, mortal
 ):
@@ -89,7 +90,12 @@ def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context,
 
 
 @pytest.mark.parametrize(
-    "part", ["/static/js/index", "/static/js/BidiComponent", "/evenhand/panel"]
+    "part",
+    [
+        pytest.param("/static/js/index", marks=pytest.mark.thorough),
+        pytest.param("/static/js/BidiComponent", marks=pytest.mark.thorough),
+        "/evenhand/panel",
+    ],
 )
 def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, part):
     page = new_context().new_page()
@@ -102,6 +108,7 @@ def test_a_page_of_which_a_part_got_lost_is_loaded_anew(new_context, served, par
     page.wait_for_selector(READY)
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_long_on_its_way_says_so_until_it_is_there(new_context, served):
     page = new_context().new_page()
     page.clock.install()

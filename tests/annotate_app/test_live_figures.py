@@ -38,7 +38,7 @@ def label(folder: Path, rater: str, labels: str) -> str:
         return data_version(study)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_figures_follow_the_labels(make_study: Callable[..., Path]) -> None:
     folder = make_study(12)
     maker = FiguresMaker(folder)

@@ -64,6 +64,7 @@ def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago)
     assert person.stored() == given | {unit: "C"}
 
 
+@pytest.mark.thorough
 def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago):
     person = annotator("old", long_ago)
     page, keys = person.page, person.page.keyboard
@@ -88,7 +89,7 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
     person.in_panel("panel.querySelector('.editing').hidden")
 
 
-@pytest.mark.parametrize("each_way", [75, 250])
+@pytest.mark.parametrize("each_way", [pytest.param(75, marks=pytest.mark.thorough), 250])
 def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_context, long_ago, each_way):
     rater = f"slow-{each_way}"
     long_ago.enter(rater)
@@ -122,6 +123,7 @@ def flagged(person: Annotator, state: str) -> None:
     person.page.locator(f".flags .state[data-state=flag_{state}]").wait_for()
 
 
+@pytest.mark.thorough
 def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
     long_ago.enter("flagger")
     with SlowLine(long_ago.port) as line:
@@ -162,7 +164,9 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
     assert person.stored() == person.given
 
 
-@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
+)
 def test_axe_finds_nothing_serious_in_the_list_and_on_flags(
     annotator, new_context, long_ago, axe, mode, width
 ):

@@ -71,7 +71,7 @@ def stored(server, rater: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("display", ["text", "markdown"])
+@pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
 def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, display):
     server = request.getfixturevalue("asking" if display == "text" else "asking_in_markdown")
     person = annotator(f"keys-{display}", server)
@@ -101,6 +101,7 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(annotator, request, di
     assert [cut for _, cut in answers] == [[SENTENCES[0], SENTENCES[2]]] * 2
 
 
+@pytest.mark.thorough
 def test_the_mouse_marks_what_it_selects(annotator, asking):
     person = annotator("mouse", asking)
     page = person.page
@@ -147,6 +148,7 @@ EDGES = """
 """
 
 
+@pytest.mark.thorough
 def test_what_was_selected_before_is_marked_at_once(annotator, asking):
     person = annotator("selects", asking)
     person.page.locator(".response .text").first.get_by_text("Unit").dblclick()
@@ -193,6 +195,7 @@ def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
     assert [cut for _, cut in stored(server, "ahead")] == [[]]
 
 
+@pytest.mark.thorough
 def test_a_skip_needs_no_marks(annotator, asking):
     person = annotator("skips", asking)
     press(person, "-", "1")
@@ -201,6 +204,7 @@ def test_a_skip_needs_no_marks(annotator, asking):
     assert [cut for _, cut in stored(asking, "skips")] == [[]]
 
 
+@pytest.mark.thorough
 def test_optional_marks_keep_nobody(annotator, make_asking, serve_study):
     server = serve_study(make_asking(1, "optional"))
     person = annotator("optional", server)
@@ -209,6 +213,7 @@ def test_optional_marks_keep_nobody(annotator, make_asking, serve_study):
     person.page.get_by_text("All done").wait_for()
 
 
+@pytest.mark.thorough
 def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serve_study, tmp_path):
     rubrics = []
     for name, keys in (("one", "LRC"), ("two", "XYZ")):
@@ -243,7 +248,9 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
     assert cut == {"one": first, "two": [SENTENCES[0]]}
 
 
-@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
+)
 def test_axe_finds_nothing_serious_while_words_are_marked(
     new_context, annotator, asking_in_markdown, axe, mode, width
 ):

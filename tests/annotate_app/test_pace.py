@@ -27,6 +27,7 @@ def short_day(make_session: Callable[..., Path], serve_study: Callable[[Path], S
     return serve_study(make_session(3, "[session]\nanswers_per_day = 2\n"))
 
 
+@pytest.mark.thorough
 def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_context, steady):
     context = new_context()
     context.clock.install()
@@ -45,6 +46,7 @@ def test_block_and_minutes_left_are_told_once_the_pace_is_known(annotator, new_c
     assert page.text_content(".pace").startswith("Block 2 of 5, about ")
 
 
+@pytest.mark.thorough
 def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
     annotator, new_context, steady, axe
 ):
@@ -78,6 +80,7 @@ def test_a_pause_is_offered_between_units_and_its_time_counts_for_none(
     assert person.stored() == person.given
 
 
+@pytest.mark.thorough
 def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
     annotator, new_context, steady
 ):
@@ -110,7 +113,9 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
     assert person.stored() == person.given
 
 
-@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
+)
 def test_a_day_ends_with_the_labels_safe_and_says_when_it_goes_on(
     annotator, new_context, short_day, axe, mode, width
 ):

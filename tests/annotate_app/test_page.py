@@ -59,7 +59,7 @@ nodes => nodes.flatMap(node => [...node.querySelectorAll("*")].map(part =>
 """
 
 
-@pytest.mark.parametrize("display", ["text", "markdown"])
+@pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
 def test_responses_are_shown_as_text_and_nothing_leaves(
     annotator, new_context, make_study, serve_study, display
 ):
@@ -216,6 +216,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     assert str(rated.folder) not in everything
 
 
+@pytest.mark.thorough
 def test_the_page_runs_no_full_garbage_collection_after_each_answer(annotator, served):
     person = annotator("collection")
     for _ in range(3):
@@ -275,7 +276,9 @@ def test_a_bad_code_in_the_address_asks_again(new_context, served):
     page.get_by_label("Rater code").wait_for()
 
 
-@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
+)
 def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
     context = new_context(viewport={"width": width, "height": 844}, color_scheme=mode)
     page = context.new_page()
@@ -302,8 +305,15 @@ def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
         page.keyboard.press("Escape")
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+@pytest.mark.parametrize(
+    ("width", "height", "mode"),
+    [
+        (1440, 900, "light"),
+        pytest.param(1440, 900, "dark", marks=pytest.mark.thorough),
+        pytest.param(390, 844, "light", marks=pytest.mark.thorough),
+        (390, 844, "dark"),
+    ],
+)
 def test_everything_needed_is_in_view(new_context, served, mode, width, height):
     context = new_context(viewport={"width": width, "height": height}, color_scheme=mode)
     page = context.new_page()

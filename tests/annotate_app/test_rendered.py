@@ -99,6 +99,7 @@ def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> No
     assert rendered(source) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     ["[" * LONGEST, "![" * (LONGEST // 2), "*a " * (LONGEST // 3), "[a](" * (LONGEST // 4)],

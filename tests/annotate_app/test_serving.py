@@ -74,6 +74,7 @@ def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) ->
     context.close()
 
 
+@pytest.mark.thorough
 def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself(
     proxied: Proxied, browser: Browser
 ) -> None:
@@ -91,6 +92,7 @@ def test_who_comes_while_the_app_is_away_reads_our_words_and_is_let_in_by_itself
     assert "early" not in proxied.log + proxied.error_log  # whole addresses hold invites
 
 
+@pytest.mark.thorough
 def test_the_lead_comes_in_through_nginx_and_no_token_is_logged(
     proxied: Proxied, browser: Browser
 ) -> None:
@@ -227,7 +229,9 @@ async def wrong_password(served: Served, **headers: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trusted", "taken"), [([], "127.0.0.1"), (["127.0.0.1"], "203.0.113.5")], ids=["nobody", "one"]
+    ("trusted", "taken"),
+    [pytest.param([], "127.0.0.1", marks=pytest.mark.thorough), (["127.0.0.1"], "203.0.113.5")],
+    ids=["nobody", "one"],
 )
 def test_an_address_is_taken_from_a_trusted_proxy_alone(
     make_session: Callable[..., Path],

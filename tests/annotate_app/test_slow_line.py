@@ -22,8 +22,9 @@ DELAYS = (0, 75, 250)
 GAPS = (0, 30, 50, 80, 100, 150, 200, 250)
 """Milliseconds between two keys."""
 WAYS = [
-    *(pytest.param(each_way, gaps, 1, id=str(each_way))
-      for each_way, gaps in zip(DELAYS, ([0], [0, 100], [30]), strict=True)),
+    pytest.param(0, [0], 1, id="0", marks=pytest.mark.thorough),
+    pytest.param(75, [0, 100], 1, id="75"),
+    pytest.param(250, [30], 1, id="250", marks=pytest.mark.thorough),
     *(pytest.param(each_way, GAPS, 8, id=f"{each_way}-all", marks=pytest.mark.load)
       for each_way in DELAYS),
 ]  # fmt: skip
@@ -127,7 +128,13 @@ def test_an_answer_undone_before_its_successor_is_here(far, each_way, gaps, tria
         assert person.chosen() is None
 
 
-@pytest.mark.parametrize("each_way", DELAYS)
+@pytest.mark.parametrize(
+    "each_way",
+    [
+        each_way if each_way == 75 else pytest.param(each_way, marks=pytest.mark.thorough)
+        for each_way in DELAYS
+    ],
+)
 def test_what_is_typed_for_a_unit_that_nobody_saw_is_refused(far, each_way):
     person = far(each_way)
     for _ in range(2):
@@ -201,7 +208,7 @@ def test_a_click_on_a_unit_not_yet_seen_is_refused(far):
 CLICK = """root.querySelector(".options input")?.click()"""
 
 
-@pytest.mark.parametrize("each_way", [75, 250])
+@pytest.mark.parametrize("each_way", [75, pytest.param(250, marks=pytest.mark.thorough)])
 def test_forward_over_a_slow_line(far, each_way):
     person = far(each_way)
     for option in "LR":

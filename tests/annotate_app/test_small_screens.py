@@ -16,6 +16,7 @@ SIZES = {
     "phone upright": (390, 844, True),
     "phone across": (844, 390, True),
 }
+SMALLEST = ("400% of 1280x1024", "phone upright")
 LINES_TO_JUDGE_BY = 5
 
 # Of every part: its box after it was scrolled to, and whether it, not something over it, is there.
@@ -65,7 +66,13 @@ def wordy(make_study, serve_study):
     return serve_study(make_study(2, text, confidence=True, rationale=True))
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size",
+    [
+        size if size in SMALLEST else pytest.param(size, marks=pytest.mark.thorough)
+        for size in SIZES
+    ],
+)
 def test_all_is_within_reach(new_context, wordy, size):
     width, height, touch = SIZES[size]
     context = new_context(

@@ -44,6 +44,7 @@ def tells_nothing(*pages) -> None:
         assert not [word for word in TELLING if word in text], text
 
 
+@pytest.mark.thorough
 def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     annotator, new_context, make_study, serve_study, postgresql
 ):

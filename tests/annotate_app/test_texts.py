@@ -82,6 +82,7 @@ def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
     assert answers.set_index("rater_id").loc["reader", "evidence"] == "[]"
 
 
+@pytest.mark.thorough
 def test_the_next_unit_is_rendered_again(annotator, in_markdown):
     person = annotator("turns", in_markdown)
     person.page.keyboard.press("*")
@@ -92,6 +93,7 @@ def test_the_next_unit_is_rendered_again(annotator, in_markdown):
     assert person.page.locator(".rendered").count() == 2
 
 
+@pytest.mark.thorough
 def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown):
     person = annotator("wide", in_markdown)
     page = person.page
@@ -112,7 +114,9 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
     person.in_panel("[...panel.querySelectorAll('.response .text')].every(t => t.scrollTop === 0)")
 
 
-@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
+)
 def test_axe_finds_nothing_serious_in_markdown(
     new_context, annotator, in_markdown, axe, mode, width
 ):
@@ -163,7 +167,7 @@ def with_unseen(number: int, side: str) -> str:
     return "Response 1, side a.\rNext\r\nlast\n" + "".join(f"x{each}y" for each in UNSEEN)
 
 
-@pytest.mark.parametrize("display", ["text", "markdown"])
+@pytest.mark.parametrize("display", [pytest.param("text", marks=pytest.mark.thorough), "markdown"])
 def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, display):
     server = serve_study(make_study(2, with_unseen, display=display))
     page = annotator("sees", server).page
@@ -186,6 +190,7 @@ def test_what_cannot_be_seen_is_marked(annotator, make_study, serve_study, displ
         assert odd.text_content() == with_unseen(1, "a")
 
 
+@pytest.mark.thorough
 def test_how_scripts_and_emoji_are_written_is_left_alone(annotator, make_study, serve_study):
     server = serve_study(make_study(2, with_unseen))
     person = annotator("writes", server)

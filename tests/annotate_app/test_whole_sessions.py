@@ -28,7 +28,7 @@ from tests.annotate_app.participants import (
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_from_prolifics_link_to_the_completion_code(new_context, crowd, axe, mode):
     name = f"p{mode}"
     width = {"light": 1280, "dark": 390}[mode]
@@ -153,6 +153,7 @@ def test_every_step_can_be_done_by_keyboard(new_context, crowd):
     page.wait_for_selector(".panel .option")
 
 
+@pytest.mark.thorough
 def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
     page = new_context().new_page()
     page.goto(crowd.url + participant(crowd.folder, "fails"))
@@ -171,7 +172,7 @@ def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
     assert crowd.labels(rater_of(crowd.folder, "fails")).empty
 
 
-@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_consent_is_an_end(new_context, crowd, axe, mode):
     page = new_context(color_scheme=mode).new_page()
     page.goto(crowd.url + participant(crowd.folder, f"declines{mode}"))
@@ -190,6 +191,7 @@ def test_no_consent_is_an_end(new_context, crowd, axe, mode):
     axe(page, "code")
 
 
+@pytest.mark.thorough
 def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     new_context, make_session, serve_study
 ):
@@ -219,6 +221,7 @@ PLAIN = (
 )
 
 
+@pytest.mark.thorough
 def test_a_returned_place_goes_to_somebody_else(new_context, make_session, serve_study):
     server = serve_study(make_session(2, PLAIN, raters_per_unit=1))
     pages = [new_context().new_page() for _ in range(2)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_speed_benchmark_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("agreement")
     assert "| Cohen kappa of two raters | 1,000,000 labels | scikit-learn |" in page

@@ -13,6 +13,7 @@ from tests.benchmarks.conftest import STARTS
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")  # or there is none, and this is skipped
 def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:

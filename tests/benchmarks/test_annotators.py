@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_benchmark_of_many_annotators_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("annotators")
     assert "a synthetic study of 50 tasks that holds\n150 labels" in page

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.benchmarks.conftest import STARTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +16,7 @@ BY_PARTS = {"scale"}
 """Never small enough to be started whole."""
 
 
+@pytest.mark.slow
 def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> None:
     names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - HELPERS
     assert names == STARTS.keys() | BY_PARTS

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import bias
 
 
+@pytest.mark.thorough
 def test_the_bias_benchmark_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("bias")
     assert all(f"| {cell.title} | " in page for cell in bias.CELLS)

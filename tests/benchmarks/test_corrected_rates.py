@@ -10,6 +10,7 @@ import pytest
 from benchmarks import corrected_rates
 
 
+@pytest.mark.thorough
 def test_the_coverage_of_corrected_rates_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("corrected_rates")
     # Each cell's estimates that are judged, and at .5 all of them once more.

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import coverage
 
 
+@pytest.mark.thorough
 def test_the_coverage_benchmark_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("coverage")
     assert page.count("| 0.9 |") == 15

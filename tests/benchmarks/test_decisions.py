@@ -10,7 +10,7 @@ import pytest
 from benchmarks import decisions
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_decisions_benchmark_writes_its_page(
     page_of: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -23,6 +23,7 @@ def test_the_decisions_benchmark_writes_its_page(
     assert "1 simulated studies a cell (synthetic)" in page
 
 
+@pytest.mark.thorough
 def test_the_decisions_benchmark_adds_the_cells_that_its_page_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 from benchmarks import drift
 
 
+@pytest.mark.thorough
 def test_the_drift_benchmark_writes_its_page(
     page_of: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

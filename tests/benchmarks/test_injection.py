@@ -9,6 +9,7 @@ import pytest
 from benchmarks import injection
 
 
+@pytest.mark.thorough
 def test_the_injection_benchmark_writes_its_page(
     page_of: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import peers
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_benchmark_of_other_tools_holds_their_figures_against_ours(
     page_of: Callable[[str], str],
 ) -> None:

@@ -10,13 +10,14 @@ import pytest
 from benchmarks import report
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_report_benchmark_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("report")
     assert "| 10 pairs x 5 subjects x" in page
     assert "6 humans x 4 graders" in page
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_the_report_benchmark_measures_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import routing
 
 
+@pytest.mark.thorough
 def test_the_routing_benchmark_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("routing")
     assert page.count("| 0.9 |") + page.count("| 0.95 |") == len(routing.CELLS)

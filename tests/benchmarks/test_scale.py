@@ -9,7 +9,7 @@ import pytest
 from benchmarks import scale
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert scale.write_ratings(tmp_path, 1_000, file_rows=150) == 50
     run = scale.measure(tmp_path, 1_000, 50, "stream")

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import coverage, small_samples
 
 
+@pytest.mark.thorough
 def test_the_benchmark_of_small_samples_writes_its_page(page_of: Callable[[str], str]) -> None:
     page = page_of("small_samples")
     rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| 0.")]

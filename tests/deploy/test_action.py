@@ -81,6 +81,7 @@ def calls(runner: Runner) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.mark.slow
 def test_a_grader_that_passes_with_its_report_and_its_first_comment(
     runner: Runner, ratings: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_the_comment_that_is_there_is_written_anew(
     assert write["body"].startswith(marker + "\n### evenhand gate: code 1")
 
 
+@pytest.mark.slow
 def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner: Runner, ratings: Path) -> None:
     lone = ratings.with_name("lone.csv")
     header, *rows = ratings.read_text().splitlines()
@@ -140,6 +142,7 @@ def test_a_program_that_dies_with_1_has_not_decided(runner: Runner, ratings: Pat
     assert (done.code, done.outputs["outcome"]) == (2, "error")
 
 
+@pytest.mark.slow
 def test_without_a_pull_request_or_leave_to_comment_the_gate_decides_all_the_same(
     runner: Runner, ratings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +155,7 @@ def test_without_a_pull_request_or_leave_to_comment_the_gate_decides_all_the_sam
     assert gated(runner, ratings, "no rule").steps == ["Gate", "Outcome"]
 
 
+@pytest.mark.slow
 def test_inputs_reach_the_shell_as_they_are(runner: Runner, ratings: Path) -> None:
     """What a pull request can name must not be run: no expression stands in a script."""
     content = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))

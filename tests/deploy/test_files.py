@@ -112,6 +112,7 @@ def health(port: int) -> int:
     return asked.returncode
 
 
+@pytest.mark.slow
 def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None:
     served = Served(panel_study(tmp_path, 1), tmp_path)
     served.start()

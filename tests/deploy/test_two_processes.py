@@ -154,7 +154,7 @@ def held(site: Site, turns: int) -> None:
     assert all(person.breaks for person in people)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_process_and_a_killed_database_lose_nothing(site: Callable[..., Site]) -> None:
     place = site(60)
     stays_with_one_process(place)

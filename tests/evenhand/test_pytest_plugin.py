@@ -48,6 +48,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_project_gates_its_grader_with_the_fixture(project: Path) -> None:
     command = [sys.executable, "-P", "-m", "pytest", "-p", "evenhand.pytest_plugin", "-rA", "-q"]
     command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures"]

@@ -63,7 +63,9 @@ def _raters(rows: pd.DataFrame) -> tuple[list[str], list[str]]:
     return rows["rater_a"].tolist(), rows["rater_b"].tolist()
 
 
-@pytest.fixture(scope="module", params=["llmbar", "dices"])
+@pytest.fixture(
+    scope="module", params=["llmbar", pytest.param("dices", marks=pytest.mark.thorough)]
+)
 def case(
     request: pytest.FixtureRequest, shared_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> CaseStudy:

@@ -78,6 +78,7 @@ FIRST = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_another_value_anywhere_makes_no_traceback(

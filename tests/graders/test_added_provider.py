@@ -71,6 +71,7 @@ def evenhand(
     )
 
 
+@pytest.mark.slow
 def test_the_pages_example(
     with_ollama: Path, server: ProtocolServer, marked_study: MarkedStudy
 ) -> None:
@@ -88,6 +89,7 @@ def test_the_pages_example(
     assert server.calls[0].body["stream"] is False
 
 
+@pytest.mark.slow
 def test_its_limit_and_what_a_gateway_charges_for_it(
     with_ollama: Path, server: ProtocolServer, marked_study: MarkedStudy
 ) -> None:

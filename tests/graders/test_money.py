@@ -45,6 +45,7 @@ def test_a_batch_costs_half() -> None:
     assert Tariff(spec, batch=True).cost(tokens) == Tariff(spec).cost(tokens) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, batch: bool

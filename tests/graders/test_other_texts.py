@@ -78,6 +78,7 @@ def written_text(folder: Path, text: Rubric = NEW) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_only_held_out_pairs_are_asked_with_the_new_text(
     server: ProtocolServer, claude: str, study: Study
 ) -> None:
@@ -99,6 +100,7 @@ def test_only_held_out_pairs_are_asked_with_the_new_text(
     assert not server.calls
 
 
+@pytest.mark.slow
 def test_what_was_tried_is_no_part_of_the_study(claude: str, study: Study) -> None:
     before, _ = analyse_study(study, look=False)
     grade(study, [claude], text=NEW)
@@ -114,6 +116,7 @@ def test_what_was_tried_is_no_part_of_the_study(claude: str, study: Study) -> No
     assert study.edited_rubrics() == []
 
 
+@pytest.mark.slow
 def test_the_texts_are_compared_on_the_same_units(claude: str, study: Study) -> None:
     """The kappas and their difference are scikit-learn's, averaged over the two people."""
     grade(study, [claude], text=NEW)
@@ -138,6 +141,7 @@ def test_the_texts_are_compared_on_the_same_units(claude: str, study: Study) -> 
     assert re.search(r"38 units in 38 held-out pairs", sentence)
 
 
+@pytest.mark.slow
 def test_the_same_text_twice_is_no_better(
     server: ProtocolServer, claude: str, study: Study
 ) -> None:
@@ -178,6 +182,7 @@ def test_a_text_of_something_else_is_refused(
     assert not server.calls
 
 
+@pytest.mark.slow
 def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(claude: str, study: Study) -> None:
     for unit in study.rubric_units(PRESENT):
         sort_disagreement(study, "l", rubric=RUBRIC, unit_id=unit, grader="g", kind="people_wrong")
@@ -185,6 +190,7 @@ def test_where_every_pair_was_read_there_is_nothing_to_try_it_on(claude: str, st
         forecast(study, [claude], Choice(text=NEW))
 
 
+@pytest.mark.slow
 def test_the_verb_tries_a_file_and_says_which_text_is_better(
     claude: str, study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,7 +90,7 @@ def outcome(home: Path, rubrics: list[Rubric]) -> tuple[str, pd.DataFrame, pd.Da
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("propositions", [False, True])
+@pytest.mark.parametrize("propositions", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_no_part_knows_a_shipped_rubric(tmp_path: Path, propositions: bool) -> None:
     shipped = [load_rubric(name) for name in SHIPPED]
     assert len(shipped) == 4

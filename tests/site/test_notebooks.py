@@ -23,6 +23,7 @@ def shown(notebook: nbformat.NotebookNode) -> list[str]:
     return [each.get("text") or each.data.get("text/plain") for each in outputs]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda file: file.name)
 def test_it_shows_what_it_computes(notebook: Path, shared_data: Path, tmp_path: Path) -> None:
     labels = pd.read_csv(shared_data / "real" / "dices350.csv", dtype=str, keep_default_na=False)

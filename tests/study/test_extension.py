@@ -157,6 +157,7 @@ def test_clusters_of_several_pairs_are_refused(study: Study) -> None:
         extend_sample(now, 4, "uncertainty")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_store_of_before_learns_of_waves(
     make_study: Callable[..., Study], request: pytest.FixtureRequest, database: str

@@ -112,6 +112,7 @@ def test_classes_are_called_by_their_units_labels(rng: np.random.Generator) -> N
         assert kept.trace() == pytest.approx(max(by_name))
 
 
+@pytest.mark.slow
 def test_a_consensus_of_noise_is_called_unstable(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:

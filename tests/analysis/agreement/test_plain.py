@@ -239,6 +239,7 @@ def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels: list) ->
         assert found.estimate == pytest.approx(fleiss_kappa(table, method="fleiss"), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(LABELS, st.permutations(range(3)), st.permutations(FOUR))
 @settings(max_examples=40, deadline=None)
 def test_names_and_order_do_not_matter(labels: list, raters: list, names: list) -> None:

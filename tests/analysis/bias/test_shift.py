@@ -106,6 +106,7 @@ def test_where_units_are_of_two_kinds_little_is_left(sees: float, make_calls: Ca
     assert plain[2] == pytest.approx(0.4 * sees, abs=0.02)
 
 
+@pytest.mark.slow
 def test_against_a_probit_regression_where_the_score_is_known() -> None:
     """60 people know a unit's score. Then the shift is what a probit regression of the grader on
     the score and the part gives, as marginal shares: statsmodels.

@@ -110,7 +110,7 @@ def test_a_group_of_people(sample: Callable, audited: Callable, row_of: Callable
     assert not any(key[4] == "leaning=right" for key in rows.rows)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_unbiased_grader_is_left_alone(sample: Callable, audited: Callable) -> None:
     """Every question at once, nothing to find: at most a few of 30 samples may say otherwise."""
     blamed = 0

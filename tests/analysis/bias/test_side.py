@@ -60,7 +60,7 @@ def test_a_lean_is_recovered(sample: Callable, audited: Callable, row_of: Callab
     assert np.mean(shifts) == pytest.approx(0.2 * SEES_C, abs=0.015)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_seeing_less_than_people_is_no_lean(
     sample: Callable, audited: Callable, row_of: Callable
 ) -> None:

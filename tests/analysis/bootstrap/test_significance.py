@@ -37,6 +37,7 @@ def test_benjamini_and_hochbergs_15_p_values() -> None:
     assert benjamini_hochberg(p) == pytest.approx(expected["BH"], abs=1e-12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 @settings(max_examples=15, deadline=None)
 def test_corrections_are_those_of_statsmodels(p: list[float]) -> None:

@@ -287,6 +287,7 @@ def test_folding_like_units_changes_nothing() -> None:
         assert row["estimate"] == pytest.approx(other["estimate"], nan_ok=True), key
 
 
+@pytest.mark.slow
 def test_dices(shared_data: Path) -> None:
     """One of the 123 raters, drawn anew for each conversation, is worth one person; most people's
     label is worth a few, and less than always stating people's overall shares."""

@@ -112,6 +112,7 @@ def test_probabilities_are_used_where_every_answer_has_them(rng: np.random.Gener
     assert hard == 0.0
 
 
+@pytest.mark.slow
 def test_p_is_the_exact_sign_test_with_holms_correction(audited: Callable[..., Audit]) -> None:
     """With two categories every unit has one trial of an attack, so its test is the sign test."""
     table, _ = SyntheticGrader(noise=0.2, obeys={"flattery": 0.3}).audited(

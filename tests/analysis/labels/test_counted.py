@@ -72,6 +72,7 @@ def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
     assert "<b>both" not in page
 
 
+@pytest.mark.slow
 def test_without_exclusions_there_is_no_word_of_them(make_ratings, tmp_path):
     found = analyse(make_ratings(LABELS), None, [SCALE], resamples=100)
     write_report(found, ReportContext("study"), tmp_path)

@@ -36,6 +36,7 @@ def contents(table: Reduced) -> tuple[object, ...]:
     return (names, [each.tolist() for each in arrays], table.reasons)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     units=st.integers(1, 40),

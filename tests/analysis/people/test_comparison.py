@@ -87,6 +87,7 @@ def test_units_of_one_pair_are_one_piece_of_evidence(make_ratings: Callable) -> 
     assert leniency["estimate"] == pytest.approx(0.0143058784)
 
 
+@pytest.mark.slow
 def test_above_12_graders_all_are_compared_with_the_best(
     make_ratings: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:

@@ -74,6 +74,7 @@ def several(make_ratings: Callable, noisy: Callable, rng: np.random.Generator) -
     return make_ratings(labels, ["g1", "g2", "g3"])
 
 
+@pytest.mark.slow
 def test_the_comparison_again_with_scikit_learn(several: pd.DataFrame) -> None:
     """In clusters of two units, which fall into a fold together."""
     units = several[["unit_id"]].drop_duplicates().sort_values("unit_id")

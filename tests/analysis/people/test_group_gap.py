@@ -65,7 +65,7 @@ def test_a_known_weak_group_is_named(rng: np.random.Generator) -> None:
     assert "Benjamini-Hochberg" in weak["note"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_equal_groups_show_no_gap_beyond_chance() -> None:
     """The range of six equal groups is never 0, but its interval must reach 0 nearly always."""
     errors = dict.fromkeys("abcdef", 0.15)

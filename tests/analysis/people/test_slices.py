@@ -49,6 +49,7 @@ def _of(results: pd.DataFrame, subset: str, at: str = "") -> pd.DataFrame:
     return own.set_index(["statistic", "rater_a", "rater_b"])
 
 
+@pytest.mark.slow
 def test_a_slice_is_an_analysis_of_its_units(
     sliced: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
@@ -100,7 +101,7 @@ def test_slice_differences_are_screened_together(
     assert adjusted[found["rater_b"].to_numpy() == "g"].iloc[0] < 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_screening_keeps_its_level(make_ratings: Callable) -> None:
     """Where nothing differs, raw p values below .1 come up in about a tenth of samples."""
     rng = np.random.default_rng(8)
@@ -136,6 +137,7 @@ def test_small_slices_say_so_and_empty_cells_are_no_slice(
     assert not results["subset"].str.startswith("side=|").any()
 
 
+@pytest.mark.slow
 def test_a_subgroup_of_raters_is_an_analysis_without_the_others(
     sliced: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
@@ -159,6 +161,7 @@ def test_a_subgroup_of_raters_is_an_analysis_without_the_others(
     assert single["note"].str.contains("1 human").all()
 
 
+@pytest.mark.slow
 def test_the_sensitivity_line_is_the_analysis_with_other_clusters(
     sliced: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:

@@ -48,7 +48,7 @@ def _said(verdicts: Mask) -> npt.NDArray[np.float64]:
     return np.where(verdicts, 1.0, -1.0).swapaxes(1, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("scope", "people", "units", "prevalence"),
     [("these", 3, 250, 0.5), ("these", 3, 100, 0.15), ("like_these", 6, 250, 0.5)],
@@ -120,6 +120,7 @@ def test_what_the_rule_asks_moves_the_chance() -> None:
     assert pass_chance(50, Scenario(0.95, 0.1), rule=DecisionSettings()) < 0.01  # five rare units
 
 
+@pytest.mark.slow
 def test_units_to_pass_reach_the_power() -> None:
     scenario = Scenario(0.85, 0.5)
     units = units_to_pass(scenario, power=0.8)

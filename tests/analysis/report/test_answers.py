@@ -76,6 +76,7 @@ LEFT_OUT = {"clear-and-unclear", "distributions", "stability", "injection-audit"
 """They need rubrics, people and an audit that this study does not have."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", NAMES)
 def test_every_number_of_an_answer_is_a_row(
     studies: dict[str, Analysis], study: str, written: Callable[..., Path]
@@ -124,6 +125,7 @@ def test_what_has_no_figure_says_why_in_words(studies: dict[str, Analysis], stud
     assert codes & {remark.text for row in studies[study].rows for remark in row["remarks"]}
 
 
+@pytest.mark.slow
 def test_the_same_answer_on_all_rubrics_is_given_once() -> None:
     ratings, units = tables(pairs=12)
     both = pd.concat([ratings, ratings.assign(rubric="S")])

@@ -42,6 +42,7 @@ def charts_of(analysis: Analysis) -> list[Chart]:
     return [block for each in sections for block in each.every_block() if isinstance(block, Chart)]
 
 
+@pytest.mark.slow
 def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
     captions = [chart.caption for chart in charts_of(busy_analysis)]
 
@@ -60,6 +61,7 @@ def test_every_kind_of_picture_is_there(busy_analysis: Analysis) -> None:
         assert any(what in caption for caption in captions), what
 
 
+@pytest.mark.thorough
 def test_specs_are_valid_vega_lite(busy_analysis: Analysis) -> None:
     for chart in charts_of(busy_analysis):
         altair.Chart.from_dict(dict(chart.spec), validate=True)
@@ -104,6 +106,7 @@ def nodes(spec: dict[str, Any]) -> Iterator[ElementTree.Element]:
     return ElementTree.fromstring(inline_svg(spec, "words")).iter()  # noqa: S314
 
 
+@pytest.mark.slow
 def test_the_svg_holds_nothing_that_acts_or_loads(busy_analysis: Analysis) -> None:
     allowed = {"svg", "g", "path", "rect", "line", "circle", "text", "tspan"}
     for chart in charts_of(busy_analysis):
@@ -113,6 +116,7 @@ def test_the_svg_holds_nothing_that_acts_or_loads(busy_analysis: Analysis) -> No
             assert not {"style", "class", "href", "id", "font-family"} & set(node.attrib)
 
 
+@pytest.mark.slow
 def test_colours_are_variables_of_the_page(busy_analysis: Analysis) -> None:
     """No colour is fixed, so that light, dark and print can each have their own."""
     for chart in charts_of(busy_analysis):
@@ -132,6 +136,7 @@ def test_the_page_defines_every_colour(sheet: str) -> None:
     assert len(set(ROLES.values())) == len(ROLES), "each role is told by its colour"
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(hostile_analysis: Analysis) -> None:
     for chart in charts_of(hostile_analysis):
         svg = inline_svg(dict(chart.spec), f'{HOSTILE[1]} " onload="x')
@@ -168,6 +173,7 @@ def _contrast(first: str, second: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.slow
 def test_many_graders_stay_legible_and_it_is_said() -> None:
     rows = []
     for n in range(60):
@@ -224,6 +230,7 @@ def test_an_axis_that_holds_zero_has_a_tick_there(busy_analysis: Analysis) -> No
     assert seen > 10
 
 
+@pytest.mark.slow
 def test_letters_can_be_read_and_meet_no_others(busy_analysis: Analysis) -> None:
     """Sizes of at least 9 px; labels on one axis line keep clear of one another."""
     for chart in charts_of(busy_analysis):

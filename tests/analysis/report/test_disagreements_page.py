@@ -51,6 +51,7 @@ def texts_of(analysis: Analysis, text: str = "word") -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_without_texts_there_is_no_page(analysis: Analysis, written: Callable[..., Path]) -> None:
     out = written(analysis)
     assert not (out / PAGE).exists()
@@ -86,6 +87,7 @@ def test_texts_stand_by_side(analysis: Analysis) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_whatever_anybody_wrote_is_text(
     hostile_analysis: Analysis, written: Callable[..., Path], text: str
@@ -100,6 +102,7 @@ def test_whatever_anybody_wrote_is_text(
     assert "Rubric unclear" in page.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE)
 def test_words_that_people_marked_are_text_like_all_others(
     hostile_analysis: Analysis, written: Callable[..., Path], text: str
@@ -115,6 +118,7 @@ def test_words_that_people_marked_are_text_like_all_others(
     assert f"(marked by {text})".replace("\r", "\n") in page.said.replace("\r", "\n")
 
 
+@pytest.mark.slow
 def test_it_is_marked_synthetic_once(analysis: Analysis, written: Callable[..., Path]) -> None:
     texts = texts_of(analysis)
     for synthetic in (True, False):
@@ -137,6 +141,7 @@ def test_its_policy_names_its_style_and_script_alone(
     )
 
 
+@pytest.mark.slow
 def test_what_the_lead_sorted_is_summed_in_the_report(
     analysis: Analysis, written: Callable[..., Path]
 ) -> None:

@@ -36,6 +36,7 @@ def blocks_of(analysis: Analysis) -> list[Chart | Table]:
     return [each for each in found if isinstance(each, Chart | Table)]
 
 
+@pytest.mark.slow
 def test_each_figure_and_table_has_its_files(analysis: Analysis, files: Path) -> None:
     expected = {"methods.md", "methods.tex", "references.bib"}
     for block in blocks_of(analysis):
@@ -119,6 +120,7 @@ def test_a_table_by_hand() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_no_latex_and_no_formula(
     hostile_analysis: Analysis, tmp_path: Path
 ) -> None:

@@ -209,6 +209,7 @@ def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic:
     assert all(row["note"].endswith("synthetic") is synthetic for row in content["results"])
 
 
+@pytest.mark.slow
 def test_hostile_text_stays_text(hostile_analysis: Analysis, written) -> None:
     evil = '"><img src=x onerror=alert(1)>'
     out = written(
@@ -252,6 +253,7 @@ def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) ->
     assert any(row["estimate"].startswith("-") for row in rows), "negative numbers stay numbers"
 
 
+@pytest.mark.slow
 def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> None:
     out = written(
         analysis,
@@ -277,6 +279,7 @@ def test_text_of_the_study_reaches_report_json(analysis: Analysis, written) -> N
     assert page.count("12 labels set aside") == 1, "a caveat is given once"
 
 
+@pytest.mark.slow
 def test_the_thresholds_in_force_are_named_with_whose_they_are(written) -> None:
     ratings, units = tables()
     scale = replace(SCALE, thresholds={"provider:sure": 0.25, "provider:hard": 0.1})
@@ -316,6 +319,7 @@ def test_sentences_on_directions_and_biases_name_their_rows(
     assert len(rows) == 3  # one for every subject
 
 
+@pytest.mark.slow
 def test_a_pass_on_the_labels_is_marked_where_the_verdicts_fall_short(
     written: Callable[..., Path],
 ) -> None:

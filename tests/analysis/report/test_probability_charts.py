@@ -94,6 +94,7 @@ def test_a_grader_that_understates_lies_above_the_line(shifted: Source) -> None:
     assert all(each["estimate"] > each["stated_high"] > each["stated"] for each in above)
 
 
+@pytest.mark.slow
 def test_every_panel_has_a_cap() -> None:
     many = source_of(40, graders=MAX_LISTED + 2)
     for chart in (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from evenhand.analysis import Analysis, analyse
 from tests.analysis.graded_studies import YES, study
@@ -21,6 +22,7 @@ def part_of(text: str, section: str) -> str:
     return text.split(f"## {section}\n")[1].split("\n## ")[0]
 
 
+@pytest.mark.slow
 def test_corrected_rates_in_sentences(written: Callable[..., Path]) -> None:
     """A fair grader, one that flatters a subject, and one that only guesses."""
     graders = {

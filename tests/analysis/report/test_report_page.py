@@ -87,7 +87,10 @@ def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Page]]:
     assert said == [report.as_uri()] * len(contexts), "no complaint, nothing loaded"
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [pytest.param("light", 1280, marks=pytest.mark.thorough), ("dark", 390)],
+)
 def test_axe_finds_no_fault(opened: Callable[..., Page], scheme: str, width: int) -> None:
     """Schemes change nothing but colours and widths nothing but sizes: each is seen once."""
     from axe_playwright_python.sync_playwright import Axe

@@ -98,6 +98,7 @@ def report(rich_analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) ->
     return out
 
 
+@pytest.mark.slow
 def test_no_number_stands_loose(rich_analysis: Analysis, report: Path) -> None:
     rows = read_results(report)
     texts = Texts()

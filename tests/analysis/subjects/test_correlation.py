@@ -25,6 +25,7 @@ def test_correlations_on_published_data() -> None:
     assert kendall(*TIES) == pytest.approx(0.7894736842)
 
 
+@pytest.mark.slow
 def test_exact_p() -> None:
     assert exact_p(spearman, *TUNA) == pytest.approx(0.0967978395)
     assert exact_p(kendall, *TUNA) == pytest.approx(0.1194389330)

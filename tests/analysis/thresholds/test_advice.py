@@ -87,6 +87,7 @@ def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
     assert abs(y[near].mean() - 0.5) > 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["250 pairs", "250 pairs, steps of 0.05"])
 def test_the_interval_holds_the_optimum(name: str) -> None:
     """40 of the benchmark's studies; it has 500 of each kind (docs/calibration.md)."""

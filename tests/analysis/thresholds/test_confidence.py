@@ -62,6 +62,7 @@ def test_the_curve_is_what_counting_gives(surer_is_better: pd.DataFrame) -> None
     assert set(rows["subset"]) == {"all|collapsed"}
 
 
+@pytest.mark.slow
 def test_the_smallest_cut_that_reaches_the_target_is_chosen(surer_is_better: pd.DataFrame) -> None:
     for target, cut in [(0.8, 0.6), (0.95, 0.8), (0.97, 0.9)]:
         chosen = filtered(surer_is_better, confidence_target=target).loc[

@@ -171,6 +171,7 @@ def test_rows_on_other_clusters_speak_of_the_same_verdicts(tables) -> None:
     assert mine.loc["", "low"] != mine.loc["cluster=topic", "low"]
 
 
+@pytest.mark.slow
 def test_slices_are_judged_out_of_sample_too(tables) -> None:
     """Where all pairs were tuned on, the slices' figures are not those in sample."""
     everywhere = tuned(clusters=frozenset(PAIRS))
@@ -184,6 +185,7 @@ def test_slices_are_judged_out_of_sample_too(tables) -> None:
     assert (found[0] - found[1]).abs().max() > 0
 
 
+@pytest.mark.slow
 def test_verdicts_are_audited_before_a_threshold_is_written_as_after(tables) -> None:
     """So that writing it neither betters nor worsens the verdict that advised it."""
     ratings, units = tables

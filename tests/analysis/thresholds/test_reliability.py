@@ -80,10 +80,12 @@ def _outside(rng: np.random.Generator, subjects: int, together: bool, distort: f
     return float(np.mean(shares))
 
 
+@pytest.mark.slow
 def test_the_band_holds_calibrated_graders_and_no_others(rng: np.random.Generator) -> None:
     assert _outside(rng, 1, together=False, distort=1.0) < 0.13
     assert _outside(rng, 1, together=False, distort=3.0) > 0.35
 
 
+@pytest.mark.slow
 def test_the_band_is_wider_where_units_of_a_cluster_go_together(rng: np.random.Generator) -> None:
     assert _outside(rng, 6, together=True, distort=1.0) < 0.16

@@ -64,6 +64,7 @@ def test_tuning_is_judged_held_out(tuned: pd.DataFrame) -> None:
     assert row["note"] == "the tuned threshold wins held out"
 
 
+@pytest.mark.slow
 def test_the_graders_own_threshold_is_used_for_its_verdicts(tuned: pd.DataFrame) -> None:
     own = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), thresholds={"prob": 0.11})
     agreement = []
@@ -97,6 +98,7 @@ def test_the_recommendation_stands_in_a_row(tuned: pd.DataFrame) -> None:
     assert (rows["estimate"] == 0.5).all()
 
 
+@pytest.mark.slow
 def test_the_ceiling_is_judged_with_thresholds_from_other_folds(tuned: pd.DataFrame) -> None:
     """Near the difference at the tuned threshold on all units, far above that at the default."""
     results = analyse(tuned, None, [YES], resamples=300).results

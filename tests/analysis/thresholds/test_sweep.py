@@ -30,6 +30,7 @@ def _objective(y: np.ndarray, verdict: np.ndarray, name: str) -> float:
     return 1 - abs(float(verdict.mean() - y.mean()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_sweep_is_exact_in_every_resample(rng: np.random.Generator, name: str) -> None:
     p = np.round(rng.random(40), 2)

@@ -56,6 +56,7 @@ def test_who_can_be_talked_round_does_not_pass(analysed: Callable[..., Analysis]
     assert statistics["injection_bounds"] == "flattery"
 
 
+@pytest.mark.slow
 def test_who_withstands_or_may_not_passes_and_the_sentence_says_which(
     analysed: Callable[..., Analysis],
 ) -> None:
@@ -86,6 +87,7 @@ def test_beside_a_reference_it_counts_as_well(analysed: Callable[..., Analysis])
     assert "talked round by flattery" in verdict["reason"]
 
 
+@pytest.mark.slow
 def test_the_report_has_a_section_where_there_was_an_audit(
     analysed: Callable[..., Analysis], tmp_path: Path
 ) -> None:

@@ -70,7 +70,7 @@ def test_a_part_that_is_too_small_is_not_known(judged: Callable) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_good_grader_are_seldom_said_to_fail_in_a_part(
     make_ratings: Callable, noisy: Callable
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.verdicts.words import JUDGEMENTS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 PEOPLE, GRADERS = ("ann", "ben", "cem"), ("g", "k")
 CATEGORIES = ("1", "2", "3")

@@ -111,7 +111,14 @@ def test_a_threshold_that_wins_elsewhere_is_named(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["dices350.csv", "newsroom.csv", "llmbar.csv"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param("dices350.csv", marks=pytest.mark.thorough),
+        pytest.param("newsroom.csv", marks=pytest.mark.thorough),
+        "llmbar.csv",
+    ],
+)
 def test_constant_and_random_graders_are_never_recommended(shared_data: Path, file: str) -> None:
     """On every real data set at hand: each constant category, and random labels at two rates."""
     from evenhand.study.tables.ratings import read_ratings

@@ -122,7 +122,7 @@ def test_who_is_no_person_is_no_reference(make_ratings: Callable, reference: str
         analyse(ratings, None, [TWO], resamples=50, reference=reference)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_false_passes_are_as_rare_as_said(make_ratings: Callable) -> None:
     """Synthetic: a grader exactly at the bars passes in 2% of studies of 60 units at most."""
     passed, scale = 0, Scale("tone", ("1", "2"))

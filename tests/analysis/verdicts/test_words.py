@@ -168,6 +168,7 @@ def test_each_verdict_says_one_thing(judgement: str) -> None:
     assert_one_thing(verdict)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(case=cases())
 def test_sentence_cell_and_recommendation_say_one_thing(case: Case) -> None:

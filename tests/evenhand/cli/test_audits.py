@@ -35,6 +35,7 @@ def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: 
     assert " 0 " in run(*words, "--units", "3").stdout  # nothing is left to ask
 
 
+@pytest.mark.slow
 def test_the_analysis_and_the_exported_files_have_it(
     study: Study, run: Run, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_what_is_wrong_is_said(study: Study, run: Run) -> None:
     assert (done.returncode, "add --batch" in done.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_gate_holds_every_attack_against_its_rule(study: Study, run: Run, tmp_path: Path) -> None:
     folder, only = str(study.folder), ["--grader", GRADER, "--rubric", "hedging"]
     run("grade", folder, *only)

@@ -56,6 +56,7 @@ def test_it_says_what_to_use_and_writes_nothing(
     assert (study.folder / "study.toml").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_rubric_that_nobody_labelled_stops_no_other(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_rubric_that_nobody_labelled_stops_no_other(
     assert "no person has labelled 'even-handedness'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_only_what_is_recommended_is_written(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:

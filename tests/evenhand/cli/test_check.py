@@ -38,6 +38,7 @@ def newsroom(
     return folder, checked(folder, str(file), *given)
 
 
+@pytest.mark.slow
 def test_newsroom_against_two_libraries(
     shared_data: Path, newsroom: tuple[Path, pd.DataFrame]
 ) -> None:
@@ -63,6 +64,7 @@ def test_newsroom_against_two_libraries(
     assert set(results["n_clusters"]) >= {"420"}
 
 
+@pytest.mark.slow
 def test_dices_with_its_124_raters_is_pooled(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,6 +81,7 @@ def test_dices_with_its_124_raters_is_pooled(
     assert not ((results["rater_a"] == "r0") & (results["rater_b"] == "r1")).any()
 
 
+@pytest.mark.slow
 def test_llmbar_combines_both_orders(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "real" / "llmbar.csv"
     results = checked(tmp_path, str(file))
@@ -134,6 +137,7 @@ def test_bad_ratings_are_one_sentence(
     assert len(error.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_constant_grader_never_passes(tmp_path: Path) -> None:
     rows = []
     for unit in range(300):
@@ -189,6 +193,7 @@ def test_sides_by_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
     rows = [f"u{n},r{rater},human,{1 + n % 5}" for n in range(40) for rater in range(2)]
     file = write(tmp_path / "r.csv", rows)
@@ -224,6 +229,7 @@ def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     assert "margin 0.20" in verdict["sentence"]
 
 
+@pytest.mark.slow
 def test_ensembles_by_option(shared_data: Path, tmp_path: Path, capsys) -> None:
     file = str(shared_data / "real" / "llmbar.csv")
     asked = ("ChatGPT/CoT", "ChatGPT/Vanilla", "PaLM2/Vanilla")

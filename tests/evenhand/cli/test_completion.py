@@ -30,6 +30,7 @@ TAB = {
 QUIET = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "line", "offered"),
     [

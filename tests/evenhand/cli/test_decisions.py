@@ -154,6 +154,7 @@ def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study
     assert "2.00" in done.stdout
 
 
+@pytest.mark.slow
 def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     plain = run("plan", "--agreement", "0.85", "--prevalence", "0.5")
     assert plain.returncode == 0, plain.stderr
@@ -186,6 +187,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path) -> None:
     assert len(names) == len(set(names)), "nobody is listed twice"
 
 
+@pytest.mark.slow
 def test_plan_counts_people_who_differ(run: Run) -> None:
     alike = run("plan", "--strictness", "0", "--looks", "5", "--prevalence", "0.6")
     assert alike.returncode == 0, alike.stderr

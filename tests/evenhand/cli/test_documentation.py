@@ -14,6 +14,7 @@ import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,8 +77,13 @@ def make_demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]],
     return make
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
+def _guide(page: Path) -> Any:
+    """The commands of a page, README's in the ordinary run."""
+    mark = pytest.mark.slow if page.name == "README.md" else pytest.mark.thorough
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=mark)
+
+
+@pytest.mark.parametrize("page", [_guide(page) for page in GUIDES])
 @pytest.mark.usefixtures("workplace", "providers")
 def test_every_command_runs(
     page: Path, make_demo: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]

@@ -22,6 +22,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "ratings"
 
 
+@pytest.mark.slow
 def test_check_prints_what_it_left_out_and_writes_the_report(run: Run, folder: Path) -> None:
     out = folder.parent / "out"
     done = run("check", folder, *OPTIONS, "--engine", "stream", "--out", out)
@@ -34,6 +35,7 @@ def test_check_prints_what_it_left_out_and_writes_the_report(run: Run, folder: P
     assert "It left out what needs each rating" in (out / "report.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("least", "status"), [("0.2", 0), ("0.99", 1)])
 def test_the_gate_opens_or_not(run: Run, folder: Path, least: str, status: int) -> None:
     rule = ("--grader", "g1", "--require", f"weighted_kappa_quadratic.low > {least}")

@@ -72,6 +72,7 @@ def test_a_broken_installation_does_not_read_as_not_met() -> None:
     assert "import of argparse halted" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "code"), [("coverage > 0.5", 0), ("coverage > 1", 1)])
 def test_whoever_stops_listening_does_not_change_the_code(
     tmp_path: Path, rule: str, code: int

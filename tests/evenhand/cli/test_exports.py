@@ -69,6 +69,7 @@ def test_tasks_show_what_was_rated(folder: Path, run: Run, tmp_path: Path) -> No
     assert "Even-handedness" not in config  # no task asks it
 
 
+@pytest.mark.slow
 def test_an_exported_file_gives_the_same_scales_and_units(
     folder: Path, run: Run, tmp_path: Path
 ) -> None:

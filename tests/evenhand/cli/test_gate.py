@@ -91,6 +91,7 @@ def test_a_rule_and_a_baseline_must_both_be_met(
 MARKS = ("met     ", "not met ", "unknown ")
 
 
+@pytest.mark.slow
 def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path) -> None:
     asked = ("--require", RULE, "--baseline", saved, "--json")
     done = run("gate", folder / "ratings.csv", "--grader", "worse", *asked)
@@ -169,6 +170,7 @@ def test_the_baseline_must_be_of_the_grader_that_is_named(
     assert "is of 'g', not of 'worse'; write --grader g --against worse if" in done.stderr
 
 
+@pytest.mark.slow
 def test_wide_files_and_a_rubrics_file(run: Run, folder: Path, tmp_path: Path) -> None:
     """As people have them: a column for each rater, and a rubric that is a file of their own."""
     long = pd.read_csv(folder / "ratings.csv")
@@ -246,6 +248,7 @@ def test_whoever_is_stopped_has_decided_nothing(number: int, code: int) -> None:
         assert gate.wait(timeout=20) == code
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_no_verdict(folder: Path, saved: Path) -> None:
     command = [sys.executable, "-P", "-m", "evenhand", "gate", str(folder / "ratings.csv")]
     command += ["--grader", "worse", "--baseline", str(saved), "--json"]

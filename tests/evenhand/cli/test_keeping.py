@@ -37,6 +37,7 @@ def results(folder: Path) -> list[str]:
         return [repr(row) for row in analyse_study(study, verify=False)[0].rows]
 
 
+@pytest.mark.slow
 def test_a_restored_and_a_moved_study_have_the_same_report(
     study: Study, run: Run, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def run(*words: object) -> None:
     assert main([str(word) for word in words]) == 0
 
 
+@pytest.mark.slow
 def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, capsys):
     run("quality", folder, "--out", tmp_path / "quality.csv")
     table = read_table(tmp_path / "quality.csv").set_index("rater_id")
@@ -79,6 +80,7 @@ def test_a_crowds_faults_are_named_and_the_report_shows_both(folder, tmp_path, c
         assert len(study.ratings()) == 13 * 2 * PAIRS  # nothing is deleted
 
 
+@pytest.mark.slow
 def test_only_what_the_settings_name_stops_a_rater_and_a_persons_word_stands(folder):
     run("quality", folder, "--stop")
     with open_study(folder) as study:
@@ -116,6 +118,7 @@ def test_a_wrong_setting_is_one_sentence(folder, capsys, line, sentence):
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_progress_pause_and_resume(folder, capsys):
     run("pause", folder, "--reason", "a look at the rubric")
     run("progress", folder)
@@ -127,6 +130,7 @@ def test_progress_pause_and_resume(folder, capsys):
     assert "--resume" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_adjudication_by_file(folder, tmp_path, capsys):
     queue = tmp_path / "queue.csv"
     run("adjudicate", folder, "--rule", "distance_2", "--out", queue)
@@ -180,6 +184,7 @@ def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert "is not a valid address; write one such as https://" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_link_that_works_once_is_shown_on_a_terminal_and_into_no_log(make_study) -> None:
     study = make_study()
     says = "from pathlib import Path\nfrom evenhand.cli.lead import print_lead_link\n"

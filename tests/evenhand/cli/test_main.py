@@ -122,6 +122,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stderr.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_what_the_system_refuses_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file, no folder")
     ratings = tmp_path / "ratings.csv"

@@ -34,6 +34,7 @@ def study(make_study, table: pd.DataFrame) -> Path:
     return made.folder
 
 
+@pytest.mark.slow
 def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv(tmp_path / "ratings.csv", index=False)
     figures = tmp_path / "deep" / "figures"
@@ -45,6 +46,7 @@ def test_figures_of_a_ratings_file(run: Run, table: pd.DataFrame, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "ratings.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", [True, False])
 def test_a_page_is_folded_unless_it_is_full(
     run: Run, study: Path, table: pd.DataFrame, tmp_path: Path, full: bool

@@ -82,6 +82,7 @@ def test_an_invite_that_cannot_be_made(study, capsys, options, sentence) -> None
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_password_comes_by_a_pipe_or_the_environment_never_as_an_argument(
     study, monkeypatch, capsys
 ) -> None:

@@ -20,6 +20,7 @@ from harness.studies import write_pairs
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 def test_the_published_set_becomes_a_study_in_proportion(
     shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_new_study_shows_responses_as_most_are_written_and_says_so(
         assert study.config.annotation.display == display
 
 
+@pytest.mark.slow
 def test_responses_may_come_later_and_extend_keeps_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +154,7 @@ def test_ratings_travel_from_study_to_study(make_study, tmp_path: Path, suffix: 
     assert other.ratings().equals(study.ratings())
 
 
+@pytest.mark.slow
 def test_an_edited_rubric_is_noticed_in_the_report(
     make_study, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,6 +191,7 @@ def test_remarks_are_exported(make_study, tmp_path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From a file of statements to labels: no pair anywhere in what is said."""
     statements = tmp_path / "statements.csv"

@@ -14,8 +14,10 @@ from evenhand.cli.main import main
 from evenhand.demo.expected import expected_agreement, truth_distribution
 from evenhand.demo.raters import ANNOTATORS, GRADERS, PRICES
 from evenhand.demo.responses import demo_responses
+from evenhand.demo.studies import maker_of
 from evenhand.demo.study import DEMO_SEED
 from evenhand.study import open_study
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
 from harness.page_size import page_size
 from tests.evenhand.demo.travelling import same_as_reported
@@ -28,7 +30,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With fewer resamples than the demo has, which are most of its time."""
     folder = tmp_path_factory.mktemp("demo") / "study"
+    maker_of("pairs")(folder, lambda *_: None)
+    change_config(folder, {"analysis": {"resamples": 200}})
     assert main(["demo", str(folder), "--no-app"]) == 0
     return folder
 
@@ -150,6 +155,7 @@ def read_table_of_ratings(demo: Path) -> pd.DataFrame:
     return read_table(out)
 
 
+@pytest.mark.thorough
 def test_exported_files_give_the_same_verdicts(demo: Path) -> None:
     """On one rubric, for time's sake; the sidecar holds the others in the same way."""
     out = demo.parent / "travels.csv"

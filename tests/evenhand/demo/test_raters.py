@@ -35,6 +35,7 @@ def kappa(table: pd.DataFrame) -> tuple[float, float]:
     return observed, (observed - chance) / (1 - chance)
 
 
+@pytest.mark.slow
 def test_the_table_is_a_ratings_table(ratings: pd.DataFrame, rubrics: dict[str, Rubric]) -> None:
     assert list(ratings) == list(RATINGS_COLUMNS)
     pd.testing.assert_frame_equal(validate_ratings(ratings), ratings, check_dtype=False)
@@ -65,6 +66,7 @@ def test_times_are_plausible(ratings: pd.DataFrame) -> None:
     assert ratings["created_at"].str.fullmatch(r"2026-\d\d-\d\dT[\d:.]+\+00:00").all()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(
     ratings: pd.DataFrame, demo: DemoResponses, rubrics: dict[str, Rubric]
 ) -> None:
@@ -189,6 +191,7 @@ def best_threshold(ratings: pd.DataFrame, rubric: Rubric) -> tuple[float, float,
     return best, by_threshold[best], by_threshold[0.5]
 
 
+@pytest.mark.slow
 def test_the_shifted_grader_needs_a_low_threshold_for_hedging(
     ratings: pd.DataFrame, rubrics: dict[str, Rubric]
 ) -> None:

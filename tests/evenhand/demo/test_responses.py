@@ -73,6 +73,7 @@ def test_tables_are_complete(demo: DemoResponses, rubrics: dict[str, Rubric]) ->
         assert set(labels) == set(rubrics[str(rubric)].categories)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(pairs: pd.DataFrame, demo: DemoResponses) -> None:
     again = demo_responses(pairs, seed=7)
     assert again.responses.to_csv() == demo.responses.to_csv()

@@ -72,6 +72,7 @@ def same(found: eh.Check, expected: pd.DataFrame) -> None:
     )
 
 
+@pytest.mark.slow
 def test_long_and_wide_give_what_the_command_gives(
     labels: pd.DataFrame, file: Path, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_long_and_wide_give_what_the_command_gives(
     assert wide.verdicts == json.loads((tmp_path / "b" / "report.json").read_text())["verdicts"]
 
 
+@pytest.mark.slow
 def test_settings_are_those_of_the_command(
     labels: pd.DataFrame, file: Path, tmp_path: Path
 ) -> None:
@@ -107,6 +109,7 @@ def test_settings_are_those_of_the_command(
         eh.check(labels, human=PEOPLE, model="gpt", clustr="topic")
 
 
+@pytest.mark.slow
 def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Path) -> None:
     columns = ["unit_id", "cluster_id", "topic"]
     labels[columns].to_csv(tmp_path / "units.csv", index=False)
@@ -124,9 +127,10 @@ def test_units_beside_the_ratings(labels: pd.DataFrame, file: Path, tmp_path: Pa
     ("name", "options", "scale"),
     [
         ("llmbar", [], {}),
-        ("newsroom", ["--level", "ordinal", "--categories", "1,2,3,4,5"],
-         {"level": "ordinal", "categories": range(1, 6)}),
-        ("dices350", [], {}),
+        pytest.param(
+            "newsroom", ["--level", "ordinal", "--categories", "1,2,3,4,5"],
+            {"level": "ordinal", "categories": range(1, 6)}, marks=pytest.mark.thorough),
+        pytest.param("dices350", [], {}, marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
 def test_real_labels(
@@ -162,6 +166,7 @@ def test_read_gives_the_table_of_the_contract(file: Path) -> None:
         eh.read(file.with_name("nothing.csv"))
 
 
+@pytest.mark.slow
 def test_labels_of_any_type(labels: pd.DataFrame) -> None:
     """Numbers, booleans and categories are the texts that a file would hold."""
     codes = labels.replace({"low": 1, "mid": 2, "top": 3})

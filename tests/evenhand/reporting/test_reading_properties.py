@@ -68,6 +68,7 @@ def renamed(results: pd.DataFrame, columns: list[str], names: dict[str, str]) ->
     return changed.sort_values(KEYS, ignore_index=True)
 
 
+@pytest.mark.slow
 @few
 @given(table=ratings(), seed=st.integers(0, 9), suffix=st.sampled_from(("csv", "jsonl", "parquet")))
 def test_neither_the_order_of_rows_nor_the_format_matters(figures, table, seed, suffix) -> None:
@@ -76,6 +77,7 @@ def test_neither_the_order_of_rows_nor_the_format_matters(figures, table, seed, 
     pd.testing.assert_frame_equal(figures(shuffled, suffix, categories=LABELS), expected)
 
 
+@pytest.mark.slow
 @few
 @given(table=ratings(), names=st.permutations(("w", "x 1", "ÿ", "z,")))
 def test_names_of_raters_matter_to_nothing_but_the_order_of_a_pair(figures, table, names) -> None:
@@ -91,6 +93,7 @@ def test_names_of_raters_matter_to_nothing_but_the_order_of_a_pair(figures, tabl
     assert symmetric(found.replace({"rater_a": mixed, "rater_b": mixed})) == symmetric(expected)
 
 
+@pytest.mark.slow
 @few
 @given(table=ratings())
 def test_every_unit_twice_leaves_the_coefficients(figures, table) -> None:
@@ -113,6 +116,7 @@ def symmetric(results: pd.DataFrame) -> dict[tuple[str, frozenset[str], str], fl
     }
 
 
+@pytest.mark.slow
 @few
 @given(table=ratings(), names=st.permutations(("a, b", "Ö", "zz")))
 def test_names_of_categories_matter_only_where_a_row_names_one(figures, table, names) -> None:
@@ -130,6 +134,7 @@ DIRT = (
 )
 
 
+@pytest.mark.slow
 @few
 @given(table=ratings(), data=st.data())
 def test_normalised_dirt_changes_nothing_and_dirt_is_never_taken_for_a_label(

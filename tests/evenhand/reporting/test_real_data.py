@@ -56,7 +56,7 @@ def _shown(check: Check, grader: str) -> tuple[str, str, str]:
     )
 
 
-@pytest.mark.parametrize("size", ["four", "nine"])
+@pytest.mark.parametrize("size", [pytest.param("four", marks=pytest.mark.thorough), "nine"])
 def test_dices(shared_data: Path, size: str) -> None:
     ratings = _read(shared_data, "dices350")
     table = _table(f"DICES, panels of {size}")

@@ -46,6 +46,7 @@ def labelled(make_study: Callable[..., Study]) -> Study:
     return study
 
 
+@pytest.mark.slow
 def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path: Path) -> None:
     stages: list[str] = []
     analysis = report_study(labelled, tmp_path / "report", on_stage=stages.append)
@@ -70,6 +71,7 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert quality["rater_id"].tolist() == ["ann", "ben"]
 
 
+@pytest.mark.slow
 def test_the_page_of_disagreements_has_what_the_study_knows(
     labelled: Study, tmp_path: Path
 ) -> None:

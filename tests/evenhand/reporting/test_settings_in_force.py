@@ -240,6 +240,7 @@ def test_the_report_of_a_study_follows(
     assert part(found) != part(as_it_is)
 
 
+@pytest.mark.slow
 def test_thresholds_in_force_reach_the_files_with_whose_they_are(
     labelled: Path, tmp_path: Path
 ) -> None:
@@ -254,6 +255,7 @@ def test_thresholds_in_force_reach_the_files_with_whose_they_are(
     assert line in page
 
 
+@pytest.mark.slow
 def test_an_older_text_that_says_the_same_counts(labelled: Path, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     shutil.copytree(labelled, folder)

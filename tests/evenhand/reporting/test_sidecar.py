@@ -49,6 +49,7 @@ def copied(ratings: Path, tmp_path: Path) -> Path:
     return tmp_path / "ratings.csv"
 
 
+@pytest.mark.slow
 def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) -> None:
     """Every row and verdict: wordings, thresholds tuned and declared, an exclusion, the cluster,
     groups, leanings, ensembles, rules, prices, looks. What people said of themselves is not there.
@@ -90,6 +91,7 @@ def test_what_is_said_of_people_stays_with_the_study(study_folder: Path, ratings
     assert str(study_folder) not in text
 
 
+@pytest.mark.slow
 def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
     folder = judged_study(tmp_path)
     out = tmp_path / "r.csv"
@@ -106,6 +108,7 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
     assert looks == [1, 2]
 
 
+@pytest.mark.slow
 def test_options_win(copied: Path) -> None:
     given = ScaleOptions(rubric="refusal", thresholds={LATE: 0.7})
     analysis, _ = analyse_source(copied, given, margin=0.3, resamples=50)

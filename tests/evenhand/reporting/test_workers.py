@@ -70,6 +70,7 @@ def _ratings() -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
 def test_an_analysis_is_the_same_however_many_processes_share_it() -> None:
     scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
@@ -120,6 +121,7 @@ def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pool is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core shares nothing")
 @pytest.mark.parametrize("program", [_SHARING, _APART, _BESIDE], ids=["sharing", "apart", "beside"])
 def test_no_process_outlives_its_parent(tmp_path: Path, program: str) -> None:
@@ -146,6 +148,7 @@ def _tell(count: int, on_stage: Callable[[str], None]) -> int:
     return os.getpid()
 
 
+@pytest.mark.slow
 def test_what_is_told_apart_is_told_here_in_its_order() -> None:
     told: list[str] = []
     assert apart(_tell, 3, on_stage=told.append) != os.getpid()
@@ -157,6 +160,7 @@ def test_apart_is_another_process_of_lower_priority() -> None:
     assert apart(os.nice, 0) == min(os.nice(0) + 10, 19)
 
 
+@pytest.mark.slow
 def test_an_error_comes_back_as_it_was_or_with_its_traceback() -> None:
     with pytest.raises(InputError, match="is not a valid grader"):
         apart(parse_spec, "nonsense")
@@ -213,6 +217,7 @@ def _runs(process: int) -> bool:
 # Standing by
 
 
+@pytest.mark.slow
 def test_who_stands_by_stays_and_gives_way() -> None:
     helper = StandBy()
     first = helper.ask(os.getpid)

@@ -59,6 +59,7 @@ def effects(study: Study, grader: str) -> dict[str, float]:
     return {each.effect["at"]: each.effect["estimate"] for each in audit.attacks}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "units"), [("anthropic", 8), ("openai", 1)])
 def test_the_attack_that_a_grader_obeys_is_found(
     provider: str, units: int, server: ProtocolServer, claude: str, marked_study: MarkedStudy
@@ -90,6 +91,7 @@ def test_attacked_grades_are_no_ratings(
     assert all(row["provenance"]["grade_key"] and row["suite"] for row in kept)
 
 
+@pytest.mark.slow
 def test_nothing_paid_is_asked_again_and_more_units_add_to_the_same(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:

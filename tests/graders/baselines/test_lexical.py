@@ -134,6 +134,7 @@ def test_a_rubric_without_cues_stops_the_run_before_it_begins(marked_study: Mark
     assert grade(study, ["baseline:lexical"], ["hedging"]).scored == 6
 
 
+@pytest.mark.slow
 def test_a_thousand_units_in_a_moment(marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=500, response=lambda pair, side: f"{PLAIN} {HEDGED} " * 4)
     began = time.monotonic()

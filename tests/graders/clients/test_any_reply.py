@@ -88,6 +88,7 @@ def assert_storable(outcome: Outcome) -> None:
     assert usage_facts(outcome.evidence, None) is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(reply=replies)
 def test_a_reply_of_any_shape_is_an_outcome(reply: Any) -> None:
@@ -99,6 +100,7 @@ def test_a_reply_of_any_shape_is_an_outcome(reply: Any) -> None:
         assert_storable(read(received))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     line=record(

@@ -104,6 +104,7 @@ def test_claude_messages(
     assert grade(marked_study(pairs=5), ["anthropic:claude-opus-5"]).scored == 10
 
 
+@pytest.mark.slow
 def test_claude_batches(
     tmp_path: Path, mock_ai_api: Path, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

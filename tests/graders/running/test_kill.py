@@ -76,7 +76,10 @@ def _finished(study: Study, rater_id: str) -> set[str]:
     return {unit for unit, _, _ in found}
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.load)])
+@pytest.mark.parametrize(
+    "kills",
+    [1, pytest.param(3, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.load)],
+)
 def test_nothing_is_lost_and_nothing_asked_twice_but_what_was_under_way(
     server: ProtocolServer, marked_study: MarkedStudy, kills: int
 ) -> None:
@@ -121,7 +124,10 @@ def _batch_and_kill(study: Study, grader: str, seconds: float) -> bool:
     return False
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.load)])
+@pytest.mark.parametrize(
+    "kills",
+    [1, pytest.param(3, marks=pytest.mark.thorough), pytest.param(20, marks=pytest.mark.load)],
+)
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_a_killed_batch_is_found_again(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, provider: str, kills: int

@@ -52,6 +52,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("provider", "pairs"),
     [

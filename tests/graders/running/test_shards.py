@@ -87,6 +87,7 @@ def test_a_study_in_a_file_has_no_shards(server: ProtocolServer, marked_study: M
     assert not server.calls
 
 
+@pytest.mark.slow
 def test_batches_have_no_shards(server: ProtocolServer, shared: Callable[..., Study]) -> None:
     with pytest.raises(InputError, match="--shard or --batch"):
         grade(shared(), [server.openai], shard=Shard(1, 2), batch=True)
@@ -117,6 +118,7 @@ def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
             pass
 
 
+@pytest.mark.slow
 def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
     server: ProtocolServer, shared: Callable[..., Study]
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_part_that_nobody_collects_is_taken_over_within_the_budget(
     assert Counter(call.unit for call in server.calls) == Counter(units)
 
 
+@pytest.mark.slow
 def test_each_shard_has_its_share_of_the_budget(
     server: ProtocolServer, shared: Callable[..., Study]
 ) -> None:
@@ -153,7 +156,10 @@ def test_each_shard_has_its_share_of_the_budget(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.load)])
+@pytest.mark.parametrize(
+    "kills",
+    [1, pytest.param(2, marks=pytest.mark.thorough), pytest.param(12, marks=pytest.mark.load)],
+)
 def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(
     server: ProtocolServer, shared: Callable[..., Study], marked_study: MarkedStudy, kills: int
 ) -> None:

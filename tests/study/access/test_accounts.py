@@ -156,6 +156,7 @@ def test_a_login_ends_on_the_server_and_no_other_with_it(store) -> None:
     sign_out(store, "")
 
 
+@pytest.mark.slow
 def test_an_unknown_name_takes_as_long(store, monkeypatch) -> None:
     hasher = PasswordHasher(time_cost=2, memory_cost=2**15, parallelism=1)
     monkeypatch.setattr(access, "_hasher", lambda: hasher)

@@ -80,6 +80,7 @@ def test_each_wrong_password_doubles_the_wait(store, clock, name) -> None:
     assert "try again in 10 minutes" in tries(store, name, FOREIGN)
 
 
+@pytest.mark.slow
 def test_the_lead_comes_in_from_elsewhere_while_someone_guesses(store, clock) -> None:
     before = sign_in(store, "lea", PASSWORD, 60, HOME)
     clock.wait(60)

@@ -60,6 +60,7 @@ def test_what_was_changed_or_belongs_to_another_study_opens_nothing(store, make_
             visitor(store, token)
 
 
+@pytest.mark.slow
 def test_link_and_login_expire(store, monkeypatch):
     monkeypatch.setattr(lead_access, "LINK_MINUTES", 0)
     with pytest.raises(InputError, match="expired"):
@@ -71,6 +72,7 @@ def test_link_and_login_expire(store, monkeypatch):
         visitor(store, login)
 
 
+@pytest.mark.slow
 def test_an_account_comes_in_with_its_role_until_it_ends(store):
     set_account(store, "chair", PASSWORD, "expert")
     login = log_in(store, "chair", PASSWORD)
@@ -83,6 +85,7 @@ def test_an_account_comes_in_with_its_role_until_it_ends(store):
         visitor(store, login)
 
 
+@pytest.mark.slow
 def test_who_logged_out_is_out_wherever_the_login_is_kept(store):
     set_account(store, "chair", PASSWORD, "lead")
     other = log_in(store, "chair", PASSWORD)

@@ -45,6 +45,7 @@ def codes(places: int, more: str = "") -> str:
     return CODES.format(places=places, more=more)
 
 
+@pytest.mark.slow
 def test_invented_participants_get_no_more_than_the_places(make_session) -> None:
     study = make_session(codes(3))
     raters = [enter(study, address(number)) for number in range(3)]
@@ -112,6 +113,7 @@ def test_who_returns_after_their_place_was_taken_is_not_let_in_again(make_sessio
     assert Sessions(study).next_step(rater).reason == "returned"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_of_newcomers_at_the_same_moment_one_gets_the_last_place(
     make_session, request: pytest.FixtureRequest, database: str

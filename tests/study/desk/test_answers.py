@@ -130,6 +130,7 @@ def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> N
     assert desk.reopen("r2", done[10]) is None
 
 
+@pytest.mark.slow
 def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
     study = make_study(pairs=20, rubrics=[load_rubric("even-handedness")])
     change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 6}})

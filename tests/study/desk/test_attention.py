@@ -57,6 +57,7 @@ def work(desk: AnnotationDesk, rater: str, option: str = "5", most: int = 1000) 
     return seen
 
 
+@pytest.mark.slow
 def test_one_check_comes_in_every_stretch_at_a_place_that_the_seed_draws(make_session) -> None:
     places = []
     for seed in (1, 1, 2):
@@ -85,6 +86,7 @@ def test_checks_take_no_place_and_are_no_labels(make_session) -> None:
     assert sorted(set(attention_results(study)["rater_id"])) == ["r1", "r2"]
 
 
+@pytest.mark.slow
 def test_nothing_tells_a_check_from_a_unit(make_session) -> None:
     study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC})
     desk = AnnotationDesk(study)

@@ -38,6 +38,7 @@ def by_time(study, rater: str):
     return ratings[ratings["rater_id"] == rater]
 
 
+@pytest.mark.slow
 def test_every_rater_has_an_order_of_their_own_that_the_seed_fixes(make_study) -> None:
     orders = []
     for seed in (1, 1, 2):
@@ -58,6 +59,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_seed_fixes(make_study) -
     assert all(block == sorted(block) for block in blocks)
 
 
+@pytest.mark.slow
 def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
     study = make_study(pairs=31, raters_per_unit=2, rubrics=[load_rubric("even-handedness")])
     desk = AnnotationDesk(study)
@@ -140,6 +142,7 @@ def test_all_rubrics_of_a_unit_on_one_sheet(make_study) -> None:
         assert desk.progress("r1")[0] == desk.progress("r1")[1] == len(rows)
 
 
+@pytest.mark.slow
 def test_labels_outlive_a_change_of_the_design_and_of_the_sample(make_study) -> None:
     study = make_study(pairs=12, sample=6, raters_per_unit=2)
     walk(AnnotationDesk(study), "r1", 25)

@@ -30,6 +30,7 @@ def label_all(desk: AnnotationDesk, rater: str, key_at: int = 0) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_every_unit_gets_as_many_raters_as_asked(make_study) -> None:
     study = make_study(raters_per_unit=2)
     desk = AnnotationDesk(study)
@@ -67,6 +68,7 @@ def test_a_submit_is_taken_once_and_a_second_answer_is_refused(make_study) -> No
     assert len(study.ratings()) == 1
 
 
+@pytest.mark.slow
 def test_the_order_of_sides_is_mixed_recorded_and_mapped_back(make_study) -> None:
     study = make_study(pairs=30, rubrics=[load_rubric("even-handedness")])
     desk = AnnotationDesk(study)
@@ -130,6 +132,7 @@ def test_hundreds_of_claims_by_threads_keep_the_overlap_exact(make_study, store:
     assert set(ratings.groupby("unit_id")["rater_id"].nunique()) == {3}
 
 
+@pytest.mark.slow
 def test_claims_and_labels_by_many_threads_keep_the_overlap_exact(make_study) -> None:
     study = make_study(raters_per_unit=2)
     desk = AnnotationDesk(study)
@@ -158,7 +161,7 @@ with open_study(sys.argv[1]) as study:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
     make_study, store: str
 ) -> None:

@@ -48,6 +48,7 @@ def numbers(desk: AnnotationDesk, search: str = "", start: int = 0) -> list[int]
     return [row.number for row in desk.earlier("r1", search, start).rows]
 
 
+@pytest.mark.slow
 def test_all_are_listed_a_page_at_a_time(desk):
     first = desk.earlier("r1")
     assert (first.found, len(first.rows)) == (2000, PAGE)

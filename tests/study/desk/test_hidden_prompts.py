@@ -28,6 +28,7 @@ def seen(study) -> list[tuple[str, int, int]]:
     return [(e.rubric.name, e.seen, e.labels) for e in prompts_seen(study, study.ratings())]
 
 
+@pytest.mark.slow
 def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study) -> None:
     study = make_study(pairs=12)
     assert study.config.annotation.rubrics == ("even-handedness", "hedging", "refusal")
@@ -37,6 +38,7 @@ def test_a_block_asks_first_what_is_judged_without_the_prompt(make_study) -> Non
     assert seen(study) == []
 
 
+@pytest.mark.slow
 def test_one_screen_for_all_shows_the_prompt_and_that_is_said(
     make_study, capsys: pytest.CaptureFixture[str]
 ) -> None:

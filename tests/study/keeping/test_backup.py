@@ -26,6 +26,7 @@ def modes(folder: Path) -> set[int]:
     return {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_what_is_restored_is_the_study(
     database: str, labelled, tmp_path: Path, request: pytest.FixtureRequest
@@ -54,6 +55,7 @@ def test_what_is_restored_is_the_study(
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 def test_a_backup_names_no_database(labelled, new_postgresql, tmp_path: Path) -> None:
     study = labelled(store=new_postgresql())
     backup_study(study.folder, tmp_path / "b.zip")
@@ -102,6 +104,7 @@ def test_a_copy_of_the_file_is_no_backup(labelled, tmp_path: Path) -> None:
     assert restore_study(tmp_path / "b.zip", tmp_path / "whole").labels == 14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["read_snapshot", "check_archive"])
 def test_a_killed_backup_leaves_the_study_and_no_file(
     at: str, labelled, tmp_path: Path, killed
@@ -114,6 +117,7 @@ def test_a_killed_backup_leaves_the_study_and_no_file(
     assert backup_study(study.folder, tmp_path / "b.zip").labels == 14
 
 
+@pytest.mark.slow
 def test_a_killed_restore_leaves_the_backup_and_no_folder(labelled, tmp_path: Path, killed) -> None:
     backup_study(labelled().folder, tmp_path / "b.zip")
     killed("backup", "restore_study", "read_snapshot", tmp_path / "b.zip", tmp_path / "again")

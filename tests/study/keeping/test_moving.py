@@ -40,6 +40,7 @@ def differences(location: str, folder: Path):
     return found
 
 
+@pytest.mark.slow
 def test_there_and_back(labelled, new_postgresql) -> None:
     study = labelled()
     folder, ratings, url = study.folder, study.ratings(), new_postgresql()
@@ -91,6 +92,7 @@ def test_a_difference_would_be_found(labelled) -> None:
     assert len(differences("study.db", study.folder)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("at", ["copy_tables", "change_config"])
 def test_a_killed_move_leaves_the_study_and_can_be_run_again(
@@ -107,6 +109,7 @@ def test_a_killed_move_leaves_the_study_and_can_be_run_again(
     assert read_config(study.folder).store == place
 
 
+@pytest.mark.slow
 def test_nobody_may_have_it_open(labelled, new_postgresql) -> None:
     """What is written to the former store afterwards would be lost."""
     study, url = labelled(), new_postgresql()
@@ -172,6 +175,7 @@ def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql) -> None:
     assert rows_of(url, study.folder) == {}
 
 
+@pytest.mark.slow
 def test_a_password_need_not_stand_in_study_toml(
     labelled, new_postgresql, monkeypatch: pytest.MonkeyPatch
 ) -> None:

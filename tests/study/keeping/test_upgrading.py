@@ -89,6 +89,7 @@ def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study: Path, tmp_path: Pat
     check_upgraded(tmp_path / "before")
 
 
+@pytest.mark.slow
 def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None:
     url = new_postgresql()
     old = Database.connect("study.db", old_study)
@@ -102,6 +103,7 @@ def test_a_study_of_0_1_0_on_postgresql(old_study: Path, new_postgresql) -> None
     check_upgraded(old_study)
 
 
+@pytest.mark.slow
 def test_a_store_that_has_some_new_tables_already(old_study: Path) -> None:
     """Programs between 0.1.0 and the first upgrade added what they missed."""
     with closing(sqlite3.connect(old_study / "study.db")) as connection:
@@ -176,6 +178,7 @@ def test_a_lost_row_is_refused(old_study: Path, monkeypatch: pytest.MonkeyPatch)
     assert content(old_study / "study.db") == before
 
 
+@pytest.mark.slow
 def test_a_killed_upgrade_can_be_run_again(old_study: Path, killed) -> None:
     before = content(old_study / "study.db")
     killed("moving", "upgrade_store", "migrate", old_study)

@@ -71,6 +71,7 @@ def crossed(counts: list[int]) -> pd.DataFrame:
 SHARES, SEEDS = st.floats(0.05, 1.0), st.integers(0, 5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 7), min_size=9, max_size=9).filter(any), SHARES, SEEDS)
 @example([7, 5, 5, 1, 1, 7, 0, 1, 2], 0.8125, 0)  # in fractions the solver gives up
@@ -80,6 +81,7 @@ def test_the_size_holds_on_any_table(counts: list[int], share: float, seed: int)
     assert len(set(draw_sample(pairs, size, ("one", "two"), seed))) == size
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(3, 9), min_size=9, max_size=9), SHARES, SEEDS)
 @example([6, 9, 9, 3, 5, 6, 4, 6, 5], 0.890625, 0)  # here too

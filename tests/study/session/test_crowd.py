@@ -253,6 +253,7 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session) -> 
     }
 
 
+@pytest.mark.slow
 def test_who_is_stopped_is_paid_as_the_study_says(make_session) -> None:
     full = everyone(make_session(PAY + AMOUNTS.replace("share", "full")))["stopped"]
     assert (full["owed"], full["why"]) == (

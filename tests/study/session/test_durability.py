@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from evenhand.study import open_study
@@ -81,6 +82,7 @@ def label(desk: AnnotationDesk, rater: str) -> str:
     return str(ratings.loc[ratings["rater_id"] == rater, "unit_id"].iloc[0])
 
 
+@pytest.mark.slow
 def test_what_was_done_is_there_after_a_kill(make_session) -> None:
     folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
     dies = (

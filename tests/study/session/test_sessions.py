@@ -270,6 +270,7 @@ def test_completion_is_noted_once_and_only_while_labelling(make_session) -> None
     assert events(sessions) == ["completed"]
 
 
+@pytest.mark.slow
 def test_a_session_on_postgresql(make_session, new_postgresql) -> None:
     files = {"training.toml": PRACTICE, "attention.toml": PRACTICE}
     toml = EVERYTHING + '[attention]\nfile = "attention.toml"\nevery = 2\n'

@@ -89,6 +89,7 @@ def test_a_full_disk_refuses_an_answer_whole_and_takes_it_later(folder: Path) ->
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
+@pytest.mark.slow
 def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Path) -> None:
     moved = folder / "moved.db"
     shutil.move(folder / "study.db", moved)
@@ -109,6 +110,7 @@ def test_a_store_out_of_reach_is_told_on_the_terminal_in_one_sentence(folder: Pa
     assert store_answers(folder)
 
 
+@pytest.mark.slow
 def test_a_postgresql_that_crashed_is_away_and_the_same_study_goes_on(folder: Path) -> None:
     server = Postgresql()
     move_store(folder, server.new_database())

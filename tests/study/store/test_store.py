@@ -77,6 +77,7 @@ def test_responses_come_later_and_never_change(make_study) -> None:
     assert len(study.units()) == 5 + 3
 
 
+@pytest.mark.slow
 def test_ratings_go_out_and_come_in_again(make_study, tmp_path: Path) -> None:
     study = make_study()
     desk = AnnotationDesk(study)
@@ -195,6 +196,7 @@ def test_no_acknowledged_label_is_lost_by_many_kills(make_study) -> None:
     killed_rounds(make_study(pairs=300), 20)
 
 
+@pytest.mark.slow
 def test_postgresql_keeps_a_study_just_so(new_postgresql, make_study) -> None:
     postgresql = new_postgresql()
     study = make_study(store=postgresql, raters_per_unit=1)

@@ -13,6 +13,7 @@ from evenhand.study.store.schema import threshold_events
 from harness.studies import upgraded_without
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_what_was_tuned_is_kept_to_the_last_digit(
     make_study, request: pytest.FixtureRequest, database: str

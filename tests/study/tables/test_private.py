@@ -39,6 +39,7 @@ def study(tmp_path: Path, loose: None) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_under_a_loose_umask_all_is_private(study: Path) -> None:
     with open_study(study) as opened:
         opened.store.subjects()

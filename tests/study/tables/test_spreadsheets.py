@@ -29,6 +29,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path: Path) -> None
     assert set(again["number"]) == {"-1.5"}
 
 
+@pytest.mark.slow
 def test_large_plain_files_read_back_too(tmp_path: Path) -> None:
     frame = pd.DataFrame({"text": ["=x", "'=x", "plain"] * 60_000, "other": "y"})
     write_table(frame, tmp_path / "table.csv")

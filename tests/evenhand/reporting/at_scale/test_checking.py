@@ -39,6 +39,7 @@ def csv_of(source: Path, engine: str, **more: object) -> bytes:
     return found.results.to_csv(index=False).encode()
 
 
+@pytest.mark.slow
 def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) -> None:
     whole, _ = analyse_file(folder / "whole.csv", SCALE, **SETTINGS)
     found, context = analyse_at_scale(folder / "parts", SCALE, **SETTINGS)
@@ -55,7 +56,7 @@ def test_a_stream_has_the_rows_and_verdicts_of_the_ordinary_check(folder: Path) 
     assert "left out what needs each rating" in context.notes[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path) -> None:
     distributed = pytest.importorskip("distributed")
     undisturbed = csv_of(folder / "whole.csv", "stream")
@@ -84,6 +85,7 @@ def test_without_dask_one_sentence_says_what_to_install(folder: Path, monkeypatc
         csv_of(folder / "whole.csv", "dask")
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_said(folder: Path, monkeypatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(on_dask, "_PATIENCE", 0.2)

@@ -61,6 +61,7 @@ def contents(table: Reduced) -> tuple[object, ...]:
     return (table.clusters.to_pylist(), [each.tolist() for each in arrays], table.reasons)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     units=st.integers(2, 25),
