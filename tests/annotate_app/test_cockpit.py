@@ -26,7 +26,7 @@ from tests.annotate_app.twenty_raters import (
     twenty_raters,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,6 @@ def shown(page: Page, other_than: str = "") -> str:
 # ---- looking ------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
 def test_the_verdicts_come_first_and_a_look_is_asked_for(lead: Page) -> None:
     expect(lead.get_by_text("Working on the figures:")).to_be_visible()  # no long silence
     cards = lead.locator(".evenhand-card")
@@ -142,7 +141,6 @@ def test_the_funnel_and_the_labels_over_time(lead: Page) -> None:
 # ---- raters and what they flagged ---------------------------------------------------------------
 
 
-@pytest.mark.thorough
 def test_the_flagged_rater_stands_first_and_has_a_page(lead: Page, served: Served) -> None:
     turn_to(lead, "Raters")
     row = lead.get_by_role("row").nth(1)
@@ -181,7 +179,6 @@ def test_a_flag_is_dealt_with(lead: Page, served: Served) -> None:
 # ---- adjudication -------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
 def test_two_adjudicators_work_by_keyboard_and_never_meet(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> None:
@@ -234,7 +231,6 @@ def test_a_decision_is_kept_where_the_page_is_left_at_once(lead: Page, served: S
 # ---- managing -----------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
 def test_links_accounts_and_places(lead: Page, served: Served, tmp_path: Path) -> None:
     turn_to(lead, "Sessions")
     fill(lead, "Rater codes", "anna")
@@ -270,7 +266,6 @@ def test_links_accounts_and_places(lead: Page, served: Served, tmp_path: Path) -
     expect(lead.locator(".evenhand-complaint")).to_contain_text("This link was revoked")
 
 
-@pytest.mark.thorough
 def test_a_new_study_is_looked_at_and_made(lead: Page, served: Served, tmp_path: Path) -> None:
     turn_to(lead, "New study")
     fill(lead, "Name of the study", "../elsewhere")

@@ -102,7 +102,12 @@ def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
-    ["[" * LONGEST, "![" * (LONGEST // 2), "*a " * (LONGEST // 3), "[a](" * (LONGEST // 4)],
+    [
+        pytest.param("[" * LONGEST, marks=pytest.mark.thorough),
+        pytest.param("![" * (LONGEST // 2), marks=pytest.mark.thorough),
+        "*a " * (LONGEST // 3),
+        "[a](" * (LONGEST // 4),
+    ],
 )
 def test_no_text_keeps_the_page_waiting(source: str) -> None:
     before = time.process_time()

@@ -19,7 +19,7 @@ from harness.identity_provider import CLIENT, SECRET, IdentityProvider
 from harness.ports import free_port
 from harness.served import Served
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 ADA = {"sub": "ada-1", "email": "Ada@example.org", "email_verified": True}
 MANY = {"groups": [str(uuid5(NAMESPACE_URL, str(n))) for n in range(150)]}
@@ -91,7 +91,6 @@ def cookies(page: Page) -> list[dict[str, object]]:
     return [each for each in found if str(each["name"]).startswith("_streamlit_user")]
 
 
-@pytest.mark.thorough
 def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     come_by_it: Callable[..., Page],
     new_context: Callable[..., BrowserContext],
@@ -125,7 +124,6 @@ def test_a_lead_comes_in_and_what_let_them_in_ends_with_the_login(
     refused(page, "log in again")
 
 
-@pytest.mark.thorough
 def test_an_expert_labels_under_a_code_of_their_own(
     come_by_it: Callable[..., Page], served: Served
 ) -> None:
@@ -142,7 +140,6 @@ def test_an_expert_labels_under_a_code_of_their_own(
     assert not cookies(page)
 
 
-@pytest.mark.thorough
 def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
     come_by_it: Callable[..., Page], served: Served, provider: IdentityProvider
 ) -> None:
@@ -158,7 +155,6 @@ def test_whose_account_is_ended_reads_so_and_does_not_come_in_again(
     refused(page, "Your account in this study was ended")
 
 
-@pytest.mark.thorough
 def test_who_is_not_listed_or_not_verified_is_refused(
     come_by_it: Callable[..., Page], provider: IdentityProvider
 ) -> None:

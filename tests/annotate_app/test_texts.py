@@ -114,9 +114,8 @@ def test_what_is_wide_scrolls_in_its_box_and_by_keyboard(annotator, in_markdown)
     person.in_panel("[...panel.querySelectorAll('.response .text')].every(t => t.scrollTop === 0)")
 
 
-@pytest.mark.parametrize(
-    ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("mode", "width"), [("light", 1440), ("dark", 390)])
 def test_axe_finds_nothing_serious_in_markdown(
     new_context, annotator, in_markdown, axe, mode, width
 ):

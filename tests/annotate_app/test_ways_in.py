@@ -16,7 +16,7 @@ from tests.annotate_app.participants import (
     to_practice,
 )
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 PASSWORD = "correct horse battery"
 
@@ -54,7 +54,6 @@ def test_forged_expired_and_foreign_links_lead_nowhere(new_context, crowd):
     assert page.locator(".rater").inner_text() == "anna"  # the link's own, whatever stands beside
 
 
-@pytest.mark.thorough
 def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     new_context, make_session, serve_study, axe
 ):

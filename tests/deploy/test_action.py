@@ -81,7 +81,7 @@ def calls(runner: Runner) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_grader_that_passes_with_its_report_and_its_first_comment(
     runner: Runner, ratings: Path
 ) -> None:
