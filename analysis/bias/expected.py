@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from evenhand.analysis.bootstrap.resamples import ratio
-from evenhand.analysis.types import Array
+from evenhand.analysis.types import Array, Codes
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(11)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -132,7 +132,10 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
     weight = part[..., None] * people.weight
     a, b = np.zeros(len(part)), np.ones(len(part))
     rest = np.arange(len(part))
+    cycle = _Cycle(a, b)
     for step in range(_STEPS):
+        if step == _FREE_STEPS:
+            rest = np.concatenate([rest, *cycle.parked])
         at, own, aside = people.at[rest], weight[rest], apart[rest]
         z = a[rest, None, None] + b[rest, None, None] * at
         curve, steep = own * ndtr(z), own * np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi)
@@ -148,7 +151,9 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
         moved = np.maximum(np.abs(to_a), np.abs(new - b[rest])) > _CLOSE
         a[rest], b[rest] = np.clip(a[rest] - np.clip(to_a, -0.7, 0.7), -8.0, 8.0), new
         rest = rest[moved]
-        if not len(rest):
+        if step < _FREE_STEPS - 1:
+            rest = cycle.without(rest, _FREE_STEPS - 1 - step)
+        if not len(rest) and (step >= _FREE_STEPS or not cycle.parked):
             break
     curve = people.weight * ndtr(a[:, None, None] + b[:, None, None] * people.at)
     expected = curve.sum(axis=-1)
@@ -159,6 +164,29 @@ def beyond_expected(sums: Labelled, people: People, *, free: bool) -> Beyond:
     constant = (level < 1e-9) | (level > 1.0 - 1e-9)
     beyond = np.where(solved[:, None], share - expected, np.nan)
     return Beyond(np.where(constant[:, None], 0.0, beyond), rise)
+
+
+class _Cycle:
+    """Rows whose steps lead back and forth between two places, as steps that are cut off may: where
+    they would be after all steps is known, and they are `parked` there.
+    """
+
+    def __init__(self, a: Array, b: Array) -> None:
+        self._a, self._b = a, b
+        self._before = self._now = (a.copy(), b.copy())
+        self.parked: list[Codes] = []
+
+    def without(self, rest: Codes, left: int) -> Codes:
+        """Those of the rows that are not in a cycle, where so many steps are `left`."""
+        (a, b), last = self._before, self._now
+        again = (self._a[rest] == a[rest]) & (self._b[rest] == b[rest])
+        self._before, self._now = last, (self._a.copy(), self._b.copy())
+        if again.any():
+            rows = rest[again]
+            self.parked.append(rows)
+            if left % 2:
+                self._a[rows], self._b[rows] = (each[rows] for each in last)
+        return np.asarray(rest[~again])
 
 
 def _total(values: Array) -> Array:
