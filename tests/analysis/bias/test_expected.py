@@ -12,7 +12,7 @@ from evenhand.analysis.types import Codes
 def test_rows_that_go_back_and_forth_end_where_all_steps_would_have_led(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Steps are cut off in small samples of a grader that hardly sees what people see. Synthetic."""
+    """Steps are cut off in small samples of a grader that sees little of what people see."""
     rng = np.random.default_rng(5)
     tau = rng.beta(0.4, 0.6, (200, 2, 30))
     people = rng.random((3, *tau.shape)) < tau
