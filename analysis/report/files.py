@@ -8,11 +8,14 @@ import hashlib
 import io
 import json
 import math
+from collections.abc import Callable
+from concurrent.futures import Executor
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.analysis.notes import join_notes, text_of
+from evenhand.analysis.report.blocks import Chart
 from evenhand.analysis.report.charts.style import ROLES, chart_spec
 from evenhand.analysis.report.charts.svg import can_draw, inline_svg
 from evenhand.analysis.report.context import ReportContext
@@ -32,11 +35,13 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from evenhand.analysis.all_rubrics import Analysis
-    from evenhand.analysis.report.blocks import Chart, ReportSection
+    from evenhand.analysis.report.blocks import ReportSection
 
 SCHEMA = 1
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("downloads.js", "reading.js")
+_DRAWING = 2
+"""Processes that draw: each has to wake the drawing library, which takes as long as four charts."""
 
 
 def prepare_report() -> None:
@@ -50,26 +55,33 @@ def prepare_report() -> None:
 
 
 def write_report(
-    analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
+    analysis: Analysis,
+    context: ReportContext,
+    out: Path,
+    *,
+    full: bool = False,
+    pool: Executor | None = None,
 ) -> None:
     """Write report.html, report.md, report.json and results.csv into a folder, made if need be;
     and disagreements.html where the texts of units that graders and people differ on are known.
-    Of a `full` page everything is unfolded, on the screen and on paper.
+    Of a `full` page everything is unfolded, on the screen and on paper. A `pool` of processes draws
+    the charts while this one writes.
 
     A synthetic study is marked in all: `study.synthetic` in the JSON, and the word at the end
     of each row's note in the JSON and the CSV, whose columns are fixed.
     """
     rows = _rows(analysis, synthetic=context.synthetic)
     sections = sections_of(analysis, context)
+    draw = _drawing(sections, pool)
     new_folder(out)
     contents = {
         "results.csv": _csv(rows),
         "report.json": _json(analysis, context, rows),
         "report.md": _markdown_page(context, sections),
-        "report.html": _html_page(context, sections, full=full),
     }
     if has_page(analysis.disagreements, context):
         contents[PAGE] = _disagreements_page(analysis, context)
+    contents["report.html"] = _html_page(context, sections, draw, full=full)
     for name, content in contents.items():
         atomic_write(out / name, content.encode())
 
@@ -132,7 +144,13 @@ def _by_rubric(analysis: Analysis, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _html_page(context: ReportContext, sections: list[ReportSection], *, full: bool) -> str:
+def _html_page(
+    context: ReportContext,
+    sections: list[ReportSection],
+    draw: Callable[[Chart], Markup],
+    *,
+    full: bool,
+) -> str:
     from markupsafe import Markup
 
     style = _html().get_template("report.css").render()
@@ -147,6 +165,7 @@ def _html_page(context: ReportContext, sections: list[ReportSection], *, full: b
         .render(
             context=context,
             sections=sections,
+            draw=draw,
             rubrics=_titles(sections),
             full=full,
             unfolded=Markup(" open") if full else "",
@@ -200,6 +219,26 @@ def _html() -> jinja2.Environment:
     )
     environment.globals.update(draw=_draw, can_draw=can_draw, written=written)
     return environment
+
+
+def _drawing(sections: list[ReportSection], pool: Executor | None) -> Callable[[Chart], Markup]:
+    """What draws the charts of a page; a `pool` has begun with all of them."""
+    if pool is None or not can_draw():
+        return _draw
+    blocks = (block for section in sections for block in section.every_block())
+    charts = [block for block in blocks if isinstance(block, Chart)]
+    shares = [pool.submit(_drawn, charts[first::_DRAWING]) for first in range(_DRAWING)]
+    places = {id(chart): divmod(place, _DRAWING) for place, chart in enumerate(charts)}
+
+    def draw(chart: Chart) -> Markup:
+        place, share = places[id(chart)]
+        return shares[share].result()[place]
+
+    return draw
+
+
+def _drawn(charts: list[Chart]) -> list[Markup]:
+    return [_draw(chart) for chart in charts]
 
 
 def _draw(chart: Chart) -> Markup:

@@ -8,8 +8,10 @@ import html
 import json
 import re
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Analysis, analyse
+from evenhand.analysis.report import ReportContext, write_report
 from evenhand.analysis.results import RESULTS_COLUMNS, RESULTS_KEY
 from tests.analysis.report.reading import (
     is_rounded_from,
@@ -64,6 +67,18 @@ def test_the_four_files_exist_and_parse(analysis: Analysis, written) -> None:
     ]
     assert list(content["results"][0]) == list(RESULTS_COLUMNS)
     assert len(content["results"]) == len(read_results(out)) == len(analysis.results)
+
+
+@pytest.mark.slow
+def test_charts_drawn_by_other_processes_are_the_same(
+    analysis: Analysis, written, tmp_path: Path
+) -> None:
+    alone = (written(analysis) / "report.html").read_bytes()
+    assert alone.count(b"<svg") > 2
+    context = ReportContext(name="A study", rubric_titles={"R": "The rubric"})
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        write_report(analysis, context, tmp_path, pool=pool)
+    assert (tmp_path / "report.html").read_bytes() == alone
 
 
 def test_csv_and_json_keep_full_precision_and_null(analysis: Analysis, written) -> None:
