@@ -21,7 +21,6 @@ from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
 if TYPE_CHECKING:
     pass
 
-
 BINARY = "|binary"
 """What `subset` ends in on the binary verdict."""
 BINARY_ALL = "all" + BINARY
@@ -30,7 +29,7 @@ COLLAPSED = "|collapsed"
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
 MANY_CLUSTERS = 10_000
-"""From so many clusters on, to resample patterns of labels takes less than to resample clusters."""
+"""From here on resampling patterns of labels takes less than resampling clusters."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -265,25 +264,23 @@ class LabelMatrix:
         n, alone = len(self.codes), np.ones(self.n_clusters, dtype=np.int64)
         if n != self.n_clusters or not self._repeats:
             return self, alone
-        kept, _, counts = self._distinct()
-        return (self, alone) if len(kept) > n // 2 else (self._of_units(kept), counts)
+        kept, _, often = self._distinct()
+        return (self, alone) if len(kept) > n // 2 else (self._of_units(kept), often)
 
     def in_patterns(self) -> tuple[LabelMatrix, Any]:
-        """Identical units kept once, each as a cluster of its own, and how many of each every
-        cluster has, a sparse matrix (clusters, units): for `PatternResamples`, where that is worth
-        it. Elsewhere the matrix itself, and None.
+        """Identical units kept once, each its own cluster, and how many every cluster has, a sparse
+        matrix (clusters, units): for `PatternResamples`. Where they repeat little itself, and None.
         """
-        n, many = len(self.codes), self.n_clusters >= MANY_CLUSTERS
-        if n == self.n_clusters or not (many and self._repeats) or self.weight is not None:
+        n, many = len(self.codes), self.n_clusters >= MANY_CLUSTERS and self.weight is None
+        if n == self.n_clusters or not (many and self._repeats):
             return self, None
         from scipy.sparse import csr_array
 
         kept, which, _ = self._distinct()
         if len(kept) > self.n_clusters // 4:
             return self, None
-        shape = (self.n_clusters, len(kept))
-        cells = csr_array((np.ones(n, dtype=np.int64), (self.clusters, which)), shape=shape)
-        return self._of_units(kept), cells
+        cells = np.ones(n, dtype=np.int64), (self.clusters, which)
+        return self._of_units(kept), csr_array(cells, shape=(self.n_clusters, len(kept)))
 
     @property
     def _repeats(self) -> bool:
@@ -298,10 +295,8 @@ class LabelMatrix:
             sliced.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
         row = np.column_stack([self.codes, self.asked, self.subject, *sliced]).astype(np.int32)
         keys = row.view(np.dtype((np.void, row.dtype.itemsize * row.shape[1]))).ravel()
-        _, kept, which, counts = np.unique(
-            keys, return_index=True, return_inverse=True, return_counts=True
-        )
-        return kept, which, counts.astype(np.int64)
+        _, kept, which = np.unique(keys, return_index=True, return_inverse=True)
+        return kept, which, np.bincount(which, minlength=len(kept)).astype(np.int64)
 
     def _of_units(self, kept: Codes) -> LabelMatrix:
         """Some of the units, each as a cluster of its own."""
