@@ -20,7 +20,12 @@ from evenhand.analysis.results import ResultRow, results_table
 from evenhand.analysis.study_facts import StudyFacts
 from evenhand.analysis.thresholds.in_force import ThresholdInForce
 from evenhand.analysis.verdicts.judge import Verdict
-from evenhand.analysis.verification import Verification, libraries_are_here
+from evenhand.analysis.verification import (
+    Libraries,
+    Verification,
+    in_this_process,
+    libraries_are_here,
+)
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import (
     SEED,
@@ -79,7 +84,7 @@ def analyse(
     *,
     facts: StudyFacts = _FACTS,
     seed: int = SEED,
-    verify: bool = False,
+    verify: bool | Libraries = False,
     why: bool = False,
     pool: Executor | None = None,
     on_stage: Callable[[str], None] | None = None,
@@ -108,7 +113,8 @@ def analyse(
     (see `analysis.people.group_gap`)?
 
     With `verify` estimates are checked against scikit-learn, krippendorff and statsmodels,
-    which costs the time to load them, where these are installed (see `analysis.verification`). With
+    which costs the time to load them, where these are installed (see `analysis.verification`);
+    unless `verify` says itself who asks them. With
     `why` the variance of people's labels is split, too: do they differ by unit, by rater, or
     otherwise? With a `pool` of processes rubrics are analysed side by side there; they share
     nothing. `on_stage` is told what is being done.
@@ -132,7 +138,8 @@ def analyse(
     [0.875, 0.75]
     """
     settings, decision = with_changes(settings, decision, changes)
-    verify = verify and libraries_are_here()
+    libraries = (in_this_process if verify is True else verify) or None
+    libraries = libraries if libraries_are_here() else None
     request = Request(
         units=units,
         settings=settings,
@@ -144,7 +151,7 @@ def analyse(
     )
     declared = _by_name(scales)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"])
+    graders = set(ratings.loc[ratings["rater_kind"] == "model", "rater_id"].unique())
     _check_reference(decision.reference, ratings)
     check_ensembles(settings.ensembles, graders)
     counted, notes = _versions(ratings, declared, facts.rubric_hashes)
@@ -156,7 +163,7 @@ def analyse(
             [(other, counted[other.name]) for other in _wordings(scale, declared)],
             request,
             judge=not _is_wording(scale, declared),
-            verify=verify,
+            verify=libraries,
         )
         for name, scale in declared.items()
         if not _is_wording(scale, declared) or _has_people(counted[name])
@@ -167,7 +174,7 @@ def analyse(
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({place} of {len(tasks)})")
         found.append(next(analysed))
-    return _together(found, notes, request, verify=verify)
+    return _together(found, notes, request, verify=libraries is not None)
 
 
 def _together(

@@ -23,6 +23,7 @@ from evenhand.analysis.bootstrap.pattern_resamples import (
     resamples_of_patterns,
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.labels.copies import people_alike
 from evenhand.analysis.labels.reduced import Reduced, name_keys, pattern_matrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.one_rubric import rubric_rows
@@ -131,6 +132,8 @@ def _analysed(task: _Task) -> tuple[list[ResultRow], list[Verdict], list[str]]:
             place + written("note.pooled", raters=count, most=MAX_LISTED_RATERS, pairs=pooled)
         )
     labels = pattern_matrix(reduced, scale)
+    alike = people_alike(labels.copies, labels.raters, labels.humans)
+    notes += [place + each for each in alike]
     with threadpool_limits(limits=1, user_api="blas"):
         rows = rubric_rows(labels, task.shared, request, math.nan)
         noun = _noun(reduced)

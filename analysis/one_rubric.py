@@ -27,8 +27,10 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels.combine import Readings, combine_readings, methods_apart
+from evenhand.analysis.labels.copies import people_alike
 from evenhand.analysis.labels.counted import without_excluded
-from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import BINARY_ALL, LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts, check_values
@@ -78,7 +80,7 @@ from evenhand.analysis.usage import add_price_rows, add_usage_rows
 from evenhand.analysis.verdicts.against_reference import add_reference_rows
 from evenhand.analysis.verdicts.evidence import add_deciding_rows
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders
-from evenhand.analysis.verification import Verification, verify_estimates
+from evenhand.analysis.verification import Libraries, Verification, verify_estimates
 from evenhand.texts import written
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ class RubricTask:
     variants: Sequence[tuple[Scale, pd.DataFrame]]
     request: Request
     judge: bool
-    verify: bool
+    verify: Libraries | None
 
 
 def analyse_rubric(task: RubricTask) -> RubricAnalysis:
@@ -142,6 +144,10 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     )
     if len(labels.raters) > MAX_LISTED_RATERS:
         found.notes.append(place + _pooled(labels))
+    alike = people_alike(labels.copies, labels.raters, labels.humans)
+    found.notes += [place + each for each in alike]
+    views = labels.views if task.verify else []
+    theirs = [task.verify(view, labels.weight) for view in views] if task.verify else []
     if request.why:
         found.components = components_of(labels)
     found.thresholds = thresholds_in_force(labels)
@@ -165,9 +171,8 @@ def _analysed(task: RubricTask) -> RubricAnalysis:
     add_sorted_rows(rows, request.facts.sorted)
     add_usage_rows(rows, request.facts.usage)
     add_price_rows(rows, labels, request.facts.prices)
-    if task.verify:
-        for view in labels.views:
-            found.verification += verify_estimates(rows, view, labels.weight)
+    for view, values in zip(views, theirs, strict=True):
+        found.verification += verify_estimates(rows, view.subset, values())
     if task.judge:
         noun = found.cluster_noun
         found.verdicts = judge_graders(rows, labels, rule=request.decision, cluster_noun=noun)

@@ -7,9 +7,9 @@ scikit-learn, krippendorff and statsmodels say.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import combinations
 
@@ -28,6 +28,12 @@ _KAPPAS = {
     "weighted_kappa_linear": "linear",
     "weighted_kappa_quadratic": "quadratic",
 }
+Value = tuple[str, str, str, float]
+"""What a library says of a statistic of two raters, or of a group and nobody."""
+Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
+"""Begins to ask the libraries about a reading (see `library_values`), and gives back what waits for
+their answer. What was begun first is waited for first.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,18 +53,33 @@ def libraries_are_here() -> bool:
     return all(find_spec(name) for name in ("krippendorff", "sklearn", "statsmodels"))
 
 
-def verify_estimates(rows: ResultRows, coded: Coded, weight: Array | None = None) -> Verification:
+def load_libraries() -> None:
+    """Import them, which takes a second."""
+    import krippendorff  # noqa: F401
+    import sklearn.metrics  # noqa: F401
+    import statsmodels.stats.inter_rater  # noqa: F401
+
+
+def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
+    """What the libraries say of one reading. Where clusters do not count alike, `weight`
+    (clusters,), only scikit-learn can follow.
+    """
+    return [*_pairs(coded, weight), *(_groups(coded) if weight is None else ())]
+
+
+def in_this_process(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
+    """Asks the libraries once the answer is wanted (`Libraries`)."""
+    return partial(library_values, coded, weight)
+
+
+def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> Verification:
     """Compare the rows of one reading with the libraries' values; undefined ones are passed over.
 
-    Where clusters do not count alike, `weight` (clusters,), only scikit-learn can follow. Raises
-    RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
+    Raises RuntimeError where a difference exceeds TOLERANCE: then the report would be wrong.
     """
     found = Verification()
-    for statistic, rater_a, rater_b, theirs in (
-        *_pairs(coded, weight),
-        *(_groups(coded) if weight is None else ()),
-    ):
-        row = rows.get(statistic, rater_a, rater_b, coded.subset)
+    for statistic, rater_a, rater_b, theirs in values:
+        row = rows.get(statistic, rater_a, rater_b, subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(theirs):
             continue
         difference = abs(row["estimate"] - theirs)
@@ -71,10 +92,7 @@ def verify_estimates(rows: ResultRows, coded: Coded, weight: Array | None = None
     return found
 
 
-_Value = tuple[str, str, str, float]
-
-
-def _pairs(coded: Coded, weight: Array | None) -> Iterator[_Value]:
+def _pairs(coded: Coded, weight: Array | None) -> Iterator[Value]:
     """Cohen's kappas by scikit-learn."""
     from sklearn import config_context
     from sklearn.metrics import cohen_kappa_score
@@ -95,7 +113,7 @@ def _pairs(coded: Coded, weight: Array | None) -> Iterator[_Value]:
             yield statistic, coded.raters[one], coded.raters[two], float(value)
 
 
-def _groups(coded: Coded) -> Iterator[_Value]:
+def _groups(coded: Coded) -> Iterator[Value]:
     """Krippendorff's alphas by krippendorff; Fleiss' kappa by statsmodels where all labelled units
     have equally many labels, the only case in which it is right: a unit with one label has its part
     in the marginals.

@@ -282,7 +282,7 @@ def document(results: Sequence[Result], timed: Sequence[Command], resamples: int
             *(_line(result) for result in results),
             "",
             "Whole commands, imports and reading the CSV included (median wall time, largest "
-            "resident memory):",
+            "resident memory). Stage by stage: [what a user waits for](performance-instant.md).",
             "",
             "| command | s | GB | bound | met |",
             "| --- | --- | --- | --- | --- |",

@@ -30,6 +30,7 @@ MADE = {
     "inspect.eval": "inspect_ai 0.3.285, Zstandard, scores edited",
     "mlflow.json": "mlflow 3.17.2, `Trace.to_dict`",
     "mlflow_frame.jsonl": "mlflow 3.17.2, `search_traces`",
+    "mlflow.parquet": "mlflow 3.17.2, `search_traces` as Parquet",
     "langfuse.json": "langfuse 3.15.0, a page of the API (v2)",
     "langfuse_v3.json": "langfuse 5.0.4, a page of the API (v3)",
     "langfuse_blob.jsonl": f"{BY_HAND} (blob storage)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 _RARELY = 100_000
 """What is imported stays: Python need not look for rubbish after every 700 new objects."""
@@ -11,6 +12,8 @@ _RARELY = 100_000
 def start() -> int:
     """Run the command line. Python would end a broken installation with 1, `gate`'s "not met"."""
     gc.set_threshold(_RARELY)
+    # Our products of matrices are too skinny to be shared by threads, which wait at full speed.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from evenhand.cli.main import main
 

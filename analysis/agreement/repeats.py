@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from evenhand.analysis.agreement.pairs import deciding_kappa, mean_over_pairs, pair_statistics
 from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.labels.weights import WEIGHT

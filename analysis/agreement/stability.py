@@ -19,7 +19,8 @@ from evenhand.analysis.agreement.counts import label_counts, majority_codes
 from evenhand.analysis.agreement.groups import group_panel
 from evenhand.analysis.bootstrap.resamples import Resamples, Resampling
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import Coded, LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.results import ResultRows

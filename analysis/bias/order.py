@@ -13,7 +13,8 @@ from evenhand.analysis.bias.calls import favour_signs
 from evenhand.analysis.bootstrap.resamples import Resampling, ratio
 from evenhand.analysis.bootstrap.significance import sign_flip
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.types import Mask

@@ -32,7 +32,7 @@ MANY_CLUSTERS = 1_000_000
 """More clusters than this are resampled in groups."""
 GROUPS = 10_000
 _KEEP_BYTES = 1_000_000_000
-_MULTIPLIED = 25_000
+_MULTIPLIED = 5_000
 """Clusters multiplied at a time: bounds memory."""
 
 Sparse = Any

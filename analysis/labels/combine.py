@@ -140,8 +140,8 @@ def combine_readings(ratings: pd.DataFrame, scale: Scale, source: str = "ratings
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     measured = _methods_and_draws(ratings)
     return Readings(
-        units=tuple(unit_names),
-        raters=tuple(rater_names),
+        units=tuple(unit_names.tolist()),
+        raters=tuple(rater_names.tolist()),
         kinds=tuple(kinds[rater] for rater in rater_names),
         unit=cells % len(unit_names),
         rater=cells // len(unit_names),

@@ -2,7 +2,9 @@
 
 A grader that repeats one person's labels agrees with that person for no merit of its own. Two who
 are both nearly always right agree as often; so it takes more than agreement: on the units on which
-the person is at odds with everybody else, the grader must be on that person's side.
+the person is at odds with everybody else, the grader must be on that person's side. Where two
+people are alike to the letter neither is ever alone, and who is right cannot be told from who
+copied: that they are alike is said, and decides nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from itertools import combinations
 import numpy as np
 
 from evenhand.analysis.types import Frequency, Labels, Mask
+from evenhand.texts import written
 
 ALIKE = 0.98
 """Two raters' share of units with the same label from which they may be copies."""
 SIDES_WITH = 0.9
 """Of the units on which the person stands alone, so many with the person."""
 MIN_UNITS, MIN_ALONE = 30, 5
-"""Units that both labelled, and such on which the person stands alone: with fewer nobody is
-suspected."""
+"""Units that both labelled, and such on which the person stands alone, or on which two people who
+are alike chose another than their most frequent category: with fewer nobody is suspected."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ def copies_among(
     graders: Sequence[int],
     times: Frequency | None = None,
 ) -> tuple[Copy, ...]:
-    """Graders that repeat a person's labels, and such that repeat another grader's to the letter.
+    """Graders that repeat a person's labels; graders, and people, that repeat one another's to the
+    letter.
 
     `codes` (units, raters) are -1 where there is no label; `times` (units,) says how often each
     unit stands in the data, once unless given.
@@ -58,11 +62,40 @@ def copies_among(
     ]
     found += [
         Copy(second, first, 1.0)
-        for first, second in combinations(graders, 2)
-        if _alike(codes, times, first, second) == 1.0
-        and (codes[codes[:, first] >= 0, first] != codes[:, first].max()).any()
+        for alike, rarer in ((graders, 1), (people, MIN_ALONE))
+        for first, second in combinations(alike, 2)
+        if _alike(codes, times, first, second) == 1.0 and _rarer(codes, times, first) >= rarer
     ]
     return tuple(found)
+
+
+def people_alike(copies: Sequence[Copy], raters: Sequence[str], people: Sequence[int]) -> list[str]:
+    """A sentence for each group of people whose labels are alike to the letter; `raters` are names.
+
+    >>> people_alike([Copy(1, 0, 1.0), Copy(2, 0, 1.0), Copy(2, 1, 1.0)], "abc", [0, 1, 2])[0][:48]
+    'a, b and c gave the same label on every unit tha'
+    """
+    own = [each for each in copies if each.who in people]
+    repeating = {each.who for each in own}
+    groups = {each.of: [each.of] for each in own if each.of not in repeating}
+    for each in own:
+        if each.of in groups:
+            groups[each.of].append(each.who)
+    return [
+        written("note.same_people", names=_listed([raters[at] for at in group]))
+        for group in groups.values()
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _rarer(codes: Labels, times: Frequency, rater: int) -> int:
+    """How many of a rater's labels are not their most frequent one."""
+    own = codes[:, rater]
+    counts = np.bincount(own[own >= 0], times[own >= 0])
+    return int(counts.sum() - counts.max(initial=0))
 
 
 def _alike(codes: Labels, times: Frequency, first: int, second: int) -> float:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.analysis.labels.combine import Readings
-from evenhand.analysis.labels.copies import Copy, copies_among
+from evenhand.analysis.labels.copies import Copy
 from evenhand.analysis.labels.scale import Level, Scale
-from evenhand.analysis.labels.units import UnitColumn, UnitFacts
+from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 BINARY = "|binary"
@@ -321,83 +320,3 @@ class LabelMatrix:
             slices=tuple(replace(column, codes=column.codes[kept]) for column in self.slices),
             weight=None if self.weight is None else self.weight[self.clusters[kept]],
         )
-
-
-def encode(
-    readings: Readings,
-    scale: Scale,
-    units: pd.DataFrame | None = None,
-    cluster: str = "pair",
-    slices: Sequence[str] = (),
-) -> LabelMatrix:
-    """Lay readings out as arrays and find each unit's cluster.
-
-    `units` is the `units` table; `cluster` is "pair" (its `cluster_id`) or the name of one of its
-    columns, `slices` are names of its columns. Without `units` every unit is its own cluster.
-    Raises InputError where a rated unit is not in `units`, a column is not there, or the cluster
-    column is empty.
-    """
-    order = sorted(
-        range(len(readings.raters)),
-        key=lambda at: (KIND_ORDER[readings.kinds[at]], readings.raters[at]),
-    )
-    column = np.empty(len(order), dtype=np.intp)
-    column[order] = np.arange(len(order))
-    at = (readings.unit, column[readings.rater])
-    shape = (len(readings.units), len(order))
-    codes = np.full(shape, -1, dtype=np.int8)
-    positive, confidence = np.full(shape, np.nan), np.full(shape, np.nan)
-    asked = np.zeros(shape, dtype=bool)
-    codes[at], positive[at], asked[at] = readings.code, readings.positive, True
-    confidence[at] = readings.confidence
-    reasons = [Counter[str]() for _ in order]
-    for row in np.flatnonzero(readings.reason != ""):
-        reasons[at[1][row]][readings.reason[row]] += 1
-
-    facts = UnitFacts(readings.units, units)
-    clusters = facts.clusters(cluster)
-    subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
-    raters = tuple(readings.raters[each] for each in order)
-    kinds = tuple(readings.kinds[each] for each in order)
-    people, graders = (
-        [at for at, each in enumerate(kinds) if each == kind] for kind in ("human", "model")
-    )
-    return LabelMatrix(
-        scale=scale,
-        raters=raters,
-        kinds=kinds,
-        codes=codes,
-        positive=positive,
-        confidence=confidence,
-        thresholds=np.broadcast_to([scale.threshold_for(rater) for rater in raters], shape),
-        asked=asked,
-        reasons=tuple(reasons),
-        clusters=clusters.codes,
-        n_clusters=len(clusters.values),
-        subjects=subject.values,
-        subject=subject.codes,
-        pairs=pair.values,
-        pair=pair.codes,
-        side=side.codes,
-        slices=facts.slices(slices),
-        methods=tuple(readings.methods[each] for each in order),
-        draws=tuple(readings.draws[each] for each in order),
-        copies=copies_among(codes, people, graders),
-        weight=facts.weights(clusters),
-        distributions=_distributions(readings, at, shape[0]),
-    )
-
-
-def _distributions(readings: Readings, at: tuple[Codes, Codes], units: int) -> dict[int, Array]:
-    """Probabilities of the categories (units, q) of each rater who gave any, by its column; `at`
-    says which unit and which column each reading is of.
-    """
-    given = np.flatnonzero(~np.isnan(readings.probabilities[:, 0]))
-    unit, column = at[0][given], at[1][given]
-    out = {}
-    for rater in np.unique(column).tolist():
-        table = np.full((units, readings.probabilities.shape[1]), np.nan)
-        own = column == rater
-        table[unit[own]] = readings.probabilities[given[own]]
-        out[rater] = table
-    return out

@@ -17,7 +17,7 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.counted import one_version
-from evenhand.analysis.labels.matrix import encode
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask

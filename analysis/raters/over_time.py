@@ -18,7 +18,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.counted import one_version
-from evenhand.analysis.labels.matrix import encode
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
 from evenhand.study.settings.analysis import SEED

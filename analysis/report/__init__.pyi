@@ -1,6 +1,6 @@
 from .context import ReportContext as ReportContext
 from .figure_files import write_figures as write_figures
-from .files import prepare_drawing as prepare_drawing
+from .files import prepare_report as prepare_report
 from .files import write_report as write_report
 from .notebook import render_notebook as render_notebook
 from .sections.confidence_filter import render_routing_text as render_routing_text
@@ -9,7 +9,7 @@ from .terminal_panel import render_table_text as render_table_text
 
 __all__ = [
     "ReportContext",
-    "prepare_drawing",
+    "prepare_report",
     "render_notebook",
     "render_routing_text",
     "render_table_text",

@@ -39,8 +39,12 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("downloads.js", "reading.js")
 
 
-def prepare_drawing() -> None:
-    """Wake the drawing library, which takes half a second: where nothing else is to be done."""
+def prepare_report() -> None:
+    """Read the templates and wake the drawing library, which takes half a second: where nothing
+    else is to be done.
+    """
+    _html().get_template("report.html.j2")
+    _markdown().get_template("report.md.j2")
     if can_draw():
         inline_svg(chart_spec([], {"mark": "point"}), "")
 

@@ -13,7 +13,8 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings, methods_apart
 from evenhand.analysis.labels.counted import one_version, without_excluded
-from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
 from evenhand.analysis.notes import Code, Note, Remark, Remarks, join_notes

@@ -126,7 +126,7 @@ def _short(case: Case, decision: Decision) -> str:
     """What decided it in a few words; of a copy that it is one."""
     if not case.copied:
         return decision.short
-    copied = written("short.copied", names=" and ".join(person for person, _ in case.copied))
+    copied = reasons_for.copied(case)
     return f"{decision.short}; {copied}" if decision.judgement in words.PASSES else copied
 
 

@@ -204,20 +204,23 @@ def one_person(case: Case) -> Reason:
     if not case.copied:
         return Reason(written("because.one_person"), written("short.one_person"))
     left = "nobody else" if case.n_humans == 0 else "only one other person"
-    names = " and ".join(person for person, _ in case.copied)
-    return Reason(
-        written("because.copied_left", whose=_whose(case), left=left),
-        written("short.copied", names=names),
-    )
+    return Reason(written("because.copied_left", whose=_whose(case), left=left), copied(case))
+
+
+def copied(case: Case) -> str:
+    """Whose labels it repeats, in few words. With two people it is not known which of them erred
+    where they differ, so that a copy looks like a grader that is right as often as the better one.
+    """
+    known = "perhaps_copied" if case.n_humans < 2 else "copied"
+    return written(f"short.{known}", names=" and ".join(person for person, _ in case.copied))
 
 
 def repeated(case: Case) -> list[Reason]:
     """Its labels are somebody else's."""
     found = []
     if case.copied and case.n_humans >= 2:
-        names = " and ".join(person for person, _ in case.copied)
         text = written("because.copied_not_counted", whose=_whose(case))
-        found.append(Reason(text, written("short.copied", names=names)))
+        found.append(Reason(text, copied(case)))
     if case.twins:
         found.append(Reason(written("because.twins", names=" and ".join(case.twins))))
     return found

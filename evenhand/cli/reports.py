@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.analysis import Analysis
+    from evenhand.analysis.verification import Libraries
     from evenhand.study import Study
 
 
@@ -84,8 +86,6 @@ def _print_figures(folder: Path | None) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from evenhand.analysis.report import render_table_text
-    from evenhand.reporting.analysing import analyse_file
     from evenhand.study.tables.atomic import check_folder
 
     out, figures = arguments.out, arguments.figures
@@ -97,8 +97,12 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InputError(
             f"{arguments.file} is a study's folder; write `evenhand report {arguments.file}`"
         )
-    verify = bool(out or figures) and not arguments.engine  # there are no units to compare
-    analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
+    with _libraries(arguments) as verify:
+        from evenhand.reporting.analysing import analyse_file
+
+        analysis, context = analyse_asked(arguments.file, arguments, by=analyse_file, verify=verify)
+    from evenhand.analysis.report import render_table_text
+
     for title, columns, rows in render_table_text(analysis, context):
         print_table(columns, rows, title=title)
     _print_verdicts(analysis)
@@ -113,6 +117,23 @@ def _check(arguments: argparse.Namespace) -> None:
         with working("drawing figures"):
             write_figures(analysis, context, figures)
         _print_figures(figures)
+
+
+def _libraries(arguments: argparse.Namespace) -> AbstractContextManager[bool | Libraries]:
+    """Who holds the estimates against other libraries: nobody, unless files are written; with an
+    engine there are no units to compare.
+    """
+    if arguments.engine or not (arguments.out or arguments.figures):
+        return nullcontext(False)
+    from evenhand.reporting.verifying import libraries_beside
+
+    return libraries_beside(meanwhile=_prepare_report)
+
+
+def _prepare_report() -> None:
+    from evenhand.analysis.report import prepare_report
+
+    prepare_report()
 
 
 def _print_verdicts(analysis: Analysis) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from evenhand.analysis import Analysis
     from evenhand.analysis.report import ReportContext
+    from evenhand.analysis.verification import Libraries
     from evenhand.reporting.ratings_file.dataframes import LongRows
     from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study import Study
@@ -35,7 +36,7 @@ def analyse_source(
     scale: ScaleOptions = USUAL_SCALE,
     *,
     units: Path | None = None,
-    verify: bool = False,
+    verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
     **changes: Any,
@@ -68,7 +69,7 @@ def is_study(source: Path) -> bool:
 def analyse_study(
     study: Study,
     *,
-    verify: bool = True,
+    verify: bool | Libraries = True,
     why: bool = False,
     pool: Executor | None = None,
     look: bool = True,
@@ -131,7 +132,7 @@ def analyse_file(
     scale: ScaleOptions = USUAL_SCALE,
     *,
     units: Path | None = None,
-    verify: bool = False,
+    verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
     **changes: Any,
@@ -180,7 +181,7 @@ def analyse_rows(
     units: tuple[pd.DataFrame, str] | None = None,
     known: Sidecar | None = None,
     attacked: pd.DataFrame | None = None,
-    verify: bool = False,
+    verify: bool | Libraries = False,
     why: bool = False,
     on_stage: OnStage = None,
     **changes: Any,

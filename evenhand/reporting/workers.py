@@ -9,9 +9,10 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from types import ModuleType
@@ -104,6 +105,41 @@ def _context() -> BaseContext:
         forkserver.ensure_running()
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     return context
+
+
+# ---- beside -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def beside(serve: Callable[[Connection[Any, Any]], None]) -> Iterator[Callable[..., Future[Any]]]:
+    """A process that loads what it needs while this one is busy with something else; then it
+    `serve`s: for each tuple that it receives it sends one answer, in turn.
+
+    What is given back takes the parts of such a tuple and does not wait; its future raises EOFError
+    or OSError where the process has ended.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, serve), daemon=True)
+
+    def ask(*question: object) -> Any:
+        ours.send(question)
+        return ours.recv()
+
+    with ours, ThreadPoolExecutor(1) as line:
+        with theirs, _detached():
+            process.start()
+        try:
+            yield partial(line.submit, ask)
+        finally:
+            process.terminate()
+            process.join()
+
+
+def _serve(connection: Connection[Any, Any], serve: Callable[[Connection[Any, Any]], None]) -> None:
+    _stay_with_parent()
+    with suppress(EOFError, BrokenPipeError):
+        serve(connection)
 
 
 # ---- apart --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 from evenhand.errors import InputError
 from evenhand.exchange.readers.argilla import questions_in, rows_of_dataset
 from evenhand.exchange.readers.pair_votes import are_votes, votes
+from evenhand.exchange.readers.parquet import columns_of
 from evenhand.exchange.readers.rows import Export
 from evenhand.exchange.readers.source import MOST_BYTES, Source, Written, inside
 from evenhand.study.tables.formats import FIRST_ROW, cell_text
@@ -28,15 +29,8 @@ def recognises(source: Source) -> bool:
         return bool(_files(source.path))
     if source.path.suffix.casefold() == ".arrow":
         return source.head.startswith(_ARROW)
-    if not source.head.startswith(b"PAR1"):
-        return False
-    import pyarrow.parquet as parquet
-
-    try:
-        names = parquet.read_schema(source.path).names
-        return bool(questions_in(names)) or are_votes(names)
-    except Exception:  # what cannot be read as Parquet is said where tables are read
-        return False
+    names = columns_of(source)
+    return bool(questions_in(names)) or are_votes(names)
 
 
 def read(source: Source) -> Export:
@@ -125,7 +119,7 @@ def _named(value: Any, names: list[str]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as a JSON file would have it, numbers as texts."""
+    """A value as a JSON file would have it, numbers as texts; what is nested, as it is."""
     if isinstance(value, (list, dict, bool, str)) or value is None:
         return value
     return Written(cell_text(value))

@@ -1,17 +1,23 @@
-"""MLflow: traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them."""
+"""MLflow: traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table
+of the latter as JSON, CSV or Parquet.
+"""
 
 from __future__ import annotations
 
+from evenhand.exchange.readers import parquet
 from evenhand.exchange.readers.claims import claimed
 from evenhand.exchange.readers.rows import Export, Rows
 from evenhand.exchange.readers.source import Record, Source, inside, objects, text_of
 from evenhand.texts import written
 
 _NAMED = ("rater_id", "rater_kind", "rubric", "unscored_reason")
+_IDS = {"trace_id", "request_id"}
 _KINDS = {"HUMAN": "human", "LLM_JUDGE": "model", "AI_JUDGE": "model"}
 
 
 def recognises(source: Source) -> bool:
+    if columns := parquet.columns_of(source):
+        return "assessments" in columns and not _IDS.isdisjoint(columns)
     if {"assessment_name", "source"} <= source.first.keys():
         return True
     first = _traces([source.first])
@@ -23,7 +29,9 @@ def recognises(source: Source) -> bool:
 def read(source: Source) -> Export:
     """A trace or span is a unit, an assessment's name a rubric, its source a rater."""
     rows = Rows(source)
-    for trace in _traces(source.records()):
+    columns = [name for name in parquet.columns_of(source) if name in (*_IDS, "assessments")]
+    records = parquet.records_of(source, columns) if columns else _traces(source.records())
+    for trace in records:
         if "assessment_name" in trace:
             _add(rows, text_of(trace.get("trace_id")), trace)
             continue

@@ -1,4 +1,4 @@
-"""MLflow's traces with assessments: `Trace.to_dict`, and the table of `search_traces`.
+"""MLflow's traces with assessments: `Trace.to_dict`, and the table of `search_traces`, twice.
 
 On the seventh ann changes her mind: what she said first is no longer valid. On the last the grader
 fails.
@@ -28,6 +28,7 @@ def make(out: Path) -> None:
     write_json(out / "mlflow.json", [trace.to_dict() for trace in traces])
     frame = library.search_traces()
     frame.to_json(out / "mlflow_frame.jsonl", orient="records", lines=True)
+    frame[["trace_id", "state", "assessments"]].to_parquet(out / "mlflow.parquet")
     for made in (out / "mlflow.json", out / "mlflow_frame.jsonl"):
         text = made.read_text("utf-8").replace("\\/", "/")
         for here in (f"{Path(__file__).parent}/", f"{Path.cwd()}/"):

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.study.tables.ratings import validate_ratings
 

@@ -157,7 +157,7 @@ def test_adjudicators_are_compared_but_never_count_as_people(make_ratings: Calla
 
 
 def test_versions_of_a_rubric_are_never_pooled(make_ratings: Callable) -> None:
-    ratings = make_ratings({"ann": "12" * 20, "ben": "12" * 20})
+    ratings = make_ratings({"ann": "12" * 20, "ben": "22" + "12" * 19})
     ratings["rubric_hash"] = ["aaa"] * 70 + ["bbb"] * 10
     scale = Scale("tone", ("1", "2"))
     with pytest.raises(InputError, match=r"'tone'.*aaa \(70 ratings\), bbb \(10 ratings\)"):

@@ -60,10 +60,49 @@ def test_every_row_and_verdict_is_that_of_the_ratings(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(
+    monkeypatch: pytest.MonkeyPatch, interval: str
+) -> None:
+    three = {"ann": "human", "ben": "human", "g1": "model"}
+    frame = many_ratings(6000, 3, three)
+    ids = frame["unit_id"].factorize()[0]
+    frame["topic"], frame["subject"] = np.where(ids % 2, "a", "b"), np.where(ids % 3, "s", "t")
+    ratings, units = split_ratings(frame, "ratings")
+    found = []
+    for many in (10**6, 100):
+        monkeypatch.setattr("evenhand.analysis.labels.matrix.MANY_CLUSTERS", many)
+        found.append(
+            analyse(ratings, units, [SCALE], resamples=60, slices=["topic"], interval=interval)
+        )
+    whole, patterns = ({key_of(row): row for row in each.rows} for each in found)
+    assert patterns.keys() == whole.keys()
+    assert {"subject_score", "slice_difference", "bias_slice"} <= {key[1] for key in whole}
+    for key, row in patterns.items():
+        assert row["note"] == whole[key]["note"], key
+        for name in ("n_units", "n_clusters", "estimate", "low", "high"):
+            same = pytest.approx(whole[key][name], rel=1e-9, abs=1e-12, nan_ok=True)
+            assert row[name] == same, (key, name)
+    assert found[0].verdicts == found[1].verdicts
+    assert repr(whole) != repr(patterns)  # in the last digits, so that patterns were resampled
+
+
+@pytest.mark.slow
 def test_a_reference_is_one_persons_labels() -> None:
     whole, found = both(many_ratings(600, 2), reference="ann")
     assert found.verdicts == whole.verdicts
     assert found.verdicts[0]["verdict"] in ("disagrees_with_reference", "agrees_with_reference")
+
+
+@pytest.mark.slow
+def test_people_who_are_alike_are_named() -> None:
+    frame = many_ratings(60, 1)
+    first, second = sorted(frame.loc[frame["rater_kind"] == "human", "rater_id"].unique())[:2]
+    other = frame[frame["rater_id"] == first].assign(rater_id=second)
+    alike = pd.concat([frame[frame["rater_id"] != second], other], ignore_index=True)
+    whole, found = both(alike)
+    assert found.notes == whole.notes
+    assert found.notes[0].startswith(f"{first} and {second} gave the same label on every unit")
 
 
 @pytest.mark.slow

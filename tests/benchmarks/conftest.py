@@ -24,6 +24,7 @@ STARTS = {
     "formats": "",
     "grading": "--grades 100",
     "injection": "--runs 2 --processes 1",
+    "instant": "--rounds 1 --scale 0.001",
     "peers": f"--units 60 --python {shlex.quote(sys.executable)}",
     "report": "--scale 0.04 --studies 1",
     "routing": "--runs 1 --processes 1",

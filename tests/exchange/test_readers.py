@@ -16,6 +16,8 @@ FILES = Path(__file__).with_name("files")
 ANN, BEN, GPT = "yyyynnnn", "yyynnnny", "yyyynnyn"
 GRADER = "openai/gpt-5-mini"
 LETTERS = {"yes": "y", "no": "n", "true": "y", "false": "n", "C": "y", "I": "n", "a": "y", "b": "n"}
+# Parquet has one type for all values of a table: beside a number, true is 1.
+LETTERS |= {"1": "y", "0": "n"}
 """Whatever a tool calls them: what the raters said, unit by unit; ? is a rating without a label."""
 UUID = "00000000-0000-4000-8000-00000000000"
 HUMAN, MODEL, UNKNOWN = "human", "model", ""
@@ -85,6 +87,7 @@ MADE = [
     Made("inspect.eval", "inspect", EVAL, (), "ratings without a rater (1)", ("topic",)),
     Made("mlflow.json", "mlflow", MLFLOW, (), MLFLOW_LEFT),
     Made("mlflow_frame.jsonl", "mlflow", MLFLOW, (), MLFLOW_LEFT),
+    Made("mlflow.parquet", "mlflow", MLFLOW, (), MLFLOW_LEFT),
     Made("langfuse.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE,
          "free-text answers (1)"),
     Made("langfuse_v3.json", "langfuse", three("ann", "ben", GRADER, "fair"), LANGFUSE,

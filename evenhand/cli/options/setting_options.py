@@ -16,6 +16,7 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from evenhand.analysis.verification import Libraries
     from evenhand.reporting.analysing import Analysed
     from evenhand.study.settings.sections import Section
 
@@ -53,7 +54,7 @@ def analyse_asked(
     arguments: argparse.Namespace,
     *,
     by: Callable[..., Analysed] | None = None,
-    verify: bool = False,
+    verify: bool | Libraries = False,
     why: bool = False,
 ) -> Analysed:
     """Analyse a study or a ratings file as the command line says, and say what was assumed.

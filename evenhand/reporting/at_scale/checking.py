@@ -79,7 +79,7 @@ def analyse_at_scale(
     *,
     engine: str = STREAM,
     units: Path | None = None,
-    verify: bool = False,
+    verify: object = False,
     why: bool = False,
     on_stage: Callable[[str], None] | None = None,
     **changes: Any,

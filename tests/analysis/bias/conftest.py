@@ -13,7 +13,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.bias import add_bias_rows
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import encode
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.labels.units import UnitFacts
 from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.study.settings.analysis import BiasSettings

@@ -14,7 +14,7 @@ from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.resamples import Bootstrap
 from evenhand.analysis.distributions.rows import add_distribution_rows
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import encode
+from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.report import ReportContext
 from evenhand.analysis.report.blocks import Items, ReportSection
 from evenhand.analysis.report.sections import distributions

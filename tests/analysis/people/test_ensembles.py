@@ -54,7 +54,7 @@ def test_a_mean_probability_by_hand() -> None:
             for n, label in enumerate(hard)
         ]
     from evenhand.analysis.labels.combine import combine_readings
-    from evenhand.analysis.labels.matrix import encode
+    from evenhand.analysis.labels.encoding import encode
     from evenhand.study.tables.ratings import validate_ratings
 
     labels = encode(combine_readings(validate_ratings(pd.DataFrame(rows)), YES), YES)

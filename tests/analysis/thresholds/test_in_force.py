@@ -11,7 +11,8 @@ import pytest
 from evenhand.analysis import Scale, analyse
 from evenhand.analysis.bootstrap.folds import folds
 from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.matrix import LabelMatrix, encode
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.labels.pair_rule import pair_verdicts
 from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.thresholds.held_out import held_out_thresholds

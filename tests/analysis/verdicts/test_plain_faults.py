@@ -126,3 +126,26 @@ def test_two_who_are_nearly_always_right_are_no_copies(
     ratings = make_ratings(labels | {"g": noisy(rng, truth, 5, 0.99)}, ["g"])
     verdict = analyse(ratings, None, [FIVE], resamples=100).verdicts[0]
     assert "labels are those of" not in verdict["sentence"]
+
+
+def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(
+    make_ratings: Callable, people: dict
+) -> None:
+    """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
+    labels = {name: each for name, each in people.items() if name != "truth"}
+    labels |= {"h3": labels["h1"], "g": labels["h1"]}
+    found = analyse(make_ratings(labels, ["g"]), None, [FIVE], resamples=100)
+    (note,) = found.notes
+    assert note.startswith("tone: h1 and h3 gave the same label on every unit that they share.")
+    assert "labels are those of" not in found.verdicts[0]["sentence"]
+
+
+@pytest.mark.parametrize(("units", "rarer"), [(N, 4), (29, 29)])
+def test_people_who_are_alike_by_the_nature_of_it_are_not_named(
+    make_ratings: Callable, units: int, rarer: int
+) -> None:
+    same = ["2"] * rarer + ["1"] * (units - rarer)
+    same[0] = "3"
+    other = ["1"] * units
+    labels = {"h0": same, "h1": same, "h2": other, "g": same}
+    assert not analyse(make_ratings(labels, ["g"]), None, [FIVE], resamples=100).notes

@@ -69,7 +69,7 @@ def test_a_threshold_that_wins_elsewhere_is_named(
 ) -> None:
     """Rows of a tuned threshold and of the difference at it, as calibration gives them."""
     from evenhand.analysis.labels.combine import combine_readings
-    from evenhand.analysis.labels.matrix import encode
+    from evenhand.analysis.labels.encoding import encode
     from evenhand.analysis.verdicts.judge import judge_graders
     from evenhand.study.tables.ratings import validate_ratings
 

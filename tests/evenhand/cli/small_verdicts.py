@@ -141,6 +141,8 @@ VERDICTS = (
         labels(PEOPLE["ben"], {name: PEOPLE[name] for name in ("ann", "ben")}),
         "We cannot tell yet",
         "only one other person labelled",
+        "perhaps a copy of ben",
+        "the labels of further people would tell",
     ),
     file(
         "one expert",

@@ -259,7 +259,7 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
     from evenhand.analysis.bootstrap.intervals import Interval
     from evenhand.analysis.labels.matrix import Coded
     from evenhand.analysis.results import ResultRows
-    from evenhand.analysis.verification import verify_estimates
+    from evenhand.analysis.verification import library_values, verify_estimates
 
     codes = np.array([[0, 0], [0, 1], [1, 1], [1, 1]], dtype=np.int8)
     coded = Coded(
@@ -275,7 +275,7 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
     rows = ResultRows("r")
     rows.add("cohen_kappa", Interval(0.6, 0, 1), (4, 4), rater_a="a", rater_b="b", subset="all")
     with pytest.raises(RuntimeError, match=r"a library gives 0\.5"):
-        verify_estimates(rows, coded)
+        verify_estimates(rows, coded.subset, library_values(coded))
 
 
 def test_groups_and_variants_by_option(tmp_path: Path) -> None:

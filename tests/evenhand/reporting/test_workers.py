@@ -38,6 +38,14 @@ while not (children := multiprocessing.active_children()):
 print(children[0].pid, flush=True)
 time.sleep(float(sys.argv[1]))
 """
+_BESIDE = """
+import multiprocessing, time
+from evenhand.reporting.verifying import libraries_beside
+
+with libraries_beside(meanwhile=print):
+    print(multiprocessing.active_children()[0].pid, flush=True)
+    time.sleep(600)
+"""
 
 
 @pytest.fixture
@@ -115,7 +123,7 @@ def test_a_single_core_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core shares nothing")
-@pytest.mark.parametrize("program", [_SHARING, _APART], ids=["sharing", "apart"])
+@pytest.mark.parametrize("program", [_SHARING, _APART, _BESIDE], ids=["sharing", "apart", "beside"])
 def test_no_process_outlives_its_parent(tmp_path: Path, program: str) -> None:
     with _at_work(tmp_path, program, seconds=600) as parent:
         worker = _worker_of(parent)

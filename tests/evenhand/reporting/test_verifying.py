@@ -1,0 +1,70 @@
+"""The libraries that estimates are held against, loaded beside."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+
+import pandas as pd
+import pytest
+
+from evenhand.analysis import Analysis, Scale, analyse
+from evenhand.analysis.verification import Libraries
+from evenhand.reporting.verifying import libraries_beside
+
+
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+def _analysed(verify: bool | Libraries) -> Analysis:
+    """Two rubrics, each with two readings, so that several answers are waited for in turn."""
+    given = {"ann": "yyynnnyy", "ben": "yynnnyyn"}
+    rows = [
+        {"rubric": name, "unit_id": f"u{n}", "rater_id": who, "rater_kind": "human", "label": label}
+        for name, step in (("calm", 1), ("kind", 3))
+        for who, labels in given.items()
+        for n, label in enumerate((labels * 3)[::step])
+    ]
+    scales = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
+    return analyse(pd.DataFrame(rows), None, scales, resamples=50, verify=verify)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_libraries_beside_say_what_they_say_here() -> None:
+    waited: list[str] = []
+    with libraries_beside(meanwhile=lambda: waited.append("meanwhile")) as libraries:
+        beside = _analysed(libraries).verification
+    assert beside == _analysed(True).verification
+    assert beside is not None
+    assert beside.compared == 20
+    assert waited  # to load them takes longer than this analysis
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_process_that_is_killed_costs_time_and_nothing_else() -> None:
+    def kill() -> None:
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    with libraries_beside(meanwhile=kill) as libraries:
+        assert _analysed(libraries).verification == _analysed(True).verification
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_an_error_here_leaves_nobody_behind() -> None:
+    def fail() -> None:
+        with libraries_beside(meanwhile=lambda: None):
+            raise ValueError("of the analysis")
+
+    with pytest.raises(ValueError, match="of the analysis"):
+        fail()
+    assert not multiprocessing.active_children()
+
+
+def test_a_single_core_loads_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with libraries_beside(meanwhile=lambda: None) as libraries:
+        assert libraries is True
