@@ -93,6 +93,7 @@ def test_batches_have_no_shards(server: ProtocolServer, shared: Callable[..., St
         grade(shared(), [server.openai], shard=Shard(1, 2), batch=True)
 
 
+@pytest.mark.slow
 def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
     shared: Callable[..., Study],
 ) -> None:
