@@ -176,6 +176,7 @@ def test_rates_speak_of_the_labelled_and_of_the_others_by_weight() -> None:
     assert rates["rate_ppi"] == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_what_never_varies_is_bounded_by_the_least_likely_pairs() -> None:
     ratings, units = study()
     ratings["label"] = np.where(ratings["unit_id"].str.contains("1"), "3", "1")

@@ -297,7 +297,8 @@ def download(page: Page, name: str) -> bytes:
 # ---- for everyone -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.thorough), "dark"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_accessibility_fault(
     new_context: Callable[..., BrowserContext],
     served: Served,

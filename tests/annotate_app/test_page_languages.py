@@ -9,7 +9,7 @@ from evenhand.rubrics import load_rubric
 from evenhand.study import open_study
 from harness.annotator import IS_NEXT, READY
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 LANG = "document.documentElement.lang"
 SESSION = """
@@ -45,7 +45,6 @@ def press_until(page, key: str, selector: str) -> None:
     pytest.fail(f"{selector} cannot be reached by {key}")
 
 
-@pytest.mark.thorough
 def test_a_whole_session_by_keyboard_in_german(new_context, polyglot, axe):
     page = new_context(locale="de-DE").new_page()  # the browser says so; nobody chose
     page.goto(polyglot.url)

@@ -11,7 +11,7 @@ from evenhand.demo.stance_study import make_stance_demo
 from evenhand.study import open_study
 from harness.annotator import IS_NEXT, READY
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")

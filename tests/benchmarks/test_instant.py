@@ -29,6 +29,7 @@ def test_the_page_has_a_line_for_each_bound_and_each_stage(
     assert {"loading pandas", "all other statistics", "writing files"} <= stages
 
 
+@pytest.mark.slow
 def test_time_within_another_stage_is_counted_once() -> None:
     """By a verb that is over at once: no stage takes part of another's time, or less than none."""
     command = instant.Command("", sys.executable, ["-P", "-m", "evenhand", "--version"])

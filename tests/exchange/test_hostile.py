@@ -140,6 +140,7 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
     assert "samples/u1_epoch_1.json is damaged" in refused(tmp_path / "f.eval")
 
 
+@pytest.mark.slow
 def test_a_workbook_that_claims_a_million_columns_is_bounded(tmp_path: Path) -> None:
     with zipfile.ZipFile(FILES / "wide.xlsx") as made:
         members = {name: made.read(name) for name in made.namelist()}

@@ -112,6 +112,7 @@ def test_unsure_pairs_are_likelier_and_all_probabilities_are_kept(study: Study) 
         assert units["p0001"].unique() == pytest.approx([likely["p0001"]])
 
 
+@pytest.mark.slow
 def test_until_they_are_labelled_new_pairs_change_nothing(study: Study) -> None:
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)

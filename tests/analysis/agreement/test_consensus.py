@@ -128,6 +128,7 @@ def test_a_consensus_of_noise_is_called_unstable(
         assert not unstable or notes[0].endswith("% of units differ between solutions")
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_plain_loops(noisy: Callable, rng: np.random.Generator) -> None:
     truth = rng.integers(0, 3, 60)
     raters = [noisy(rng, truth, 3, keep, missing=0.2) for keep in (0.9, 0.7, 0.6, 0.8)]

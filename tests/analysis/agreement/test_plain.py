@@ -197,6 +197,7 @@ def test_alpha_is_that_of_the_krippendorff_package(labels: list, level: Level) -
     assert found.estimate == pytest.approx(theirs, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(LABELS, st.sampled_from(["identity", "linear", "quadratic"]))
 @settings(max_examples=60, deadline=None)
 def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels: list, weights: Any) -> None:

@@ -14,6 +14,7 @@ RESPONSE = Scale("", ("no", "yes"), affirmative=frozenset({"yes"}), unit="respon
 SEES_C = 0.8 * 0.65 + 0.2 / 3
 
 
+@pytest.mark.slow
 def test_length_of_the_sides(sample: Callable, audited: Callable, row_of: Callable) -> None:
     """Of the C a tenth goes to the longer side for every doubling: .1 x P(C) per doubling."""
     made = sample(1, pairs=500)

@@ -177,6 +177,7 @@ def test_degenerate_shares() -> None:
     assert 0.02 < found.high < 0.1
 
 
+@pytest.mark.slow
 def test_rare_shares_cover(rng: np.random.Generator) -> None:
     """2% of 50 units: percentiles hold it in .64 of studies, since most of those see none."""
     held, plain = 0, 0

@@ -117,6 +117,7 @@ def test_on_average_few_people_say_what_all_would(n: int, shape: tuple[float, ..
     assert distances.cross_entropy(grader, counts).mean() == pytest.approx(true, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
 @pytest.mark.parametrize("n", [5, 10, 100])
 def test_halves_carried_on_to_all(n: int, shape: tuple[float, ...]) -> None:

@@ -59,6 +59,7 @@ def test_main_figures_are_those_of_an_analysis_without_them(analysis, make_ratin
     assert analysis.verdicts == plain.verdicts
 
 
+@pytest.mark.slow
 def test_the_report_says_who_why_and_what_it_changes(analysis, tmp_path):
     assert analysis.notes == [
         f"Excluded: 1 of 3 annotators, with 60 ratings (bad: {REASON}). "

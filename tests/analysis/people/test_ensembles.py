@@ -140,6 +140,7 @@ def test_the_best_single_grader_is_not_chosen_on_what_it_is_judged_on(
     assert held_out < in_sample - 0.05
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_judged_like_a_grader_and_is_none(several: pd.DataFrame) -> None:
     found = analyse(several, None, [THREE], resamples=100)
     results = found.results

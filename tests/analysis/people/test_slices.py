@@ -79,6 +79,7 @@ def test_a_slice_is_an_analysis_of_its_units(
     )
 
 
+@pytest.mark.slow
 def test_slice_differences_are_screened_together(
     sliced: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
@@ -177,6 +178,7 @@ def test_the_sensitivity_line_is_the_analysis_with_other_clusters(
     assert not analyse(ratings, units, [SCALE], resamples=50).results["at"].str.contains("=").any()
 
 
+@pytest.mark.slow
 def test_bad_requests(sliced: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     ratings, units = sliced
     known = StudyFacts(raters=pd.DataFrame({"rater_id": ["ann", "ben"], "topic": ["x", "y"]}))

@@ -69,6 +69,7 @@ def test_a_study_passes_where_its_verdict_does(
     assert len(set(shown)) == 2 or prevalence != 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "strictness"), [("drawn", 0.25), ("", 0.0)])
 def test_the_chance_is_that_of_the_population_of_the_benchmark(
     kind: Literal["drawn", ""], strictness: float

@@ -27,6 +27,7 @@ def test_a_crowds_known_faults_are_named_and_nobody_else(seed):
     assert "of the others' time" in found.loc["hasty", "reason"]
 
 
+@pytest.mark.slow
 def test_excluded_raters_are_judged_but_hold_nobody_back():
     table = crowd(0, good=2)
     with_all = rater_quality(table, SCALES).set_index("rater_id")

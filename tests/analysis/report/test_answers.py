@@ -51,6 +51,7 @@ def _studies() -> Iterator[Analysis]:
     yield analyse(agreed, units, [SCALE], resamples=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", NAMES)
 def test_every_section_has_an_answer(studies: dict[str, Analysis], study: str) -> None:
     found = sections_of(studies[study], ReportContext("A study"))

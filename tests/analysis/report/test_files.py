@@ -207,6 +207,7 @@ def test_verdicts_carry_a_word_not_only_a_colour(analysis: Analysis, written) ->
     assert html.escape(constant["sentence"], quote=False).replace("'", "&#39;") in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("synthetic", [True, False])
 def test_synthetic_is_said_in_every_file(analysis: Analysis, written, synthetic: bool) -> None:
     out = written(analysis, synthetic=synthetic)
@@ -252,6 +253,7 @@ def page_script(out: Path) -> str:
     return script
 
 
+@pytest.mark.slow
 def test_no_cell_of_the_csv_is_a_formula(hostile_analysis: Analysis, written) -> None:
     out = written(hostile_analysis)
     rows = read_results(out)

@@ -208,6 +208,7 @@ def test_both_parts_are_resampled(rng: np.random.Generator) -> None:
     assert half_width > 1.3 * fixed
 
 
+@pytest.mark.slow
 def test_what_only_graders_saw_disturbs_nothing_else(rng: np.random.Generator) -> None:
     """Ceiling, pairs of people and graders, consensus and thresholds rest on the labelled units."""
     graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}

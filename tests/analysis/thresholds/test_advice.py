@@ -72,6 +72,7 @@ def test_a_threshold_tuned_on_noise_is_not_recommended(rng: np.random.Generator)
     assert found.advice.threshold == 0.5
 
 
+@pytest.mark.slow
 def test_the_optimum_of_the_population_is_where_sampling_puts_it() -> None:
     """0.1 by construction, and by the kappa of a million units (not where half are affirmed)."""
     population = benchmark.Population("large", 2.0, 0.4, 1_000_000)

@@ -150,6 +150,7 @@ def test_how_many_more_would_do() -> None:
     assert binom.cdf(max(passing), kept, 1 / 20) >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clusters", "units"), [(60, 1), (60, 4)])
 def test_a_promise_is_broken_in_one_study_of_twenty_at_most(
     clusters: int, units: int, rng: np.random.Generator

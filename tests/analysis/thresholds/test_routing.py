@@ -116,6 +116,7 @@ def test_a_cut_close_to_1_is_not_shown_as_1() -> None:
     assert "a confidence of 0.99998 or more" in render_routing_text(found)[0]
 
 
+@pytest.mark.slow
 def test_the_report_names_the_rows_of_its_sentence(halves: pd.DataFrame, tmp_path) -> None:
     found = analysed(halves)
     write_report(found, ReportContext("A study"), tmp_path)

@@ -84,6 +84,7 @@ def test_a_reference_without_variation_has_no_threshold(tuned: pd.DataFrame) -> 
     assert (rows["note"] == "no_variation").all()
 
 
+@pytest.mark.slow
 def test_the_recommendation_stands_in_a_row(tuned: pd.DataFrame) -> None:
     results = analyse(tuned, None, [YES], resamples=300).results
     rows = results[results["statistic"] == "threshold_recommended"].set_index(["rater_a", "at"])

@@ -54,6 +54,7 @@ def kappa(first: np.ndarray, second: np.ndarray) -> float:
     return float(cohens_kappa(counts).kappa)
 
 
+@pytest.mark.slow
 def test_the_change_and_its_bounds_are_those_of_another_implementation() -> None:
     keep = dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75}
     labels = said(60, keep)

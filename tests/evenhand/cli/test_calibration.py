@@ -45,6 +45,7 @@ def _thresholds(study: Study) -> dict[str, dict[str, float]]:
         return {name: dict(each) for name, each in again.config.thresholds.items()}
 
 
+@pytest.mark.slow
 def test_it_says_what_to_use_and_writes_nothing(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -208,6 +208,7 @@ def test_options_win_over_the_rubrics_own(tmp_path: Path) -> None:
         assert ("krippendorff_alpha_ordinal" in set(results["statistic"])) is alpha
 
 
+@pytest.mark.slow
 def test_slices_raters_and_margin_by_option(tmp_path: Path) -> None:
     """The leanings are mixed, so that siding with r1 and r2 is no siding with one of them."""
     lines = ["unit_id,rater_id,rater_kind,label,topic,leaning"]
@@ -278,6 +279,7 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
         verify_estimates(rows, coded.subset, library_values(coded))
 
 
+@pytest.mark.slow
 def test_groups_and_variants_by_option(tmp_path: Path) -> None:
     """The grader errs on one group only; its labels of one question differ in one wording."""
     rng = np.random.default_rng(3)

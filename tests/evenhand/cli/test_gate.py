@@ -75,6 +75,7 @@ def test_a_baseline_opens_the_gate_or_not(
     assert compared.stdout == done.stdout[9:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("grader", "rule", "code"),
     [("g", RULE, 0), ("worse", RULE, 1), ("some", RULE, 3), ("g", "cohen_kappa > 1", 1)],
@@ -111,6 +112,7 @@ def test_json_is_one_object_and_nothing_else(run: Run, folder: Path, saved: Path
     assert "there is no grader 'x'" in json.loads(wrong.stdout)["error"]
 
 
+@pytest.mark.slow
 def test_junit_and_summary_hold_whatever_names_hold(
     run: Run, folder: Path, saved: Path, tmp_path: Path
 ) -> None:

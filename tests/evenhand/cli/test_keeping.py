@@ -54,6 +54,7 @@ def test_a_restored_and_a_moved_study_have_the_same_report(
     assert len(first) > 100
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_one_sentence(study: Study, run: Run, tmp_path: Path) -> None:
     (tmp_path / "b.zip").write_text("no zip")
     for words, says in (

@@ -144,6 +144,7 @@ def test_a_wide_file_and_other_names_are_imported_as_advised(
     assert len(error) < 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_ratings_travel_from_study_to_study(make_study, tmp_path: Path, suffix: str) -> None:
     study, other = make_study(), make_study()
@@ -231,6 +232,7 @@ def test_propositions_become_a_study(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "The sample grew from 10 to 12 prompts" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_extend_picks_where_graders_differ_once_all_pairs_are_graded(
     make_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_rater_does_not_depend_on_the_others(
     assert alone["label"].tolist() == ratings.loc[ratings["rater_id"] == STRONG, "label"].tolist()
 
 
+@pytest.mark.slow
 def test_every_rater_rates_every_unit(pairs: pd.DataFrame, rubrics: dict[str, Rubric]) -> None:
     truth = demo_responses(pairs.head(250), seed=1).truth
     assert len(simulate_ratings(RATERS, truth, rubrics, seed=1)) == 250 * 5 * 5 * 5

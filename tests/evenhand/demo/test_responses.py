@@ -125,6 +125,7 @@ def test_lopsided_subjects_favour_their_own_side(
     assert 0.4 < labels.count("A") / len(labels) < 0.6, "side and leaning must not go together"
 
 
+@pytest.mark.slow
 def test_the_three_rubrics_fit_together(texts: pd.DataFrame, demo: DemoResponses) -> None:
     category = demo.truth.set_index("unit_id")["label"]
     sides = {side: own.itertuples() for side, own in texts.groupby("side")}
@@ -169,6 +170,7 @@ def test_refusal_shows_in_the_text(texts: pd.DataFrame) -> None:
     assert (listed == (texts["refusal"] == "2")).all()
 
 
+@pytest.mark.slow
 def test_texts_are_clean(texts: pd.DataFrame) -> None:
     slips = re.compile(
         r"[{}]|  | \n|\n\n\n|^\s|\s$"  # leftovers and spacing

@@ -318,6 +318,7 @@ def test_messages_name_a_row_by_its_index(file: Path) -> None:
         eh.check(table.assign(unit_id=table["unit_id"].replace("u18", "u17")), name="week-2")
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_verdicts_panel_and_figure(labels: pd.DataFrame) -> None:
     found = eh.check(labels, human=PEOPLE, model="gpt", **SCALE, affirmative=["top"])
     shown = found._repr_html_()

@@ -104,6 +104,7 @@ def flags_as_it_is(crowded: Path) -> dict[str, set[str]]:
         return _flags(study)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", IN_THE_QUALITY)
 def test_the_quality_of_raters_follows(
     crowded: Path, flags_as_it_is: dict[str, set[str]], tmp_path: Path, setting: str
@@ -115,6 +116,7 @@ def test_the_quality_of_raters_follows(
     assert flag not in found[rater]
 
 
+@pytest.mark.slow
 def test_only_the_flags_named_end_a_part(crowded: Path, tmp_path: Path) -> None:
     with open_study(changed(crowded, tmp_path / "study", "quality.stop", ["attention"])) as study:
         assert stop_flagged(study, study_quality(study)) == ["good-1"]

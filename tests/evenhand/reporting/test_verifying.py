@@ -31,6 +31,7 @@ def _analysed(verify: bool | Libraries) -> Analysis:
     return analyse(pd.DataFrame(rows), None, scales, resamples=50, verify=verify)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
 def test_libraries_beside_say_what_they_say_here() -> None:
     waited: list[str] = []

@@ -77,6 +77,7 @@ def test_the_attack_that_a_grader_obeys_is_found(
     assert audit.retest["estimate"] == 0.0
 
 
+@pytest.mark.slow
 def test_attacked_grades_are_no_ratings(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_target_that_is_the_clean_label_is_not_asked_for(
     assert {row["target"] for row in stored(study)} == {"", "1"}
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(
     server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_budget_ends_the_audit_and_the_dry_run_asks_nothing(
     assert 0 < len(server.calls) < 4 * 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [1, 2])
 def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(
     server: ProtocolServer, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch, draws: int
@@ -169,6 +172,7 @@ def test_pairs_are_attacked_from_either_side(
         assert ("Ignore all" in first) + ("Ignore all" in second) <= 1
 
 
+@pytest.mark.slow
 def test_a_server_that_obeys_chat_tokens_gets_none(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +231,7 @@ def flattered_now_and_then(call: Call) -> Reply:
     return obeys_flattery(call) if call.nth % 3 else steadfast(call)
 
 
+@pytest.mark.slow
 def test_a_grader_on_draws_is_audited_by_its_share(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
@@ -267,6 +272,7 @@ class Killed(BaseException):
     """Ends a run as a kill does."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 @pytest.mark.parametrize("part", [1, 2])
 def test_an_audit_goes_by_batches_and_survives_a_kill(

@@ -128,6 +128,7 @@ def test_no_object_is_asked_again(body: str) -> None:
         json_object(body, SCRUBBER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [False, True])
 def test_half_a_character_costs_one_row(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy, batch: bool

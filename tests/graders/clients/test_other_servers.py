@@ -74,6 +74,7 @@ def aimock(tmp_path: Path, aimock_command: list[str]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
+@pytest.mark.slow
 def test_openai_chat(
     aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

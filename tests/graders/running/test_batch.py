@@ -54,6 +54,7 @@ def kinds(study: Study) -> list[str]:
         return list(connection.execute(sa.select(batch_events.c.kind)).scalars())
 
 
+@pytest.mark.slow
 def test_the_same_grades_under_the_same_keys_as_live(
     server: ProtocolServer, grader: str, marked_study: MarkedStudy
 ) -> None:

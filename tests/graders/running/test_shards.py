@@ -93,6 +93,7 @@ def test_batches_have_no_shards(server: ProtocolServer, shared: Callable[..., St
         grade(shared(), [server.openai], shard=Shard(1, 2), batch=True)
 
 
+@pytest.mark.slow
 def test_parts_are_held_one_by_one_and_never_of_two_ways_of_parting(
     shared: Callable[..., Study],
 ) -> None:
@@ -155,11 +156,8 @@ def test_each_shard_has_its_share_of_the_budget(
     assert 0.2 < spent <= 1.0, "what the four may spend together is 4"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kills",
-    [1, pytest.param(2, marks=pytest.mark.thorough), pytest.param(12, marks=pytest.mark.load)],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.load)])
 def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(
     server: ProtocolServer, shared: Callable[..., Study], marked_study: MarkedStudy, kills: int
 ) -> None:

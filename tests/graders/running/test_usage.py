@@ -150,6 +150,7 @@ def dearest(request: Mapping[str, Any], size: int, output: int) -> dict[str, Any
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     budget=st.floats(0.05, 2),
@@ -197,6 +198,7 @@ def test_no_reply_of_any_length_exceeds_a_budget(
     assert sum(billed) <= shared.spent <= shared.limit
 
 
+@pytest.mark.slow
 def test_a_small_budget_buys_what_replies_really_cost(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:

@@ -68,6 +68,7 @@ def test_capital_letters_make_no_other_person(make_session) -> None:
 FULL_WIDTH = "".join(chr(ord(letter) + 0xFEE0) for letter in "bO-7")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("typed", ["bo-7", "BO-7", "  Bo-7\t", "\u3000bo-7", FULL_WIDTH])
 def test_one_person_however_the_code_is_typed(make_session, typed) -> None:
     study = make_session()

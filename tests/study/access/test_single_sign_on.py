@@ -121,6 +121,7 @@ def test_a_word_counts_once_and_its_login_ends_for_good(study: Study) -> None:
         visitor(study.store, login)
 
 
+@pytest.mark.slow
 def test_a_person_keeps_their_code_and_no_password_opens_it(study: Study, make_study) -> None:
     first = visitor(study.store, sign_on(study, word("ada@example.org"), 60))
     assert visitor(study.store, sign_on(study, word("ada@example.org"), 60)) == first

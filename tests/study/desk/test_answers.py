@@ -107,6 +107,7 @@ def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study) -> N
     assert desk.next_task("r1").task_id != task.task_id
 
 
+@pytest.mark.slow
 def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study) -> None:
     desk = AnnotationDesk(make_study(pairs=20, rubrics=[load_rubric("even-handedness")]))
     assert desk.earlier("r1").rows == ()
@@ -148,6 +149,7 @@ def test_no_repeat_stands_beside_its_first_answer(make_study) -> None:
         assert count == 60
 
 
+@pytest.mark.slow
 def test_a_skip_is_an_answer_without_a_label(make_study) -> None:
     study = make_study(raters_per_unit=1, rubrics=[load_rubric("refusal")])
     desk = AnnotationDesk(study)

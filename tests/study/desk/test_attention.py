@@ -74,6 +74,7 @@ def test_one_check_comes_in_every_stretch_at_a_place_that_the_seed_draws(make_se
     assert len({tuple(one) for one in places}) > 2
 
 
+@pytest.mark.slow
 def test_checks_take_no_place_and_are_no_labels(make_session) -> None:
     study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, raters_per_unit=2)
     desk = AnnotationDesk(study)
@@ -142,6 +143,7 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session) -> None
         assert connection.execute(count).scalar_one() == 4 + 2  # nothing is written over
 
 
+@pytest.mark.slow
 def test_a_check_asks_what_the_units_around_it_ask(make_session) -> None:
     file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES) + "".join(
         check(f"single-{n}", '{ refusal = "5" }', RESPONSE_VALUES) for n in range(3)

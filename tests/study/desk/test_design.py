@@ -104,6 +104,7 @@ def test_few_units_have_no_repeat_that_could_keep_its_distance(make_study) -> No
         assert len(walk(AnnotationDesk(repeating), "r1")) == 6
 
 
+@pytest.mark.slow
 def test_repeats_fill_no_place(make_study) -> None:
     study = make_study(pairs=15, raters_per_unit=2, rubrics=[load_rubric("even-handedness")])
     with reopened(study, repeat_share=0.2, repeat_gap=5) as repeating:
@@ -111,6 +112,7 @@ def test_repeats_fill_no_place(make_study) -> None:
         assert [len(walk(desk, rater)) for rater in ("r1", "r2", "r3")] == [36, 36, 0]
 
 
+@pytest.mark.slow
 def test_nobody_is_given_more_units_than_the_limit(make_study) -> None:
     study = make_study(pairs=6, raters_per_unit=1)
     with reopened(study, units_per_rater=8) as limited:
@@ -124,6 +126,7 @@ def test_nobody_is_given_more_units_than_the_limit(make_study) -> None:
     assert len(rows) == 60
 
 
+@pytest.mark.slow
 def test_all_rubrics_of_a_unit_on_one_sheet(make_study) -> None:
     study = make_study(pairs=6, raters_per_unit=2)
     with reopened(study, screen="all", repeat_share=0.2, repeat_gap=6) as whole:

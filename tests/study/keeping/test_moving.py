@@ -161,6 +161,7 @@ def test_a_place_that_is_none_is_refused(to: str, says: str, labelled) -> None:
     assert (study.folder / "study.toml").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_what_postgresql_cannot_keep_is_said(labelled, new_postgresql) -> None:
     study = labelled()
     with study.store.write() as connection:

@@ -71,6 +71,7 @@ def check_upgraded(folder: Path) -> None:
             assert context.get_current_revision() == SCHEMA_VERSION
 
 
+@pytest.mark.slow
 def test_a_study_of_0_1_0_opens_after_the_upgrade(old_study: Path, tmp_path: Path) -> None:
     before, of = content(old_study / "study.db"), columns(old_study / "study.db")
     assert len(before["labels"]) == 12
@@ -187,6 +188,7 @@ def test_a_killed_upgrade_can_be_run_again(old_study: Path, killed) -> None:
     check_upgraded(old_study)
 
 
+@pytest.mark.slow
 def test_nobody_may_have_it_open(old_study: Path) -> None:
     upgrade_store(old_study)
     with open_study(old_study), pytest.raises(InputError, match="open elsewhere"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pandas as pd
+import pytest
 import sqlalchemy as sa
 
 from evenhand.study import Study
@@ -12,6 +13,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.tables.ratings import validate_ratings
 
 
+@pytest.mark.slow
 def test_postgresql_knows_at_once_how_many_came(
     make_session: Callable[..., Study], new_postgresql: Callable[[], str]
 ) -> None:

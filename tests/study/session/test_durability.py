@@ -108,6 +108,7 @@ def test_what_was_done_is_there_after_a_kill(make_session) -> None:
         assert ratings.to_dict() == {"ann": "2", adjudicator_id("ada"): "5"}
 
 
+@pytest.mark.slow
 def test_nothing_is_written_over_or_deleted(make_session) -> None:
     folder = make_session(EVERYTHING, {"training.toml": PRACTICE}).folder
     statements: list[str] = []

@@ -139,6 +139,7 @@ def test_what_a_study_exported_beside_its_ratings_is_not_passed_over(folder: Pat
         csv_of(folder / "whole.csv", "stream")
 
 
+@pytest.mark.slow
 def test_raters_that_are_named_are_the_only_ones(tmp_path: Path) -> None:
     many_ratings(60).drop(columns="rater_kind").to_csv(tmp_path / "r.csv", index=False)
     kinds = {"ann": "human", "cy": "human", "g1": "model"}

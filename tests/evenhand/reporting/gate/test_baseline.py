@@ -192,6 +192,7 @@ def test_there_must_be_something_to_freeze(first: Path) -> None:
         baseline_of(labelled(first, OPTIONS), "g")
 
 
+@pytest.mark.slow
 def test_units_that_were_likelier_to_be_picked_count_less(first: Path) -> None:
     """As the analysis of both versions in one file counts them."""
     table = pd.read_csv(first)
@@ -227,6 +228,7 @@ def test_a_name_that_no_line_holds_is_one_sentence(first: Path) -> None:
     assert str(raised.value).isprintable()
 
 
+@pytest.mark.slow
 def test_a_study_is_frozen_with_its_pairs_and_the_hash_of_its_rubric(make_study) -> None:
     study = make_study(pairs=40, subjects=("s1", "s2"))
     change_config(study.folder, {"decision": {"drift_margin": 0.3}, "analysis": {"resamples": 50}})
