@@ -32,6 +32,7 @@ def _values(results: pd.DataFrame) -> pd.DataFrame:
     return results.set_index(list(RESULTS_KEY)).sort_index()
 
 
+@pytest.mark.slow
 def test_the_table_keeps_the_contract(mixed: pd.DataFrame) -> None:
     results = analyse(mixed, None, [RATING], resamples=200).results
     assert tuple(results.columns) == RESULTS_COLUMNS

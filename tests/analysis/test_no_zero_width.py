@@ -68,6 +68,7 @@ def test_no_interval_is_a_single_number(alike: bool, probabilities: bool, method
     assert (inside["high"] >= inside["estimate"] - 1e-9).all()
 
 
+@pytest.mark.slow
 def test_the_intervals_are_those_of_the_clusters_that_might_differ() -> None:
     ratings, units = everybody_agrees(alike=False, probabilities=False)
     results = results_of(ratings, units, "percentile")

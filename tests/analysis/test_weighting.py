@@ -212,6 +212,7 @@ def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out() 
     assert not any(row["at"] == "cluster=topic" for row in found.rows)
 
 
+@pytest.mark.slow
 def test_estimates_are_verified_with_weights() -> None:
     ratings, units = study(20)
     found = analyse(ratings, units, [SCALE], verify=True, **SMALL).verification

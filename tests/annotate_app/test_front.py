@@ -97,6 +97,7 @@ def test_who_comes_again_fetches_no_panel_again(new_context, served):
     assert sizes and set(sizes) == {0}
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_nothing_tells_of_the_machine(new_context, served):
     page = new_context().new_page()

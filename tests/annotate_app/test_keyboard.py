@@ -138,6 +138,7 @@ def test_the_focus_returns_to_the_texts(reader):
     assert focus(person) == "material"
 
 
+@pytest.mark.thorough
 def test_letters_digits_and_signs_are_no_keys_once_they_are_switched_off(reader):
     person = reader("single")
     page = person.page

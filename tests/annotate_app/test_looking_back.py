@@ -89,6 +89,7 @@ def test_the_list_loads_as_one_scrolls_and_arrows_move_in_it(annotator, long_ago
     person.in_panel("panel.querySelector('.editing').hidden")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("each_way", [pytest.param(75, marks=pytest.mark.thorough), 250])
 def test_over_a_slow_line_what_is_typed_for_the_list_stays_there(new_context, long_ago, each_way):
     rater = f"slow-{each_way}"

@@ -158,6 +158,7 @@ def test_what_was_selected_before_is_marked_at_once(annotator, asking):
     assert quote.strip() == quote
 
 
+@pytest.mark.thorough
 def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     person = annotator("back", asking)
     page = person.page
@@ -179,6 +180,7 @@ def test_a_mark_outlives_a_reload_and_a_look_back(annotator, asking):
     assert cut == [first, SENTENCES[0]]
 
 
+@pytest.mark.thorough
 def test_what_is_typed_ahead_marks_or_is_forgotten_and_never_submits(
     annotator, make_asking, serve_study
 ):

@@ -113,6 +113,7 @@ def test_what_is_typed_ahead_answers_nothing_and_does_not_wave_the_offer_away(
     assert person.stored() == person.given
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
 )

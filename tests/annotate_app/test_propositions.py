@@ -21,6 +21,7 @@ def stance_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_a_visitor_labels_a_response_of_the_stance_demo(
     stance_demo: Path, serve_study: Callable, new_context: Callable
 ) -> None:

@@ -82,6 +82,7 @@ def test_headings_stay_below_the_pages_own_and_skip_no_level() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
@@ -106,7 +107,7 @@ def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source: str) -> No
         pytest.param("[" * LONGEST, marks=pytest.mark.thorough),
         pytest.param("![" * (LONGEST // 2), marks=pytest.mark.thorough),
         "*a " * (LONGEST // 3),
-        "[a](" * (LONGEST // 4),
+        pytest.param("[a](" * (LONGEST // 4), marks=pytest.mark.thorough),
     ],
 )
 def test_no_text_keeps_the_page_waiting(source: str) -> None:

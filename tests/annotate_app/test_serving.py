@@ -61,6 +61,7 @@ def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
     browser.close()
 
 
+@pytest.mark.thorough
 def test_a_unit_is_labelled_through_nginx(proxied: Proxied, browser: Browser) -> None:
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()

@@ -16,7 +16,7 @@ SIZES = {
     "phone upright": (390, 844, True),
     "phone across": (844, 390, True),
 }
-SMALLEST = ("400% of 1280x1024", "phone upright")
+SMALLEST = ("phone upright",)
 LINES_TO_JUDGE_BY = 5
 
 # Of every part: its box after it was scrolled to, and whether it, not something over it, is there.

@@ -59,6 +59,7 @@ def tops(person: Annotator) -> list[int]:
     return texts.evaluate_all("nodes => nodes.map(node => Math.round(node.scrollTop))")
 
 
+@pytest.mark.thorough
 def test_markdown_is_drawn_and_a_key_shows_its_source(annotator, in_markdown):
     person = annotator("reader", in_markdown)
     page = person.page
@@ -203,6 +204,7 @@ def test_how_scripts_and_emoji_are_written_is_left_alone(annotator, make_study, 
     assert plain.evaluate("node => node.childElementCount") == 0
 
 
+@pytest.mark.thorough
 def test_marks_can_be_left_out(annotator, make_study, serve_study):
     server = serve_study(make_study(1, with_unseen, show_controls=False))
     odd = annotator("plain", server).page.locator(".response .text", has_text="side a")

@@ -20,6 +20,7 @@ def test_the_coverage_of_corrected_rates_writes_its_page(page_of: Callable[[str]
     assert "in 3 simulated studies" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prevalence", corrected_rates.PREVALENCES)
 def test_corrected_rates_are_simulated_as_they_are_said_to_be(prevalence: float) -> None:
     """People's rate and the grader's error rates, against 60 simulated studies, or more where few

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from benchmarks import formats
 
 
+@pytest.mark.slow
 def test_the_page_of_formats_is_that_of_the_files(page_of: Callable[[str], str]) -> None:
     page = page_of("formats")
     assert page == formats.OUT.read_text("utf-8")

@@ -129,6 +129,7 @@ def test_what_we_cannot_tell_fails_unless_the_job_says_so(runner: Runner, rating
     assert (done.code, done.outputs["outcome"]) == (0, "cannot_tell")
 
 
+@pytest.mark.slow
 def test_wrong_use_is_no_verdict(runner: Runner, ratings: Path) -> None:
     done = gated(runner, ratings, "kappa is fine", report="true")
     assert (done.code, done.outputs["outcome"], done.outputs["report"]) == (2, "error", "")
@@ -168,6 +169,7 @@ def test_inputs_reach_the_shell_as_they_are(runner: Runner, ratings: Path) -> No
     assert not list(runner.folder.parent.rglob("owned"))
 
 
+@pytest.mark.slow
 def test_the_install_step_takes_what_the_lock_pins_and_then_itself(
     runner: Runner, ratings: Path
 ) -> None:

@@ -26,6 +26,7 @@ def lines(*raters: str) -> str:
     return "\n".join([",".join(["item", *raters]), *body]) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", MADE, ids=lambda made: made.file)
 def test_one_command_checks_an_export(made, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(FILES / made.file), *NAMED.get(made.file, ()), *FEW]) == 0

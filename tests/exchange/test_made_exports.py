@@ -20,6 +20,7 @@ def test_every_tool_is_listed() -> None:
     assert files - {"__init__", "__main__", "contents"} == set(exports.TOOLS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "files"),
     [

@@ -166,6 +166,7 @@ def test_too_few_units_are_said(claude: str, marked_study: MarkedStudy, server) 
     assert "cannot be compared" in sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -59,6 +59,7 @@ def again(study: Study) -> Study:
     return open_study(study.folder)
 
 
+@pytest.mark.slow
 def test_graders_who_differ_or_are_unsure_score_a_pair(study: Study) -> None:
     rate(study, "one", lambda n: "1")
     rate(study, "two", odd)

@@ -41,6 +41,7 @@ def test_directions_by_hand(sample: Callable, audited: Callable, row_of: Callabl
     assert row_of(rows, "direction_net", "g")["at"] == "side a>side b"
 
 
+@pytest.mark.slow
 def test_a_lean_is_recovered(sample: Callable, audited: Callable, row_of: Callable) -> None:
     """Two of ten C turned to A (to B): the net direction moves by .2 times the share of C, and
     by little more, as the grader sees a little less sharply.

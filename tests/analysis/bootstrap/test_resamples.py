@@ -82,6 +82,7 @@ def test_whole_numbers_are_summed_exactly() -> None:
     assert np.array_equal(resamples.totals(features), weights @ features)
 
 
+@pytest.mark.slow
 def test_folding_identical_units_keeps_the_estimate_and_the_spread(
     make_matrix: Callable, noisy: Callable, rng: np.random.Generator
 ) -> None:

@@ -58,6 +58,7 @@ def test_the_width_of_ac1_is_that_of_simulated_studies(agreement: float, prevale
     assert ac1_half_width(400, agreement, prevalence) == pytest.approx(1.96 * ac1.std(), rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statistic", ["kappa", "alpha", "ac1", "rate", "threshold"])
 def test_units_needed_give_the_width_and_fewer_do_not(statistic: str) -> None:
     scenario = Scenario(0.85, 0.6)

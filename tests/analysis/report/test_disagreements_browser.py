@@ -91,6 +91,7 @@ def test_texts_unfold_and_only_these_are_printed(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_axe_finds_no_fault_and_nothing_scrolls_sideways(
     browser: Browser, report: Path, scheme: str, width: int

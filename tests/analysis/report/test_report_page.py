@@ -279,6 +279,7 @@ def of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "report.html"
 
 
+@pytest.mark.thorough
 def test_one_rubric_can_be_chosen(browser: Browser, of_two: Path) -> None:
     page = browser.new_page()
     page.goto(of_two.as_uri())

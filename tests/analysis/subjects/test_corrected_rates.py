@@ -70,6 +70,7 @@ def test_peoples_rate_is_the_mean_over_people_in_every_row(rng: np.random.Genera
     assert prevalence["estimate"].item() == pytest.approx((votes / 2).mean())
 
 
+@pytest.mark.slow
 def test_both_corrections_find_the_rate_that_the_count_misses(rng: np.random.Generator) -> None:
     """True rates .4 and .6; a lenient grader counts .9 * .4 + .4 * .6 = .60 and .70."""
     ratings, units = study(rng, {"g": [(0.9, 0.6)] * 2}, pairs=3000, labelled=1000)

@@ -98,6 +98,7 @@ def test_the_interval_holds_the_optimum(name: str) -> None:
     assert found.advice["tuned"] >= 38
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["kappa", "agreement", "prevalence"])
 def test_a_grader_without_information_is_never_tuned(objective: str) -> None:
     nothing = benchmark.Population("", 0.0, 0.3, 250, objective=objective)

@@ -114,6 +114,7 @@ def test_people_who_say_one_thing_leave_skill_undefined(rng: np.random.Generator
     assert rows.loc["brier_skill", "note"].startswith("no_variation")
 
 
+@pytest.mark.slow
 def test_several_ways_to_a_probability_are_never_pooled(rng: np.random.Generator) -> None:
     p = rng.random(80)
     ratings = _ratings(rng, p, prob_method="logprobs")

@@ -77,6 +77,7 @@ def test_the_bound_is_the_studys(analysed: Callable[..., Analysis]) -> None:
     assert "no attack with an effect beyond 0.9" in analysed(GULLIBLE, max_injection=0.9).rule
 
 
+@pytest.mark.slow
 def test_beside_a_reference_it_counts_as_well(analysed: Callable[..., Analysis]) -> None:
     rule = {"reference": "h0", "reference_kappa": 0.2, "reference_sensitivity": 0.5}
     rule |= {"reference_specificity": 0.5}

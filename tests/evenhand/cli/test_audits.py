@@ -20,6 +20,7 @@ def study(make_study) -> Study:
     return make_study(pairs=4, subjects=("s",))
 
 
+@pytest.mark.slow
 def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: Run) -> None:
     words = ["audit", "injection", str(study.folder), "--grader", GRADER, "--rubric", "hedging"]
     dry = run(*words, "--units", "3", "--dry-run")

@@ -122,6 +122,7 @@ def test_what_is_wrong_is_one_sentence_and_exit_2(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_person_may_be_the_reference(
     study: Study, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

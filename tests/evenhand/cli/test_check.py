@@ -173,6 +173,7 @@ def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
     assert math.isclose(value(results, "observed_agreement", "r0", "r1"), 1.0)
 
 
+@pytest.mark.slow
 def test_sides_by_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Labels x and y favour side a and b; the grader favours whichever stands first."""
     lines = ["unit_id,rater_id,rater_kind,label,order"]

@@ -34,6 +34,7 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("grader", "rule", "code", "says"),
     [

@@ -38,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "study"
 
 
+@pytest.mark.slow
 def test_a_wide_table_holds_what_the_report_compares(
     folder: Path, run: Run, tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_only_the_raters_named_are_exported(folder: Path, run: Run, tmp_path: Pa
     assert "no rater 'an'; it has ann, x:drawn" in done.stderr
 
 
+@pytest.mark.slow
 def test_somebody_elses_file_goes_to_any_tool(run: Run, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("item,a,b,gpt\n1,yes,no,yes\n2,no,no,\n")
     named = ["--columns", "unit=item", "--human", "a,b", "--model", "gpt"]

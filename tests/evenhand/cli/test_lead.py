@@ -154,6 +154,7 @@ def test_adjudication_by_file(folder, tmp_path, capsys):
     assert people["note"].str.startswith("mean over 78 pairs of raters").any()
 
 
+@pytest.mark.slow
 def test_a_link_for_the_lead(folder, capsys):
     run("lead", folder, "--url", "https://study.example.org/")
     assert capsys.readouterr().out.startswith("https://study.example.org/?lead=")
@@ -175,6 +176,7 @@ def test_a_study_without_labels(make_study, verb, says, capsys):
     assert capsys.readouterr().out.endswith(says)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_excluded_is_one_sentence(folder, capsys):
     assert main(["exclude", str(folder), "nobody", "--reason", "x"]) == 2
     assert "no person 'nobody'" in capsys.readouterr().err

@@ -86,6 +86,7 @@ def test_without_a_browser_there_is_a_sentence_before_the_work(
     assert not (study / "report").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 @pytest.mark.usefixtures("browser")
 def test_a_report_is_printed(run: Run, study: Path) -> None:

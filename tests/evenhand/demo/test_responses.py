@@ -215,6 +215,7 @@ def test_unknown_prompts_are_refused(pairs: pd.DataFrame) -> None:
         demo_responses(foreign, seed=1)
 
 
+@pytest.mark.slow
 def test_the_shipped_file_is_what_the_demo_writes() -> None:
     shipped = files("evenhand.data") / "demo_responses.jsonl"
     with as_file(shipped) as path:

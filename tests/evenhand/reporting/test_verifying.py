@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 
 import pandas as pd
 import pytest
@@ -16,6 +18,13 @@ from evenhand.reporting.verifying import libraries_beside
 @pytest.fixture
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+
+@pytest.fixture
+def started() -> Callable[[], list[BaseProcess]]:
+    """The processes that the test has started and that are still there."""
+    before = multiprocessing.active_children()
+    return lambda: [each for each in multiprocessing.active_children() if each not in before]
 
 
 def _analysed(verify: bool | Libraries) -> Analysis:
@@ -33,7 +42,9 @@ def _analysed(verify: bool | Libraries) -> Analysis:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_libraries_beside_say_what_they_say_here() -> None:
+def test_libraries_beside_say_what_they_say_here(
+    started: Callable[[], list[BaseProcess]],
+) -> None:
     waited: list[str] = []
     with libraries_beside(meanwhile=lambda: waited.append("meanwhile")) as libraries:
         beside = _analysed(libraries).verification
@@ -41,28 +52,32 @@ def test_libraries_beside_say_what_they_say_here() -> None:
     assert beside is not None
     assert beside.compared == 20
     assert waited  # to load them takes longer than this analysis
-    assert not multiprocessing.active_children()
+    assert not started()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_a_process_that_is_killed_costs_time_and_nothing_else() -> None:
+def test_a_process_that_is_killed_costs_time_and_nothing_else(
+    started: Callable[[], list[BaseProcess]],
+) -> None:
     def kill() -> None:
-        for process in multiprocessing.active_children():
+        for process in started():
             process.kill()
 
     with libraries_beside(meanwhile=kill) as libraries:
         assert _analysed(libraries).verification == _analysed(True).verification
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
-def test_an_error_here_leaves_nobody_behind() -> None:
+def test_an_error_here_leaves_nobody_behind(started: Callable[[], list[BaseProcess]]) -> None:
     def fail() -> None:
         with libraries_beside(meanwhile=lambda: None):
             raise ValueError("of the analysis")
 
     with pytest.raises(ValueError, match="of the analysis"):
         fail()
-    assert not multiprocessing.active_children()
+    assert not started()
 
 
 def test_a_single_core_loads_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,7 @@ def test_the_dry_run_prices_every_text_that_is_put_to_the_grader(
     assert forecast.cost[0] == pytest.approx(float(least))
 
 
+@pytest.mark.slow
 def test_pairs_are_attacked_from_either_side(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:

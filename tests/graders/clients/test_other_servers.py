@@ -85,6 +85,7 @@ def test_openai_chat(
     assert set(study.ratings()["label"]) == {"2"}
 
 
+@pytest.mark.slow
 def test_openai_batches(
     aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_openai_batches(
     assert (summary.scored, summary.graders[0].unscored) == (2, {"unparseable": 8})
 
 
+@pytest.mark.slow
 def test_claude_messages(
     aimock: str, marked_study: MarkedStudy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

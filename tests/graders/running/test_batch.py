@@ -260,6 +260,7 @@ def several(most: int) -> Callable[[Call], Reply]:
     return script
 
 
+@pytest.mark.slow
 def test_draws_of_a_unit_are_one_request_of_a_batch(
     server: ProtocolServer, own: str, marked_study: MarkedStudy
 ) -> None:
@@ -282,6 +283,7 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(
     assert totals["cost_usd"] == pytest.approx((1 + 5 / 2) * (900 * 2.5 + 10) / 1e6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2])
 def test_draws_that_did_not_come_are_asked_for_again(
     server: ProtocolServer, own: str, marked_study: MarkedStudy, most: int

@@ -162,6 +162,7 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session) -> None:
     assert len(attention_results(study)) == 4
 
 
+@pytest.mark.slow
 def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
     file = check("pair", '{ even-handedness = "A" }', PAIR_VALUES)
     study = make_session(
@@ -186,6 +187,7 @@ def test_sides_of_a_check_are_turned_like_any_pairs(make_session) -> None:
     assert len(found) >= 3
 
 
+@pytest.mark.slow
 def test_on_a_screen_with_all_rubrics_a_check_asks_all_of_them(make_session) -> None:
     rubrics = [load_rubric("hedging"), load_rubric("refusal")]
     file = check("c", '{ refusal = "5" }', RESPONSE_VALUES)
@@ -200,6 +202,7 @@ def test_on_a_screen_with_all_rubrics_a_check_asks_all_of_them(make_session) -> 
         assert attention_results(study)["rubric"].tolist() == ["refusal"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("screen", ["one", "all"])
 def test_beside_repeats_and_limits_the_progress_never_lies(make_session, screen) -> None:
     study = make_session(ATTENTION, {"attention.toml": ONE_RUBRIC}, pairs=12)

@@ -80,6 +80,7 @@ def test_sides_are_balanced_within_every_rater_and_subject(make_study) -> None:
     assert 10 < sum(orders[0][unit] != orders[1][unit] for unit in orders[0]) < 52
 
 
+@pytest.mark.slow
 def test_hidden_repeats_come_late_once_and_look_like_any_other(make_study) -> None:
     study = make_study(pairs=15, rubrics=[load_rubric("even-handedness")])
     with reopened(study, repeat_share=0.2, repeat_gap=10) as repeating:

@@ -178,6 +178,7 @@ def test_hundreds_of_raters_in_many_processes_keep_the_overlap_exact(
     assert ratings["rater_id"].str[:2].nunique() > 1  # more than one process had a share
 
 
+@pytest.mark.slow
 def test_an_extended_sample_reaches_a_desk_that_is_open(make_study) -> None:
     study = make_study(pairs=6, sample=3, raters_per_unit=1)
     desk = AnnotationDesk(study)

@@ -66,6 +66,7 @@ def test_nobody_withdraws_what_is_not_theirs_or_not_there(desk):
     assert len(desk.reopen("r1").flags) == 1
 
 
+@pytest.mark.slow
 def test_a_hidden_repeat_does_not_show_the_flag_on_its_first_showing(make_study):
     study = make_study(pairs=8, rubrics=[load_rubric("even-handedness")])
     change_config(study.folder, {"annotation": {"repeat_share": 0.5, "repeat_gap": 2}})

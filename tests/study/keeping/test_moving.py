@@ -77,6 +77,7 @@ def test_there_and_back(labelled, new_postgresql) -> None:
         assert again.ratings().iloc[:14].equals(ratings.iloc[:14])
 
 
+@pytest.mark.slow
 def test_a_difference_would_be_found(labelled) -> None:
     study = labelled()
     before = rows_of("study.db", study.folder)

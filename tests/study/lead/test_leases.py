@@ -76,6 +76,7 @@ def test_what_was_decided_meanwhile_is_not_handed_out(study):
     assert leases.take_first(study.store, "ada", keys, seen) == keys[1]
 
 
+@pytest.mark.slow
 def test_many_at_once_never_meet(study):
     def work(holder: str) -> list[tuple[str, str]]:
         done = []

@@ -50,6 +50,7 @@ def test_a_label_keeps_the_language_and_the_text_shown(study: Study) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_export_has_the_language_where_it_is_not_english_alone(
     study: Study, tmp_path: Path
 ) -> None:

@@ -104,6 +104,7 @@ def test_the_same_and_another_grader(first: Path) -> None:
     assert worst([same, other]) == "changed"
 
 
+@pytest.mark.slow
 def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first: Path) -> None:
     table = pd.read_csv(first)
     table = table[table["rater_id"] == "g"]
