@@ -116,6 +116,7 @@ def test_two_texts_scroll_together_where_that_is_asked_for(reader):
     assert scrolled(person) == [0, right]
 
 
+@pytest.mark.thorough
 def test_the_focus_returns_to_the_texts(reader):
     person = reader("focus")
     page = person.page

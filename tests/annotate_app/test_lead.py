@@ -117,6 +117,7 @@ def test_the_link_works_once_and_a_reload_goes_on(
     shut_out(page)
 
 
+@pytest.mark.thorough
 def test_an_annotator_who_tries_gets_nowhere(
     annotator: Callable[..., Annotator], served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +142,7 @@ def test_an_annotator_who_tries_gets_nowhere(
         expect(person.page.get_by_text("Log out")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_a_forged_login_in_the_browser_opens_nothing(
     new_context: Callable[..., BrowserContext], served: Served
 ) -> None:

@@ -75,6 +75,7 @@ def test_who_has_no_unit_yet_reads_our_words_and_goes_on_when_the_server_is_back
     page.wait_for_selector(READY)
 
 
+@pytest.mark.thorough
 def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context, served):
     page = new_context().new_page()
     core = re.compile("/_stcore/(health|host-config)")
@@ -89,6 +90,7 @@ def test_a_page_that_came_while_the_line_broke_comes_back_by_itself(new_context,
     assert not page.locator(OURS).is_visible()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "part",
     [

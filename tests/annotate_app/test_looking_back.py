@@ -165,6 +165,7 @@ def test_a_flag_is_shown_stored_and_withdrawn(new_context, long_ago):
     assert person.stored() == person.given
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "width"), [pytest.param("light", 1440, marks=pytest.mark.thorough), ("dark", 390)]
 )

@@ -250,6 +250,7 @@ def test_each_of_several_questions_has_its_own_marks(annotator, make_study, serv
     assert cut == {"one": first, "two": [SENTENCES[0]]}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.thorough)]
 )

@@ -110,6 +110,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(
 MARKUP = "<img src='http://192.0.2.1/x.png' onerror='window.pwned = 3'><u>under</u>"
 
 
+@pytest.mark.thorough
 def test_texts_of_the_rubric_are_shown_as_text_wherever_they_stand(
     annotator, new_context, make_study, serve_study, tmp_path
 ):

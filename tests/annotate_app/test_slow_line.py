@@ -147,6 +147,7 @@ def test_what_is_typed_for_a_unit_that_nobody_saw_is_refused(far, each_way):
     assert person.stored() == person.given
 
 
+@pytest.mark.thorough
 def test_where_no_earlier_answer_is_the_keys_are_nobodys(far):
     person = far(75, "-first")
     type_in(person, ("Backspace", "c", "Enter"), 0)

@@ -118,6 +118,7 @@ def _check_store(folder: Path, rater: str) -> None:
     assert 0 < times["active_seconds"] < 120
 
 
+@pytest.mark.thorough
 def test_every_step_can_be_done_by_keyboard(new_context, crowd):
     page = new_context().new_page()
     page.goto(crowd.url + participant(crowd.folder, "keys"))
@@ -172,6 +173,7 @@ def test_comprehension_failed_twice_is_a_polite_end(new_context, crowd):
     assert crowd.labels(rater_of(crowd.folder, "fails")).empty
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_no_consent_is_an_end(new_context, crowd, axe, mode):
     page = new_context(color_scheme=mode).new_page()
