@@ -5,8 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO ?= demo-study
 
-# For two cores; a lane more where two drive the browsers, which is in part to wait for them.
-test test-thorough: LANES ?= -n 3
+# For two cores; two lanes more where three drive browsers, which is in part to wait for them.
+test test-thorough: LANES ?= -n 4
 test-fast: LANES ?= -n 2
 
 # A hundred processes start in the tests: what Python compiled for one is kept for the next.
