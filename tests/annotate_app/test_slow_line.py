@@ -85,6 +85,7 @@ def back_at(person: Annotator, unit: str) -> None:
     person.page.locator(READY, has_text=f"Response {int(unit[1:5])}, side").wait_for()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("each_way", "gaps", "trials"), WAYS)
 def test_an_answer_typed_after_backspace_changes_the_last_one_only(far, each_way, gaps, trials):
     person = far(each_way, "-undo" if trials > 1 else "")

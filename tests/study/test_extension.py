@@ -160,7 +160,9 @@ def test_clusters_of_several_pairs_are_refused(study: Study) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
+)
 def test_a_store_of_before_learns_of_waves(
     make_study: Callable[..., Study], request: pytest.FixtureRequest, database: str
 ) -> None:

@@ -114,7 +114,9 @@ def test_who_returns_after_their_place_was_taken_is_not_let_in_again(make_sessio
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)]
+)
 def test_of_newcomers_at_the_same_moment_one_gets_the_last_place(
     make_session, request: pytest.FixtureRequest, database: str
 ) -> None:

@@ -94,7 +94,7 @@ def test_task_ids_and_texts_do_not_name_the_subject(make_study) -> None:
     assert "model-x" not in repr(task)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)])
 def store(request) -> str:
     """Where a study's store is, for either kind."""
     return request.getfixturevalue("new_postgresql")() if request.param != "sqlite" else "study.db"
