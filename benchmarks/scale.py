@@ -225,9 +225,8 @@ def document(runs: Sequence[Run], widths: Sequence[Beside]) -> str:
         "`evenhand check FOLDER --engine ENGINE` on *synthetic* Parquet, five raters and five "
         "categories, four units a cluster. Each file holds one rater's labels, of units in no "
         "order. Memory is the most that all processes held together; a processor minute is one of "
-        f"one processor at work. The machine's load was {os.getloadavg()[2]:.0f} when the last run "
-        "ended: above its processors, others were at work on it, too, and minutes on the clock are "
-        "longer by as much.",
+        "one processor at work, and all of them busy for most of the time on the clock is a machine "
+        "on which nothing else was at work.",
         "",
         "| engine | ratings | clusters | minutes | processor minutes | memory, MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
