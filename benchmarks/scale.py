@@ -225,8 +225,8 @@ def document(runs: Sequence[Run], widths: Sequence[Beside]) -> str:
         "`evenhand check FOLDER --engine ENGINE` on *synthetic* Parquet, five raters and five "
         "categories, four units a cluster. Each file holds one rater's labels, of units in no "
         "order. Memory is the most that all processes held together; a processor minute is one of "
-        "one processor at work, and all of them busy for most of the time on the clock is a machine "
-        "on which nothing else was at work.",
+        "one processor at work, and all of them busy for most of the time on the clock is a "
+        "machine on which nothing else was at work.",
         "",
         "| engine | ratings | clusters | minutes | processor minutes | memory, MB |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
