@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from evenhand.analysis.labels.copies import Copy
 from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.types import Array, Codes, Frequency, Labels, Mask
-
-if TYPE_CHECKING:
-    pass
 
 BINARY = "|binary"
 """What `subset` ends in on the binary verdict."""

@@ -28,11 +28,11 @@ def report_study(
 
     `on_stage` is told what is being done. Raises InputError where nothing is labelled yet.
     """
-    from evenhand.analysis.report import prepare_report, write_figures, write_report
+    from evenhand.analysis.report import write_figures, write_report
 
     tell = on_stage or (lambda stage: None)
     tell("reading the labels")
-    with workers(meanwhile=prepare_report) as pool:
+    with workers() as pool:
         analysis, context = analyse_study(study, pool=pool, on_stage=tell)
         tell("writing the report")
         write_report(analysis, context, out, full=full, pool=pool)

@@ -47,31 +47,20 @@ _starting = threading.Lock()
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes; once they have been given work, this process has time for something else."""
-
-    meanwhile: Callable[[], None] | None = None
+    """Processes that may be started while this one has threads."""
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
         """Starts a process where all are at work."""
         with _detached():
             return super().submit(*arguments, **options)
 
-    def map(self, *arguments: Any, **options: Any) -> Iterator[Any]:
-        results = super().map(*arguments, **options)
-        if self.meanwhile:
-            self.meanwhile()
-        return results
-
 
 @contextmanager
-def workers(
-    meanwhile: Callable[[], None] | None = None, per_core: int = _PER_CORE
-) -> Iterator[Executor | None]:
+def workers(per_core: int = _PER_CORE) -> Iterator[Executor | None]:
     """Processes to share work with, or None on a machine with one core.
 
-    They are no copies of this process, as it may have threads. `meanwhile` is what this process
-    does while they are at work; there are `per_core` of them for each core. Raises InputError where
-    one of them ends early.
+    They are no copies of this process, as it may have threads; there are `per_core` of them for
+    each core. Raises InputError where one of them ends early.
     """
     cores = os.cpu_count() or 1
     if cores < 2:
@@ -79,7 +68,6 @@ def workers(
         return
     others = multiprocessing.active_children()
     with _Workers(per_core * cores, _context(), _stay_with_parent) as pool:
-        pool.meanwhile = meanwhile
         try:
             yield pool
         except BrokenProcessPool:
