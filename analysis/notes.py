@@ -77,6 +77,8 @@ Code = Literal[
     # At which level a verdict is taken, and beside what.
     "decided_at",
     "margin",
+    "margin_share",
+    "pooled_pairs",
     "no_level",
     "nothing_varies",
     "people",
@@ -147,6 +149,8 @@ TEXTS: dict[Code, str] = {
     "unscored": "unscored: {}",
     "decided_at": "one-sided level {0:.3g}: look {1}; {2} comparisons at once",
     "margin": "margin {:.4g}",
+    "margin_share": "{:.0%} of people's kappa",
+    "pooled_pairs": "all pairs of labels pooled: people share few units",
     "no_level": "no level left for a bound",
     "nothing_varies": "nothing varies: as far as clusters unseen so far may lie",
     "people": "for people like these {0}",

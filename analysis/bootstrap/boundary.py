@@ -161,6 +161,8 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "rater_seconds_median",
         "rater_seconds_part",
         "rarer_clusters",
+        "clusters_worth",
+        "chance_within_margin",
         "drift_rarer_clusters",
         "effective_clusters",
     ),

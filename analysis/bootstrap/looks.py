@@ -1,33 +1,54 @@
-"""How often a verdict may be looked at: what each look may spend of the error.
+"""How often a verdict may be looked at: the level of each look.
 
-Whoever looks again after labelling more has another chance to be wrong. The error of all looks
-together stays within `alpha` where the levels of the single looks add up to no more, whatever the
-sample sizes were and why (alpha spending by the union bound; Lan & DeMets 1983 spend in the same
-way, and gain a little from knowing how looks are correlated).
+Whoever looks again after labelling more has another chance to be wrong. The usual plan is two looks
+at equal levels: one at the labels as they are, one after as many more as the first advised. As the
+second look sees the labels of the first again, both go wrong together more often than apart, and
+each may spend more than half of the error (Pocock 1977; Lan & DeMets 1983). How many labels the
+second look will see is not known at the first: four times as many are allowed for. A tenth of the
+error is kept for further looks, of which each may spend half of what is left.
 
-By default the first look has four fifths, so that whoever looks once pays little, and every further
-look half of what is left: there may be any number. A study that declares its looks shares the error
-evenly among them, and has none beyond.
+A study that declares its looks shares the whole error evenly among them, at equal steps, and has
+none beyond.
 """
 
 from __future__ import annotations
 
-from evenhand.analysis.bootstrap.influence import ALPHA
+from functools import lru_cache
 
-FIRST = 0.8
-"""The share of the error that the first look has."""
+import numpy as np
+
+from evenhand.analysis.bootstrap.influence import ALPHA, level_together
+
+USUAL = 2
+"""Looks at equal levels, where none are declared."""
+_GROWTH = 4.0
+"""How many times the labels of the first look the second one may have."""
+_KEPT = 0.1
+"""The share of the error that is kept for looks beyond the usual ones."""
 
 
+@lru_cache(maxsize=256)
 def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     """The one-sided level of a study's `look`, counted from 1; 0.0 where none is left, or for none.
 
-    >>> [round(level_of_look(look), 5) for look in (1, 2, 3)]
-    [0.02, 0.0025, 0.00125]
-    >>> [level_of_look(look, declared=2) for look in (1, 2, 3)]
-    [0.0125, 0.0125, 0.0]
+    >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
+    [0.0123, 0.0123, 0.0013, 0.0006]
+    >>> [round(level_of_look(look, declared=2), 3) for look in (1, 2, 3)]
+    [0.015, 0.015, 0.0]
     """
     if not look:
         return 0.0
     if declared:
-        return alpha / declared if look <= declared else 0.0
-    return alpha * (FIRST if look == 1 else (1.0 - FIRST) * 0.5 ** (look - 1))
+        sizes = np.arange(1.0, declared + 1.0)
+        return _each(sizes, alpha) if look <= declared else 0.0
+    if look <= USUAL:
+        return _each(np.array([1.0, _GROWTH]), alpha * (1.0 - _KEPT))
+    return float(alpha * _KEPT * 0.5 ** (look - USUAL))
+
+
+def _each(sizes: np.ndarray, alpha: float) -> float:
+    """The level of each look at samples of these sizes, of which each holds the one before."""
+    if len(sizes) == 1:
+        return alpha
+    ratio = sizes[:, None] / sizes[None, :]
+    return level_together(np.sqrt(np.minimum(ratio, 1.0 / ratio)), alpha)

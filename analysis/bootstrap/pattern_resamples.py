@@ -106,6 +106,11 @@ class PatternResamples(Resamples):
         """Sums over the patterns (patterns, k) of each cluster."""
         return np.asarray(self._cells @ sums)
 
+    @property
+    def clusters_in_row(self) -> float:
+        """As in `Resamples`."""
+        return float(self._cells.shape[0] / self._left_out.shape[0])
+
     def fold_shares(self, clusters: Codes) -> Array:
         """As in `Resamples`: what was drawn lies in one fold as a whole."""
         cells = self._members[:, clusters]

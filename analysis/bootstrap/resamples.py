@@ -83,7 +83,7 @@ class Resamples:
         *self._seeds, split = np.random.SeedSequence(int(rng.integers(2**63))).spawn(
             len(self._sizes) + 1
         )
-        self._left_out = _jackknife_groups(self.frequency, split) if method == "bca" else None
+        self._left_out: Any = _jackknife_groups(self.frequency, split) if method == "bca" else None
         self._keep(None)
         if keep:
             self.hold()
@@ -193,6 +193,16 @@ class Resamples:
     def each_cluster(self, sums: Array) -> Array:
         """Sums over clusters (n_types, ...) with a row for each cluster that stands in the data."""
         return np.repeat(sums, self.frequency, axis=0)
+
+    def each_row(self, sums: Array) -> Array:
+        """Sums over clusters (n_types, ...) with a row for each row of the jackknife."""
+        flat = self._left_out @ sums.reshape(len(sums), -1)
+        return np.asarray(flat).reshape(-1, *sums.shape[1:])
+
+    @property
+    def clusters_in_row(self) -> float:
+        """How many clusters a row of the jackknife leaves out."""
+        return float(self.frequency.sum()) / self._left_out.shape[0]
 
     def fold_shares(self, clusters: Codes) -> Array:
         """The share of each unit's copies that lie in each fold, (units, folds); `clusters`

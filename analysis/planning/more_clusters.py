@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from evenhand.analysis.bootstrap.influence import ALPHA
 
-REALISTIC = 20
+REALISTIC = 10
 """Beyond so many times the present sample, "label more" is no advice."""
-CHANCE = 0.8
+POWER = 0.8
 """How likely the number of further clusters that is advised is to decide the question."""
 
 
@@ -32,6 +32,8 @@ class Bound:
     """The share of the variance that is people's, which no further cluster takes away."""
     either_way: bool = False
     """It must be cleared before anything is decided, for or against."""
+    known_growth: float | None = None
+    """What the sample must grow by, where that is known otherwise."""
 
     @property
     def growth(self) -> float:
@@ -43,6 +45,8 @@ class Bound:
         >>> round(Bound(0.0, 0.2, 0.4, 0.1).growth, 2)
         8.17
         """
+        if self.known_growth is not None:
+            return self.known_growth
         if not self._room > 0 or not self.next_alpha > 0 or self._above == 0:
             return math.inf
         if not self.varies:
@@ -78,7 +82,7 @@ class Bound:
         from scipy.special import ndtri
 
         distance = abs(self._above) / self._room * -float(ndtri(self.alpha))
-        needed = float(ndtri(CHANCE)) - float(ndtri(self.next_alpha))
+        needed = float(ndtri(POWER)) - float(ndtri(self.next_alpha))
         return (distance / needed) ** 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from evenhand.analysis.planning.more_clusters import CHANCE
+from evenhand.analysis.planning.more_clusters import POWER
 
 _MOST = 100
 """Beyond so many times the pilot's clusters, "label more" is no plan."""
@@ -54,7 +54,7 @@ class Pilot:
         away = abs(self.difference + self.margin) / math.sqrt(both)
         return float(1.0 - nctdtr(freedom, away, stdtrit(freedom, 1.0 - self.alpha)))
 
-    def clusters_to_decide(self, people: int | None = None, power: float = CHANCE) -> int | None:
+    def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
         """The fewest clusters in all, the pilot's among them, with such a chance; None where no
         realistic number has it.
         """

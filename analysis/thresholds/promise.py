@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.analysis.planning.more_clusters import CHANCE, REALISTIC
+from evenhand.analysis.planning.more_clusters import POWER, REALISTIC
 from evenhand.analysis.types import Array, Codes, Mask
 
 FIRST = 0.25
@@ -162,6 +162,6 @@ def _growth(confidence: Array, wrong: Mask, test: AboveCut) -> float:
         share = max(least / (growth * n), FIRST)
         first = wrong[falling[: math.ceil(share * n)]]
         rate = first.mean()
-        if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= CHANCE:
+        if share <= 1.0 and test.chance(max(least, share * growth * n), rate) >= POWER:
             return float(growth)
     return math.inf

@@ -19,10 +19,13 @@ from evenhand.analysis.thresholds.rows import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts.against_reference import KAPPA as REFERENCE_KAPPA
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
+    CHANCE,
     NON_INFERIORITY,
     NON_INFERIORITY_PEOPLE,
     PEOPLE_KAPPA,
     RARER,
+    TO_PASS,
+    WORTH,
 )
 from evenhand.analysis.verdicts.parts import PART
 from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
@@ -37,8 +40,9 @@ _BINARY_ALL = "all" + BINARY
 @dataclass(frozen=True)
 class Bounds:
     """A grader beside people, as verdicts see it (`analysis.verdicts.evidence`): the difference for
-    these people and for people like these, kappa above the better baseline, people's own kappa, and
-    how many clusters have a label of another category than the commonest.
+    these people and for people like these, kappa above the better baseline, people's own kappa, how
+    many clusters have a label of another category than the commonest, what all clusters are worth,
+    the chance that the grader is within the margin, and how many clusters would show it.
     """
 
     difference: ResultRow
@@ -46,11 +50,14 @@ class Bounds:
     above: ResultRow
     people: ResultRow
     rarer: ResultRow
+    worth: ResultRow
+    chance: ResultRow
+    to_pass: ResultRow | None
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, subset: str, at: str = "") -> Bounds | None:
-        """Those of a grader on one reading, where it was compared at all."""
-        difference, like_these, above, people, rarer = (
+        """The bounds of a grader on one reading, None where it was not compared."""
+        difference, like_these, above, people, rarer, worth, chance, to_pass = (
             rows.get(statistic, "humans", grader, subset, at)
             for statistic in (
                 NON_INFERIORITY,
@@ -58,16 +65,27 @@ class Bounds:
                 ABOVE_BASELINE,
                 PEOPLE_KAPPA,
                 RARER,
+                WORTH,
+                CHANCE,
+                TO_PASS,
             )
         )
-        if difference is None or above is None or people is None or rarer is None:
+        if difference is None or above is None or people is None:
             return None
-        return cls(difference, like_these, above, people, rarer)
+        if rarer is None or worth is None or chance is None:
+            return None
+        return cls(difference, like_these, above, people, rarer, worth, chance, to_pass)
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
         """All of them, as evidence."""
-        return (self.difference, self.like_these, self.above, self.people, self.rarer)
+        known = (self.difference, self.like_these, self.above, self.people, self.rarer, self.worth)
+        return (*known, self.chance, self.to_pass)
+
+    @property
+    def clusters(self) -> int:
+        """What the clusters are worth, in clusters of equal size."""
+        return math.ceil(self.worth["estimate"] - 1e-9)
 
     @property
     def margin(self) -> float:
@@ -137,6 +155,9 @@ class Case:
     twins: tuple[str, ...]
     recoded: tuple[ResultRow, ...]
     commonest: tuple[ResultRow, ResultRow] | None
+    least_people_kappa: float = 0.0
+    """How far people must clearly agree. With more categories without an order luck makes fewer
+    agree, and a lower kappa says as much."""
     is_binary: bool = False
     """Whether it was compared on the binary verdict only, of a rubric with more categories."""
     injection: Audit | None = None
@@ -323,9 +344,17 @@ def case_of(
         ),
         twins=tuple(labels.raters[of] for of in names if of in labels.models),
         recoded=_recoded(rows, grader, subset),
+        least_people_kappa=rule.min_people_kappa * 2.0 / (_unordered(labels, subset) or 2),
         commonest=_commonest(rows, grader, subset, labels.scale.categories),
         is_binary=subset == _BINARY_ALL and len(labels.scale.categories) > 2,
     )
+
+
+def _unordered(labels: LabelMatrix, subset: str) -> int:
+    """The number of categories where they have no order; else 0."""
+    if subset == _BINARY_ALL or labels.scale.level != "nominal":
+        return 0
+    return len(labels.scale.categories)
 
 
 def _agreement(rows: ResultRows, grader: str, subset: str) -> tuple[ResultRow, ResultRow] | None:

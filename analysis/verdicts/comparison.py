@@ -1,14 +1,21 @@
-"""A grader set beside people: estimates, and what each cluster contributes to them."""
+"""A grader compared with people: estimates, and how far they may lie from the truth.
+
+Where all people share units with one another, kappas are means over pairs of raters. A crowd of
+whom each labelled a little has few such pairs: there all pairs of labels are pooled, observed and
+expected agreement alike, as Krippendorff's alpha does (2004), and nobody's labels are lost.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
+from evenhand.analysis.agreement.coefficients import agreement_weights, cohen_kappa
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
@@ -19,21 +26,78 @@ from evenhand.analysis.agreement.pairs import (
 )
 from evenhand.analysis.bootstrap.influence import influence, standard_error
 from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.score import (
+    PSEUDO,
+    Kappas,
+    Sample,
+    chance_above,
+    lower_bound,
+    upper_bound,
+)
 from evenhand.analysis.labels.matrix import Coded
+from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
-from evenhand.analysis.types import Array
+from evenhand.analysis.types import Array, Integers, Mask
 from evenhand.analysis.verdicts.readings import Reading
+
+MOST_OF_PEOPLE = 0.25
+"""A margin of more than this share of people's kappa would let a grader pass that lost much of what
+people share: there the share is the margin."""
+
+
+@dataclass(frozen=True)
+class AtNull:
+    """A statistic of a grader, bounded at the null (`analysis.bootstrap.score`)."""
+
+    statistic: Kappas
+    sample: Sample
+
+    def reach(self, alpha: float) -> tuple[float, float]:
+        """How far the bounds lie below and above the estimate."""
+        estimate = float(self.sample.estimate)
+        low = float(lower_bound(self.statistic, self.sample, alpha))
+        return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
+
+    def chance_above(self, null: float) -> float:
+        """About how likely the statistic is above a value."""
+        return float(chance_above(self.statistic, self.sample, np.array(null)))
+
+    def growth(self, null: float, alpha: float, most: float) -> float:
+        """By what factor the sample must grow for its lower bound to be above a value, if all stays
+        as it is; infinite beyond `most`.
+        """
+        if not float(self.sample.estimate) > null or not alpha > 0:
+            return math.inf
+
+        def is_enough(factor: float) -> bool:
+            sample, statistic = self.sample, self.statistic
+            seen = statistic.base >= 1.0
+            grown = replace(statistic, base=np.where(seen, factor, 1.0) * statistic.base)
+            many = replace(sample, clusters=factor * sample.clusters, worth=factor * sample.worth)
+            return float(lower_bound(grown, many, alpha)) > null
+
+        low, high = 1.0, 1.0
+        while not is_enough(high):
+            if high >= most:
+                return math.inf
+            low, high = high, min(2.0 * high, most)
+        while high > low * 1.02:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if is_enough(middle) else (middle, high)
+        return high
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One grader beside people on one reading: estimates, and what each cluster contributes.
+    """One grader compared with people on one reading.
 
-    `apart` (clusters,) is the influence on the difference of kappas, `above` on the grader's kappa
-    minus the better baseline's, `own` on people's kappa. `margin` is the one that the difference is
-    held against. `people_variance` is the difference's variance over people, NaN for fewer than
-    three. `rarer` counts the clusters in which a person chose another category than the commonest;
-    `chance` is the agreement that shares like people's would bring.
+    `difference` is its kappa with people minus theirs with one another, held against `margin`;
+    `apart` (clusters,) is the influence on what is tested, `below_people` bounds it at the null.
+    `excess` is its kappa minus the better baseline's, with `above` and `above_baseline`; `people`
+    is people's kappa, with its influence `own`. `people_variance` is the difference's variance over
+    people, NaN for fewer than three. `worth` is the effective number of clusters, `rarer` that of
+    those in which a person chose another category than the commonest; `chance` is the agreement
+    that shares like people's would bring. `pooled` says that all pairs of labels are pooled.
     """
 
     subset: str
@@ -43,22 +107,37 @@ class Comparison:
     difference: float
     apart: Array
     margin: float
+    share: float
+    below_people: AtNull
     excess: float
     above: Array
+    above_baseline: AtNull
     people: float
     own: Array
     n_people: int
     people_variance: float
+    worth: float
     rarer: float
     chance: float
     constant: bool
     counts_once: bool
+    pooled: bool
 
     @property
     def share_of_people(self) -> float:
         """The share of the difference's variance that comes with the choice of people."""
         both = self.people_variance + standard_error(self.apart) ** 2
         return self.people_variance / both if both > 0 else 0.0
+
+    @property
+    def null(self) -> float:
+        """What is tested if the grader lies below people by just the margin."""
+        return float(self.below_people.sample.estimate) - self.difference - self.margin
+
+    @cached_property
+    def chance_within(self) -> float:
+        """About how likely the grader is within the margin."""
+        return self.below_people.chance_above(self.null)
 
 
 @dataclass(frozen=True)
@@ -79,33 +158,50 @@ class Beside:
         `to_beat` is the better baseline's kappa.
         """
         coded, grader = reading.coded, reading.grader
-        mean, people = with_and_among_humans(self._kappas(coded), coded, grader)
-        if mean is None:
-            return None
-        among = people.values if people else np.full(len(mean.values), np.nan)
+        pooled = is_crowd(coded, self.left_out, grader)
+        if pooled:
+            with_people, among = pooled_kappas(coded, self.left_out, grader)
+        else:
+            mean, people = with_and_among_humans(self._kappas(coded), coded, grader)
+            if mean is None:
+                return None
+            with_people = mean.values
+            among = people.values if people else np.full(len(mean.values), np.nan)
+        own = float(among[0])
+        share = self.margin_share
+        if not share and self.margin > MOST_OF_PEOPLE * own > 0:
+            share = MOST_OF_PEOPLE
         within = coded.labelled[:, grader]
         inside = within & coded.labelled_by_any(coded.people_beside(grader))
-        n_people, variance = _over_people(coded, self.left_out, grader)
-        rarer, chance = _rarer(coded, self.left_out, grader)
-        own, share = float(among[0]), self.margin_share
+        tested = with_people - (1.0 - share) * among
+        sizes = _sizes(coded, self.left_out, inside)
+        points = _Points.of(coded, self.left_out, grader, pooled)
+        n_people, variance = _over_people(coded, self.left_out, grader, pooled)
+        rarer, chance = _rarer(coded, self.left_out, grader, sizes, pooled)
+        worth = effective_size(sizes) if sizes.any() else 0.0
         return Comparison(
             subset=coded.subset,
             at=reading.at,
             grader=coded.raters[grader],
             counts=self.left_out.count(coded.clusters, inside),
-            difference=float(mean.values[0]) - own,
-            apart=influence(mean.values - (1.0 - share) * among),
+            difference=float(with_people[0]) - own,
+            apart=influence(tested),
             margin=share * own if share else self.margin,
-            excess=float(mean.values[0]) - to_beat,
-            above=influence(mean.values),
+            share=share,
+            below_people=points.at_null(tested, worth, (1.0 - share) * among),
+            excess=float(with_people[0]) - to_beat,
+            above=influence(with_people),
+            above_baseline=points.at_null(with_people, worth),
             people=own,
             own=influence(among),
             n_people=n_people,
             people_variance=variance,
+            worth=worth,
             rarer=rarer,
             chance=chance,
             constant=len(np.unique(coded.codes[within, grader])) < 2,
             counts_once=reading.counts_once,
+            pooled=pooled,
         )
 
     def _kappas(self, coded: Coded) -> KappaMeans:
@@ -116,11 +212,143 @@ class Beside:
         return self._known[key]
 
 
-def _over_people(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, float]:
+@dataclass(frozen=True)
+class _Points:
+    """What a grader's kappas are made of: the clusters that it labelled (or groups of many, the
+    `rows` of the jackknife) as they are and with every other label by the grader: tables (points,
+    tables, q, q), each with its weight.
+    """
+
+    tables: Array
+    weights: Array
+    agreement: Array
+    rows: Integers
+
+    @classmethod
+    def of(cls, coded: Coded, left_out: Resamples, grader: int, pooled: bool) -> _Points:
+        """The points of one grader beside the people that it is compared with."""
+        q, grades = coded.q, coded.codes[:, grader].astype(np.intp)
+        said = _said(coded, left_out, grader, pooled)
+        kind = "quadratic" if "quadratic" in deciding_kappa(coded) else "identity"
+        agreement = agreement_weights(q, kind)
+        seen = left_out.each_row(_tables(coded, left_out, said, grades, pooled))
+        if not pooled:
+            defined = np.isfinite(cohen_kappa(seen.sum(axis=0), agreement))
+            said, seen = said[:, defined], seen[:, defined]
+        rows = np.flatnonzero(seen.any(axis=(1, 2, 3)))
+        # Labels that were not seen: every category, counted on from the one that most people chose.
+        votes = (said[:, :, None] == np.arange(q)).sum(axis=1)
+        usual, labelled = votes.argmax(axis=1), (grades >= 0) & (said >= 0).any(axis=1)
+        unseen = []
+        for step in range(q):
+            other = np.where(labelled, (usual + step) % q, -1)
+            changed = left_out.each_row(_tables(coded, left_out, said, other, pooled)) - seen
+            unseen.append((seen + changed / left_out.clusters_in_row)[rows])
+        n = len(rows)
+        weights = np.concatenate([np.ones(n), np.full(n * q, PSEUDO / max(n * q, 1))])
+        return cls(np.concatenate([seen[rows], *unseen]), weights, agreement, rows)
+
+    def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
+        """A statistic of these tables, less what is `linear` in the clusters' weights. Both are
+        given in the data and without each cluster (rows,).
+        """
+        kept = np.concatenate([[0], 1 + self.rows])
+        n, count = len(self.rows), self.tables.shape[1]
+        minus = np.zeros(len(self.weights))
+        if linear is not None:
+            minus -= np.tile(linear[0] + influence(linear[kept]), len(self.weights) // max(n, 1))
+        signs = np.full(count, 1.0 / max(count, 1))
+        statistic = Kappas(self.tables, signs, self.agreement, minus, self.weights)
+        data = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
+        spread = float(np.sqrt((data * statistic.at(data)[1] ** 2).sum()))
+        stretch = 1.0
+        if n > 1 and spread > 1e-9:
+            stretch = max(float(influence(values[kept]).std(ddof=1)) / spread, 1.0)
+        return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
+
+
+def _said(coded: Coded, left_out: Resamples, grader: int, pooled: bool) -> Array:
+    """Codes (units, people) of the people whom a grader is compared with, where both labelled; in a
+    crowd where two people did.
+    """
+    people = list(coded.people_beside(grader))
+    within = coded.labelled[:, grader]
+    if not pooled:
+        shared = shared_units(coded, left_out, within)
+        people = [each for each in people if shared[each, grader] >= MIN_SHARED_UNITS]
+    said = np.where(within[:, None], coded.codes[:, people], -1)
+    if pooled:
+        said = np.where((said >= 0).sum(axis=1, keepdims=True) >= 2, said, -1)
+    return said
+
+
+def _tables(coded: Coded, left_out: Resamples, said: Array, grades: Array, pooled: bool) -> Array:
+    """Tables (clusters, people, q, q) of each person's labels `said` (units, people) and `grades`
+    (units,), summed over clusters and weighted as these are; one table if `pooled`.
+    """
+    n, q = left_out.n_types, coded.q
+    out = np.zeros((n, 1 if pooled else said.shape[1], q * q))
+    for person in range(said.shape[1]):
+        both = (said[:, person] >= 0) & (grades >= 0)
+        cell = coded.clusters[both] * (q * q) + said[both, person].astype(np.intp) * q + grades[both]
+        found = np.bincount(cell, minlength=n * q * q).reshape(n, q * q)
+        out[:, 0 if pooled else person] += found
+    if left_out.weight is not None:
+        out *= left_out.weight[:, None, None]
+    return out.reshape(n, -1, q, q)
+
+
+def is_crowd(coded: Coded, left_out: Resamples, grader: int) -> bool:
+    """Whether people share so few units that pairs of them would be left out of a mean."""
+    within = coded.labelled[:, grader]
+    people = list(coded.people_beside(grader))
+    shared = shared_units(coded, left_out, within)
+    some = [person for person in people if shared[person, grader] > 0]
+    if len(some) < 3:
+        return False
+    between = shared[np.ix_(some, some)][np.triu_indices(len(some), 1)]
+    few = shared[some, grader] < MIN_SHARED_UNITS
+    return bool(few.any() or (between < MIN_SHARED_UNITS).any())
+
+
+def pooled_kappas(coded: Coded, left_out: Resamples, grader: int) -> tuple[Array, Array]:
+    """A grader's kappa with people, and people's with one another, from all pairs of labels:
+    replicates (rows,) each, row 0 the data. A unit counts by its number of people's labels, as in
+    Krippendorff's alpha (2004), of which people's is the form without his correction for few units.
+    """
+    q = coded.q
+    chosen = (_said(coded, left_out, grader, True)[:, :, None] == np.arange(q)).sum(axis=1) * 1.0
+    own = (coded.codes[:, [grader]] == np.arange(q)) * 1.0
+    with_grader = chosen[:, :, None] * own[:, None, :]
+    among = chosen[:, :, None] * chosen[:, None, :] - chosen[:, :, None] * np.eye(q)
+    among /= np.maximum(chosen.sum(axis=1) - 1.0, 1.0)[:, None, None]
+    kappa = pair_statistics(coded)[deciding_kappa(coded)]
+    first, second = (
+        kappa(left_out.sums(coded.clusters, each.reshape(len(each), -1)).reshape(-1, q, q))
+        for each in (with_grader, among)
+    )
+    return first, second
+
+
+def _sizes(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
+    """How much each cluster counts (clusters,), by its units `inside` and its weight."""
+    sums = left_out.cluster_sums(coded.clusters, inside[:, None].astype(float))
+    if left_out.weight is not None:
+        sums = sums * left_out.weight[:, None]
+    found: Array = left_out.each_cluster(sums)[:, 0]
+    return found
+
+
+def _over_people(
+    coded: Coded, left_out: Resamples, grader: int, pooled: bool
+) -> tuple[int, float]:
     """(people, the difference's variance over them), each person left out in turn.
 
-    People who share at least 30 of the grader's units with it; NaN for fewer than three.
+    People who share at least 30 of the grader's units with it, or any in a crowd; NaN for fewer
+    than three.
     """
+    if pooled:
+        return _over_crowd(coded, left_out, grader)
     within = coded.labelled[:, grader]
     shared = shared_units(coded, left_out, within)
     people = [n for n in coded.people_beside(grader) if shared[n, grader] >= MIN_SHARED_UNITS]
@@ -146,18 +374,40 @@ def _over_people(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, f
     return m, (m - 1) / m * float(((without - np.mean(without)) ** 2).sum())
 
 
-def _rarer(coded: Coded, left_out: Resamples, grader: int) -> tuple[float, float]:
-    """(clusters in which a person chose another category than the commonest, mean over people;
-    the agreement that people's shares of the categories would bring by chance)."""
+def _over_crowd(coded: Coded, left_out: Resamples, grader: int) -> tuple[int, float]:
+    """`_over_people` where all pairs of labels are pooled."""
+    people = [n for n in coded.people_beside(grader) if coded.labelled[:, n].any()]
+    data = Resamples(left_out.frequency, 0, np.random.default_rng(0), weight=left_out.weight)
+    without = []
+    for person in people:
+        codes = coded.codes.copy()
+        codes[:, person] = -1
+        with_people, among = pooled_kappas(replace(coded, codes=codes), data, grader)
+        without.append(float(with_people[0] - among[0]))
+    known = np.array([each for each in without if math.isfinite(each)])
+    m = len(known)
+    variance = (m - 1) / m * float(((known - known.mean()) ** 2).sum()) if m > 2 else math.nan
+    return len(people), variance
+
+
+def _rarer(
+    coded: Coded, left_out: Resamples, grader: int, sizes: Array, pooled: bool
+) -> tuple[float, float]:
+    """(effective number of the clusters, of these `sizes`, in which a person chose another category
+    than the commonest, mean over people, or in a crowd in which most people did; the agreement that
+    people's shares of the categories would bring by chance).
+    """
     humans = list(coded.people_beside(grader))
     codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
     weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
     other = (codes >= 0) & (codes != counts.argmax())
-    per_person = [
-        left_out.count(coded.clusters, other[:, n])[1]
-        for n in range(len(humans))
-        if (codes[:, n] >= 0).any()
-    ]
+    labelled = codes >= 0
+    if pooled:
+        other = (2 * other.sum(axis=1) > labelled.sum(axis=1))[:, None]
+        labelled = labelled.any(axis=1)[:, None]
+    each = other[:, labelled.any(axis=0)]
+    held = left_out.each_cluster(left_out.cluster_sums(coded.clusters, each.astype(float))) > 0
+    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held.T]
     shares = counts / max(counts.sum(), 1)
-    return float(np.mean(per_person)) if per_person else 0.0, float((shares**2).sum())
+    return float(np.mean(found)) if found else 0.0, float((shares**2).sum())

@@ -1,8 +1,8 @@
 """The rows that verdicts are taken from: graders beside people, bounded at the verdict's level.
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
-of the bounds here (see `analysis.bootstrap.influence`), at a level that leaves room for every look
-at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once. The intervals
+of the bounds here, taken at the null (see `analysis.bootstrap.score`), at a level that leaves room
+for every look at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once. The intervals
 elsewhere in the results speak of one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
@@ -25,9 +25,10 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.units import UnitColumn
 from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.planning.more_clusters import POWER, REALISTIC
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array
-from evenhand.analysis.verdicts.comparison import Beside, Comparison
+from evenhand.analysis.verdicts.comparison import AtNull, Beside, Comparison
 from evenhand.analysis.verdicts.parts import add_part_rows
 from evenhand.analysis.verdicts.readings import UNTUNED, readings_of
 from evenhand.analysis.verdicts.winner import winner_corrected
@@ -38,6 +39,9 @@ NON_INFERIORITY_PEOPLE = "non_inferiority_people"
 ABOVE_BASELINE = "kappa_above_baseline"
 PEOPLE_KAPPA = "people_kappa"
 RARER = "rarer_clusters"
+WORTH = "clusters_worth"
+CHANCE = "chance_within_margin"
+TO_PASS = "clusters_to_pass"
 WINNER = "best_grader_difference"
 
 
@@ -65,7 +69,9 @@ def add_deciding_rows(
 ) -> None:
     """For every grader, and at = "held_out" for thresholds tuned on other clusters:
     `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same for people like
-    these; `kappa_above_baseline`; `people_kappa`; `rarer_clusters`. For all graders together
+    these; `kappa_above_baseline`; `people_kappa`; `chance_within_margin`; `clusters_worth`, the
+    effective number of clusters, `clusters_to_pass`, and `rarer_clusters`, that of clusters with a label of a rarer
+    category. For all graders together
     `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once more in
     each part of the sample that `parts` tell apart.
 
@@ -114,16 +120,26 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
     """The rows of one comparison."""
     said = Remark("decided_at", (level.alpha, level.look, level.graders, level.next_alpha))
     silent = _silent_reach(found, level.alpha, rows.heaviest)
-    people = _bounded_over_people(found, level.alpha)
-    beside = Remark("margin", (found.margin,))
-    constant = Remark("constant_rater") if found.constant else ""
+    difference = _at_null(found.difference, found.below_people, level.alpha)
+    people = _bounded_over_people(found, difference, level.alpha)
+    margin = Remark("margin", (found.margin,))
+    pooled = Remark("pooled_pairs") if found.pooled else ""
+    share = Remark("margin_share", (found.share,)) if found.share else ""
     # Who always says the same is one of the baselines, whatever another cluster brings.
-    silent_above = 0.0 if found.constant else silent
+    above = _at_null(found.excess, found.above_baseline, level.alpha)
+    if found.constant:
+        above = Interval(found.excess, found.excess, found.excess)
+    constant = Remark("constant_rater") if found.constant else ""
+    chance = Interval.point(found.chance_within)
     for statistic, interval, note in (
-        (NON_INFERIORITY, _bounded(found.difference, found.apart, level.alpha, silent), beside),
+        (NON_INFERIORITY, difference, join_notes(margin, share, pooled)),
         (NON_INFERIORITY_PEOPLE, people, Remark("people", (found.n_people, found.share_of_people))),
-        (ABOVE_BASELINE, _bounded(found.excess, found.above, level.alpha, silent_above), constant),
-        (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), ""),
+        (ABOVE_BASELINE, above, constant),
+        (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), pooled),
+        (CHANCE, chance, margin),
+        (TO_PASS, _clusters_to_pass(found, difference, level), ""),
+        (WORTH, Interval.point(found.worth), ""),
+        (RARER, Interval.point(found.rarer), ""),
     ):
         if interval is not None:
             rows.add(
@@ -136,15 +152,30 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
                 at=found.at,
                 note=join_notes(said, note),
             )
-    rows.add(
-        RARER,
-        Interval.point(found.rarer),
-        found.counts,
-        rater_a="humans",
-        rater_b=found.grader,
-        subset=found.subset,
-        at=found.at,
-    )
+
+
+def _clusters_to_pass(found: Comparison, difference: Interval, level: Level) -> Interval | None:
+    """How many clusters, the present ones among them, would show at the next look that the grader
+    is within the margin, in 80% of studies if the estimates stay; None where it is shown, or where
+    no realistic number would.
+    """
+    from scipy.special import ndtr, ndtri
+
+    if not difference.low <= -found.margin < difference.estimate or not level.next_alpha > 0:
+        return None
+    surer = float(ndtr(ndtri(level.next_alpha) - ndtri(POWER)))
+    factor = found.below_people.growth(found.null, surer, 1.0 + REALISTIC)
+    return Interval.point(math.ceil(factor * found.counts[1])) if math.isfinite(factor) else None
+
+
+def _at_null(estimate: float, tested: AtNull, alpha: float) -> Interval:
+    """Both one-sided bounds of what is tested, about its estimate."""
+    if math.isnan(estimate):
+        return Interval.undefined("too_few_raters")
+    if not alpha:
+        return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
+    below, above = tested.reach(alpha)
+    return Interval(estimate, estimate - below, estimate + above)
 
 
 def _bounded(estimate: float, contributions: Array, alpha: float, silent: float) -> Interval:
@@ -160,13 +191,13 @@ def _bounded(estimate: float, contributions: Array, alpha: float, silent: float)
     return Interval(estimate, estimate - below, estimate + above)
 
 
-def _bounded_over_people(found: Comparison, alpha: float) -> Interval | None:
+def _bounded_over_people(found: Comparison, these: Interval, alpha: float) -> Interval | None:
     """The difference for people like these; nothing with fewer than three."""
-    if math.isnan(found.people_variance) or not alpha or not np.ptp(found.apart) > 0:
+    if math.isnan(found.people_variance) or not alpha or math.isnan(these.low):
         return None
     below, above = (
-        reach_over_people(sign * found.apart, found.people_variance, found.n_people, alpha)
-        for sign in (1.0, -1.0)
+        reach_over_people(reached, found.people_variance, found.n_people, found.worth, alpha)
+        for reached in (these.estimate - these.low, these.high - these.estimate)
     )
     return Interval(found.difference, found.difference - below, found.difference + above)
 
@@ -201,7 +232,7 @@ def _add_winner(rows: ResultRows, found: Sequence[Comparison], level: Level) -> 
             np.array([each.difference for each in among]), covariance, -float(ndtri(alpha))
         )
         winner = among[best]
-        chosen = _bounded(winner.difference, winner.apart, alpha, math.nan)
+        chosen = _at_null(winner.difference, winner.below_people, alpha)
         rows.add(
             WINNER,
             replace(chosen, estimate=value),

@@ -29,7 +29,7 @@ from evenhand.analysis.verdicts.case import Bounds, Case, case_of, share_of_peop
 from evenhand.analysis.verdicts.judge_reference import judge_against_reference
 from evenhand.analysis.verdicts.parts import part_of
 from evenhand.analysis.verdicts.reasons import Reason
-from evenhand.analysis.verdicts.words import Decision, HoldsFor, Judgement
+from evenhand.analysis.verdicts.words import Decision, HoldsFor, Judgement, NextStep
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
@@ -45,7 +45,8 @@ class Verdict(TypedDict):
     ("" for all), and `threshold` at which. `promising`: undecided, but by its estimates it passes.
     `kappas` are the keys of the grader's kappa with people and of people's with one another, on the
     labels that decided it; empty where unknown. `more_clusters` says how many more clusters would
-    decide it, 0 where that is no advice; `failing_parts` are those of the sample in which the
+    decide it, 0 where that is no advice, and `next` is the cheapest way on; `chance` is that the
+    grader is within the margin, None where nothing was compared; `failing_parts` are those of the sample in which the
     grader is clearly below people.
     """
 
@@ -61,6 +62,8 @@ class Verdict(TypedDict):
     kappas: list[list[str]]
     evidence: list[list[str]]
     more_clusters: int
+    next: NextStep | None
+    chance: float | None
     failing_parts: list[str]
 
 
@@ -98,6 +101,8 @@ def _against(
         kappas=_keys([kappa]),
         evidence=_keys(evidence),
         more_clusters=decision.more,
+        next=decision.next,
+        chance=None,
         failing_parts=[],
     )
 
@@ -118,8 +123,17 @@ def _judge(case: Case) -> Verdict:
         kappas=_keys(_kappas(case, decision.judgement)),
         evidence=case.evidence,
         more_clusters=decision.more,
+        next=decision.next,
+        chance=_chance(case, decision),
         failing_parts=[part_of(row) for row in case.failing],
     )
+
+
+def _chance(case: Case, decision: Decision) -> float | None:
+    """That the grader is within the margin, on the labels that the verdict is about."""
+    bounds = case.bounds if decision.threshold is None else case.held_out
+    chance = bounds.chance["estimate"] if bounds else math.nan
+    return None if math.isnan(chance) else chance
 
 
 def _short(case: Case, decision: Decision) -> str:
@@ -143,20 +157,26 @@ def _keys(rows: Iterable[ResultRow | None]) -> list[list[str]]:
 
 
 def _decide(case: Case) -> Decision:
-    reasons, more = _missing(case)
+    reasons, more, step = _missing(case)
     against = _reasons_against(case)
     if case.shares_nothing:
         return words.cannot_tell(case, [_plainly("no_shared_unit")])
     if case.share_scored[2] < case.rule.min_coverage:
         return words.leaves_too_much_out(case)
-    if not (reasons or against or case.has_faults or case.is_tuned):
+    passes = not (reasons or against or case.has_faults or case.is_tuned)
+    at = _at_threshold(case)
+    at_passes = at is not None and not case.has_faults_at_threshold
+    if case.copied and (passes or at_passes):
+        return words.cannot_tell(case, [reasons_for.never_passes(case)])
+    if passes:
         return words.may_stand_in(case)
-    if (at := _at_threshold(case)) and not case.has_faults_at_threshold:
+    if at is not None and at_passes:
         return words.at_threshold(case, *at)
     if against and (held_out := _open_at_threshold(case)) and not case.has_faults_at_threshold:
         labels, promising = _more(case, [held_out]), _would_pass(case, held_out)
         reasons = _open_yet(case, held_out, labels)
-        return words.cannot_tell(case, reasons, labels or 0, promising=promising)
+        step = NextStep(kind="threshold", number=labels) if labels else None
+        return words.cannot_tell(case, reasons, labels or 0, promising=promising, step=step)
     # Whoever fails in a part does not pass, whatever more labels would say of the whole.
     falls_short = against or case.failing or (case.has_faults and not reasons)
     if falls_short and _is_informative(case):
@@ -164,7 +184,7 @@ def _decide(case: Case) -> Decision:
     if against:
         return words.do_not_use(case, against)
     promising = case.bounds is not None and _promises(case, case.bounds)
-    return words.cannot_tell(case, reasons, more, promising=promising)
+    return words.cannot_tell(case, reasons, more, promising=promising, step=step)
 
 
 def _promises(case: Case, bounds: Bounds) -> bool:
@@ -177,7 +197,7 @@ def _would_pass(case: Case, bounds: Bounds) -> bool:
     return (
         case.deciding(bounds)["estimate"] > -bounds.margin
         and bounds.above["estimate"] > 0
-        and bounds.people["estimate"] >= case.rule.min_people_kappa
+        and bounds.people["estimate"] >= case.least_people_kappa
         and case.share_scored[0] >= case.rule.min_coverage
     )
 
@@ -200,20 +220,20 @@ def _passes(case: Case, bounds: Bounds) -> bool:
         and bounds.above["low"] > 0
         and _people_agree(case, bounds)
         and bounds.rarer["estimate"] >= rule.min_rarer
-        and difference["n_clusters"] >= rule.min_clusters
+        and bounds.clusters >= rule.min_clusters
     )
 
 
 def _people_agree(case: Case, bounds: Bounds) -> bool:
     """Whether people clearly agree so far that a grader can be judged beside them at all."""
-    return bounds.people["low"] >= case.rule.min_people_kappa
+    return bounds.people["low"] > 0 and bounds.people["low"] >= case.least_people_kappa
 
 
 def _is_below(case: Case, bounds: Bounds) -> bool:
     """Whether the grader is clearly further below people than the margin."""
     difference, rule = case.deciding(bounds), case.rule
     enough = bounds.rarer["estimate"] >= rule.min_rarer and _people_agree(case, bounds)
-    many = difference["n_clusters"] >= rule.min_clusters
+    many = bounds.clusters >= rule.min_clusters
     return enough and many and difference["high"] < -bounds.margin
 
 
@@ -265,17 +285,18 @@ def _reasons_against(case: Case) -> list[Reason]:
     return found
 
 
-def _missing(case: Case) -> tuple[list[Reason], int]:
-    """Why the grader has not passed, and how many more clusters would decide."""
+def _missing(case: Case) -> tuple[list[Reason], int, NextStep | None]:
+    """Why the grader has not passed, how many more clusters would decide, and what else would."""
     bounds, kappa, rule = case.bounds, case.kappa, case.rule
     impossible = _impossible(case)
     if impossible or bounds is None or kappa is None:
-        return _too_few_shared(case) or ([impossible or _plainly("undefined_plainly")], 0)
+        few = _too_few_shared(case) or ([impossible or _plainly("undefined_plainly")], 0)
+        return *few, None
     missing = []
     if not _people_agree(case, bounds):
-        missing.append(reasons_for.people_hardly_agree(bounds.people, rule.min_people_kappa))
-        if bounds.people["estimate"] < rule.min_people_kappa:
-            return missing, 0
+        missing.append(reasons_for.people_hardly_agree(bounds.people, case.least_people_kappa))
+        if bounds.people["estimate"] < case.least_people_kappa:
+            return missing, 0, NextStep(kind="rubric", number=0)
     difference = case.deciding(bounds)
     if difference["low"] <= -bounds.margin:
         missing.append(reasons_for.could_be_below(case, bounds))
@@ -283,6 +304,8 @@ def _missing(case: Case) -> tuple[list[Reason], int]:
         missing.append(reasons_for.baseline(case, kappa, clearly=False))
     if (rarer := bounds.rarer["estimate"]) < rule.min_rarer:
         missing.append(reasons_for.too_few_rarer(rarer, rule.min_rarer, case.noun))
+    if difference["n_clusters"] >= rule.min_clusters > bounds.clusters:
+        missing.append(reasons_for.too_few_worth(bounds.clusters, rule.min_clusters, case.noun))
     if not case.scored_enough:
         missing.append(reasons_for.may_leave_out(case))
     more = _more(case, [bounds] if missing else [])
@@ -294,8 +317,10 @@ def _missing(case: Case) -> tuple[list[Reason], int]:
         undecided=bool(missing),
         promising=_promises(case, bounds),
         people=people,
+        look=bounds.look,
     )
-    return missing, more or 0
+    step = NextStep(kind="people", number=people) if people else None
+    return missing, more or 0, step
 
 
 def _too_few_shared(case: Case) -> tuple[list[Reason], int] | None:
@@ -316,6 +341,8 @@ def _more(case: Case, undecided: Sequence[Bounds]) -> int | None:
     clusters, needed = 0, case.rule.min_clusters
     for bounds in undecided or ([case.bounds] if case.bounds else []):
         clusters = case.deciding(bounds)["n_clusters"]
+        if worth := bounds.worth["estimate"]:
+            needed = max(needed, math.ceil(clusters * case.rule.min_clusters / worth - 1e-9))
         if rarer := bounds.rarer["estimate"]:
             needed = max(needed, math.ceil(clusters * case.rule.min_rarer / rarer))
     asked = [each for bounds in undecided for each in _asked(case, bounds)]
@@ -327,14 +354,20 @@ def _asked(case: Case, bounds: Bounds) -> Iterator[Bound]:
     for row, bound in (
         (case.deciding(bounds), -bounds.margin),
         (bounds.above, 0.0),
-        (bounds.people, case.rule.min_people_kappa),
+        (bounds.people, case.least_people_kappa),
     ):
         if not row["low"] > bound:
             ends = (row["low"], row["estimate"], row["high"])
             varies = not says(row["remarks"], "nothing_varies")
             of_people = share_of_people(row)
             levels = bounds.alpha, bounds.next_alpha
-            yield Bound(*ends, bound, *levels, varies, of_people, row is bounds.people)
+            known = None
+            if row is bounds.difference and row["estimate"] > bound:
+                known = math.inf
+                if bounds.to_pass is not None:
+                    known = bounds.to_pass["estimate"] / row["n_clusters"]
+            either_way = row is bounds.people
+            yield Bound(*ends, bound, *levels, varies, of_people, either_way, known)
     if not case.scored_enough:
         share, least, most = case.share_scored
         yield Bound(least, share, most, case.rule.min_coverage)
@@ -361,7 +394,7 @@ def _impossible(case: Case) -> Reason | None:
         return reasons_for.one_person(case)
     if _unfit(case):
         return _plainly("two_people")
-    if math.isnan(case.difference["estimate"]):
+    if bounds is None and math.isnan(case.difference["estimate"]):
         return reasons_for.undefined(case.difference)
     if math.isnan(case.to_beat):
         return _plainly("baselines_undefined")

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.analysis.bootstrap.influence import reach
 from evenhand.analysis.bootstrap.intervals import MIN_CLUSTERS, Interval
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.labels.units import UnitColumn
@@ -86,9 +85,9 @@ def _parts(clusters: Codes, beside: Beside, columns: Sequence[UnitColumn]) -> It
 def _bounded(found: Comparison | None, alpha: float, min_rarer: int) -> Interval:
     if found is None:
         return Interval.undefined("too_few_labels")
-    if found.rarer < min_rarer or found.counts[1] < MIN_CLUSTERS or not alpha:
+    if found.rarer < min_rarer or found.worth < MIN_CLUSTERS or not alpha:
         return Interval.point(found.difference, Remark("too_few_labels"))
-    below, above = reach(found.apart, alpha), reach(-found.apart, alpha)
+    below, above = found.below_people.reach(alpha)
     return Interval(found.difference, found.difference - below, found.difference + above)
 
 

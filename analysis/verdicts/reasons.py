@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.analysis.bias import Finding
+from evenhand.analysis.bootstrap.looks import USUAL
 from evenhand.analysis.injection import Audit
 from evenhand.analysis.notes import reason_in_words
 from evenhand.analysis.results import ResultRow
@@ -51,8 +52,9 @@ def below(case: Case, bounds: Bounds) -> Reason:
 def could_be_below(case: Case, bounds: Bounds) -> Reason:
     """It may be further below people than the margin."""
     apart = -case.deciding(bounds)["low"]
+    chance = percent(bounds.chance["estimate"])
     return Reason(
-        written("because.could_be_below", figures=compared(case, bounds)),
+        written("because.could_be_below", figures=compared(case, bounds), chance=chance),
         written("short.could_be_below", apart=apart),
     )
 
@@ -87,6 +89,14 @@ def too_few_rarer(rarer: float, least: int, noun: str) -> Reason:
     return Reason(
         written("because.too_few_rarer", rarer=rarer, least=least, noun=noun),
         written("short.too_few_rarer"),
+    )
+
+
+def too_few_worth(worth: int, least: int, noun: str) -> Reason:
+    """Clusters are so unequal that they say as much as few equal ones."""
+    return Reason(
+        written("because.too_few_worth", worth=worth, least=least, noun=noun),
+        written("short.too_few_worth", noun=noun),
     )
 
 
@@ -188,6 +198,7 @@ def of_binary_verdicts(case: Case, bounds: Bounds) -> list[Reason]:
         low=row["low"],
         high=row["high"],
         margin=bounds.margin,
+        share="",
         sample=sample_of(row, case.noun),
     )
     return [Reason(written(f"because.{name}", figures=figures), written(f"short.{name}"))]
@@ -226,6 +237,11 @@ def repeated(case: Case) -> list[Reason]:
     return found
 
 
+def never_passes(case: Case) -> Reason:
+    """A copy of a person's labels shows nothing of a grader, however well it agrees."""
+    return Reason(written("because.copy_never_passes", whose=_whose(case)), copied(case))
+
+
 def _whose(case: Case) -> str:
     each = [f"those of {person} on {share:.0%} of units" for person, share in case.copied]
     return " and ".join(each)
@@ -245,9 +261,11 @@ def advice(
     undecided: bool,
     promising: bool = True,
     people: int | None = None,
+    look: int = 0,
 ) -> list[Reason]:
     """How many more clusters would decide, if anything is undecided or they are too few; or else
-    how many more people. What does not look `promising` they would rule out.
+    how many more people. What does not look `promising` they would rule out. After this `look`,
+    what the next one costs, where that is known.
     """
     if more is None and people:
         whom = "one more person" if people == 1 else f"about {people} more people"
@@ -268,25 +286,22 @@ def advice(
         return []
     nouns = noun if more == 1 else f"{noun}s"
     fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns}
+    short = written("short.label_more", **fields)
     if undecided and not promising:
-        text = written("because.label_to_rule_out", **fields)
-        return [Reason(text, written("short.label_to_rule_out"))]
-    name = "label_more" if undecided else "label_more_for_enough"
-    return [Reason(written(f"because.{name}", **fields), written("short.label_more", **fields))]
+        text, short = written("because.label_to_rule_out", **fields), written("short.label_to_rule_out")
+    else:
+        text = written("because.label_more" if undecided else "because.label_more_for_enough", **fields)
+    if look:
+        text += " " + written("because.next_look_planned" if look < USUAL else "because.next_look")
+    return [Reason(text, short)]
 
 
 def compared(case: Case, bounds: Bounds) -> str:
     """Both kappas, their difference with the interval that decides, the margin, and n."""
-    kappa = case.kappa_at_threshold if bounds is case.held_out else case.kappa
     row = case.deciding(bounds)
-    if kappa is None:
-        return _figures(row, case, bounds)
-    return written(
-        "figures.compared",
-        kappa=kappa["estimate"],
-        people=bounds.people["estimate"],
-        **_interval(row, case, bounds),
-    )
+    people = bounds.people["estimate"]
+    kappa = people + row["estimate"]
+    return written("figures.compared", kappa=kappa, people=people, **_interval(row, case, bounds))
 
 
 def _figures(row: ResultRow, case: Case, bounds: Bounds | None, at_once: int = 1) -> str:
@@ -304,8 +319,16 @@ def _interval(
         "low": row["low"],
         "high": row["high"],
         "margin": _margin(row, bounds),
+        "share": _share(bounds),
         "sample": f"{sample_of(row, case.noun)}, {people}",
     }
+
+
+def _share(bounds: Bounds | None) -> str:
+    """That the margin is a share of people's kappa, where it is."""
+    remarks = bounds.difference["remarks"] if bounds else ()
+    found = next((each.detail[0] for each in remarks if each.code == "margin_share"), None)
+    return written("figures.share", share=float(str(found))) if found is not None else ""
 
 
 def _margin(row: ResultRow, bounds: Bounds | None) -> float:
@@ -321,6 +344,17 @@ def signed(number: float) -> str:
     ('+0.12', '0.00')
     """
     return f"{number:+.2f}" if f"{abs(number):.2f}" != "0.00" else "0.00"
+
+
+def percent(chance: float) -> str:
+    """A chance that is known to a few points.
+
+    >>> percent(0.853), percent(0.997), percent(0.004)
+    ('about 85%', 'over 99%', 'under 1%')
+    """
+    if chance > 0.99:
+        return "over 99%"
+    return f"about {chance:.0%}" if chance >= 0.01 else "under 1%"
 
 
 def level_of(alpha: float) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from evenhand.analysis.notes import text_of
 from evenhand.analysis.people.recoded import EXCHANGED, HIGHER, LOWER, REVERSED
@@ -75,11 +75,21 @@ TITLES: dict[Judgement, Title] = {
 HoldsFor = Literal["", "labels", "binary"]
 
 
+class NextStep(TypedDict):
+    """The cheapest way on from "cannot tell": more `clusters`, more `people` on the same clusters,
+    another `threshold` (shown by more clusters), or a clearer `rubric`, with how many where known.
+    """
+
+    kind: Literal["clusters", "people", "threshold", "rubric"]
+    number: int
+
+
 @dataclass(frozen=True)
 class Decision:
     """A verdict before it is written: its sentence, its reasons, how many more clusters would
     decide, and where a pass holds for less than all, for what: labels, or binary verdicts, which
-    may be those at a `threshold`. `promising`: by its estimates it would pass.
+    may be those at a `threshold`. `promising`: by its estimates it would pass. `step` is the
+    cheapest way on, where it is not more clusters.
     """
 
     judgement: Judgement
@@ -89,6 +99,14 @@ class Decision:
     holds_for: HoldsFor = ""
     threshold: float | None = None
     promising: bool = False
+    step: NextStep | None = None
+
+    @property
+    def next(self) -> NextStep | None:
+        """The cheapest way on from "cannot tell", where one is known."""
+        if self.judgement != "cannot_tell":
+            return None
+        return self.step or (NextStep(kind="clusters", number=self.more) if self.more else None)
 
     @property
     def text(self) -> str:
@@ -166,12 +184,17 @@ def do_not_use(case: Case, against: Sequence[Reason]) -> Decision:
 
 
 def cannot_tell(
-    case: Case, reasons: Sequence[Reason], more: int = 0, *, promising: bool = False
+    case: Case,
+    reasons: Sequence[Reason],
+    more: int = 0,
+    *,
+    promising: bool = False,
+    step: NextStep | None = None,
 ) -> Decision:
     """Neither shown; and what would help."""
     head = written("verdict.cannot_tell", grader=case.grader, whom=_whom(case), place=place(case))
     found = [*faults(case), *reasons]
-    return Decision("cannot_tell", head, found, more, promising=promising)
+    return Decision("cannot_tell", head, found, more, promising=promising, step=step)
 
 
 def besides(case: Case, judgement: Judgement) -> list[Reason]:

@@ -1,0 +1,229 @@
+"""Bounds that decide, taken at the null: could the data come from a grader at the margin?
+
+An interval about an estimate does not know of errors that have not occurred yet: where a grader was
+right on every unit its estimate has no variance, and where one person slipped once it has nearly
+none. A score test asks for the variance that the estimate would have *if the bound's value were
+true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for differences at a
+margin). There the errors that the value implies are at hand with their weight.
+
+The sample is seen as weights on a support: the clusters that were observed and, with half a cluster
+between them, the same clusters with other labels by the grader. The weights are moved along the
+least favourable family, exponential tilting by the statistic's influence (Efron 1981; DiCiccio &
+Romano 1990), in steps small enough for a statistic that is not linear. At each value on the way
+the distance to the estimate is held against its standard deviation there: by Student's quantile,
+with the skewness taken out by Cornish & Fisher's first term (Hall 1992, section 2.2). A bound is
+the first value that the data clearly contradict, so that "the lower bound is above the margin"
+is the test of a grader at the margin.
+
+Degrees of freedom are those that the standard deviation at the null has: where errors are of one
+kind only it follows from their share, and none are lost; else n / (kurtosis - 1 - skewness^2) pairs
+of them, no more than the effective number of clusters less one. `python -m benchmarks.decisions`
+shows how often verdicts by these bounds are wrong, and how often right.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evenhand.analysis.types import Array
+
+PSEUDO = 0.5
+"""How many clusters the labels that were not seen count in all."""
+_WHOLE = 0.15
+"""Where errors are few and of one kind, a quantile between two numbers of them is passed too often
+by one that is just below it. Half an error (about half the skewness, in standard errors) would keep
+every such sample within the level, at the price of most of the power where people agree nearly
+always; so much keeps the worst of them near it (`benchmarks.decisions`)."""
+_MOST_SKEWED, _LEAST_FREEDOM = -1.5, 4.0
+"""Beyond these the expansion does not hold. A value that implies so little error, less than half a
+cluster in all, is never contradicted, so that no bound is found there."""
+_STEP = 0.25
+"""How far the null moves at a time, in standard errors."""
+_MOST_STEPS = 80
+_MOST_TILT = 3.0
+_TINY, _STUCK = 1e-12, 1e-4
+
+
+@dataclass(frozen=True)
+class Kappas:
+    """Signed kappas of tables, plus what is linear in the weights, as a function of weights.
+
+    `tables` (support, tables, q, q) are what each point of the support adds to each table, `signs`
+    (tables,) how each kappa counts, `agreement` (q, q) the agreement weights. `linear` (..., support)
+    adds its mean under the weights: what a part of the statistic does that no label of the grader
+    can change. `base` (..., support) are the weights of the data, with those of labels not seen.
+    """
+
+    tables: Array
+    signs: Array
+    agreement: Array
+    linear: Array
+    base: Array
+
+    def at(self, weights: Array) -> tuple[Array, Array]:
+        """The statistic (...), and each point's influence on it (..., support), at some weights
+        (..., support), which add up to 1. NaN where a table has no kappa.
+        """
+        shape, flat = self.tables.shape, self.tables.reshape(len(self.tables), -1)
+        sums = (weights @ flat).reshape(*weights.shape[:-1], *shape[1:])
+        size = sums.sum(axis=(-2, -1), keepdims=True)
+        shares = sums / np.where(size > 0, size, np.nan)
+        first, second = shares.sum(axis=-1), shares.sum(axis=-2)
+        of_first, of_second = second @ self.agreement.T, first @ self.agreement
+        observed = (self.agreement * shares).sum(axis=(-2, -1))
+        expected = (first * of_first).sum(axis=-1)
+        room = np.where(1.0 - expected > _TINY, 1.0 - expected, np.nan)
+        kappa = (observed - expected) / room
+        chance = of_first[..., :, None] + of_second[..., None, :] - 2.0 * expected[..., None, None]
+        slope = self.agreement - observed[..., None, None] - (1.0 - kappa)[..., None, None] * chance
+        slope = slope * (self.signs / room)[..., None, None] / size
+        moves = slope.reshape(*weights.shape[:-1], -1) @ flat.T
+        mean = (weights * self.linear).sum(axis=-1)
+        value: Array = kappa @ self.signs + mean
+        return value, moves + (self.linear - mean[..., None])
+
+    def sign_changed(self) -> Kappas:
+        """The negative of the statistic."""
+        return replace(self, signs=-self.signs, linear=-self.linear)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How much the data tell: the statistic's `estimate` (...), the number of `clusters`, what they
+    are worth if they were all alike (`worth`), and by how much (...) the standard deviation of the
+    influence falls short of the jackknife's, which knows that the statistic is not linear.
+    """
+
+    estimate: Array
+    clusters: float
+    worth: float
+    stretch: Array
+
+
+@dataclass(frozen=True)
+class _Null:
+    """What an estimate is like if the statistic has the value that it has under the weights."""
+
+    weights: Array
+    value: Array
+    influence: Array
+    sample: Sample
+
+    @property
+    def variance(self) -> Array:
+        found: Array = (self.weights * self.influence**2).sum(axis=-1)
+        return found
+
+    @property
+    def standard_error(self) -> Array:
+        error: Array = np.sqrt(self.variance / self.sample.clusters) * self.sample.stretch
+        return error
+
+    def quantile(self, alpha: float) -> Array:
+        """How many standard errors above the value the estimate lies in `alpha` of samples."""
+        from scipy.special import ndtri, stdtrit
+
+        skewness, freedom, alike = self._shape()
+        normal = -float(ndtri(alpha))
+        wider = stdtrit(freedom, 1.0 - alpha) / normal
+        found: Array = wider * (normal + _bent(np.array(normal), skewness, alike))
+        return found
+
+    def share_below(self) -> Array:
+        """In which share of samples the estimate would be lower than it is."""
+        from scipy.special import stdtr
+
+        skewness, freedom, alike = self._shape()
+        z = self.distance
+        return np.asarray(stdtr(freedom, z - _bent(z, skewness, alike)))
+
+    @property
+    def distance(self) -> Array:
+        """How many standard errors the estimate lies above the value."""
+        found: Array = (self.sample.estimate - self.value) / np.maximum(self.standard_error, _TINY)
+        return found
+
+    def _shape(self) -> tuple[Array, Array, Array]:
+        """Skewness of the estimate, degrees of freedom of its standard deviation, and how far the
+        errors are of one kind: 1 where a cluster either errs or not, for then skewness and kurtosis
+        say the same (Pearson's inequality), and less where it errs in many ways.
+        """
+        variance, n = np.maximum(self.variance, _TINY), self.sample.clusters
+        third = (self.weights * self.influence**3).sum(axis=-1) / variance**1.5
+        fourth = (self.weights * self.influence**4).sum(axis=-1) / variance**2
+        freedom = 2.0 * n / np.maximum(fourth - 1.0 - third**2, 1e-9)
+        most = max(self.sample.worth - 1.0, 1.0)
+        alike = (1.0 + third**2) / np.maximum(fourth, 1.0)
+        skewness = np.maximum(third / math.sqrt(n), _MOST_SKEWED)
+        return skewness, np.clip(freedom, min(_LEAST_FREEDOM, most), most), alike
+
+    def moved(self, statistic: Kappas, distance: Array) -> _Null:
+        """The null at a value further off."""
+        tilt = distance / np.maximum(self.variance, _TINY)
+        grown = np.exp(np.clip(tilt[..., None] * self.influence, -_MOST_TILT, _MOST_TILT))
+        weights = self.weights * grown
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+        return _Null(weights, *statistic.at(weights), self.sample)
+
+
+def _bent(normal: Array, skewness: Array, alike: Array) -> Array:
+    """What skewness adds to a quantile, and what is kept back as errors come in whole numbers."""
+    whole = _WHOLE * np.maximum(-skewness, 0.0) * alike**2
+    bent: Array = skewness * (normal**2 - 1.0) / 6.0 + whole
+    return bent
+
+
+def _begin(statistic: Kappas, sample: Sample) -> _Null:
+    weights = statistic.base / statistic.base.sum(axis=-1, keepdims=True)
+    return _Null(weights, *statistic.at(weights), sample)
+
+
+def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
+    """The lower bound (...) that fails in `alpha` of samples.
+
+    Thirty units on which two raters agree throughout, half of them yes: as many as one in ten may
+    still be different, so that kappa may be as low as .79.
+
+    >>> same = np.zeros((2, 1, 2, 2)); same[0, 0, 0, 0] = same[1, 0, 1, 1] = 1.0
+    >>> other = same[:, :, :, ::-1]
+    >>> points, base = np.concatenate([same, other]), np.array([15.0, 15.0, 0.125, 0.125])
+    >>> kappa = Kappas(points, np.ones(1), np.eye(2), np.zeros(4), base)
+    >>> sample = Sample(np.array(1.0), 30, 30, np.array(1.0))
+    >>> round(float(lower_bound(kappa, sample, 0.025)), 2)
+    0.79
+    """
+    at = _begin(statistic, sample)
+    bound = np.full(np.shape(sample.estimate), np.nan)
+    before_value, before = sample.estimate, np.full(bound.shape, -2.0)
+    for _ in range(_MOST_STEPS):
+        beyond = at.distance - at.quantile(alpha)
+        crossed = np.isnan(bound) & (beyond > 0)
+        share = np.where(crossed, before / np.where(crossed, before - beyond, 1.0), 0.0)
+        bound = np.where(crossed, before_value + share * (at.value - before_value), bound)
+        if not np.isnan(bound).any() or not np.isfinite(at.value).all():
+            break
+        before_value, before = at.value, beyond
+        at = at.moved(statistic, -_STEP * at.standard_error)
+    # Either no labels lead any further, and so far the truth may lie; or nothing is ruled out.
+    ended = np.minimum(at.value, sample.estimate)
+    ended = np.where(at.standard_error < _STUCK, ended, ended - 2.0)
+    return np.where(np.isnan(bound), ended, bound)
+
+
+def upper_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
+    """The upper bound (...) that fails in `alpha` of samples."""
+    mirrored = replace(sample, estimate=-np.asarray(sample.estimate))
+    return -lower_bound(statistic.sign_changed(), mirrored, alpha)
+
+
+def chance_above(statistic: Kappas, sample: Sample, null: Array, steps: int = 24) -> Array:
+    """About how likely (...) the statistic is above a value, seen from the data: one minus the
+    level at which the value would be the lower bound.
+    """
+    at = _begin(statistic, sample)
+    for left in range(steps, 0, -1):
+        at = at.moved(statistic, (null - at.value) / left)
+    return at.share_below()
