@@ -288,12 +288,17 @@ def advice(
     fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns}
     short = written("short.label_more", **fields)
     if undecided and not promising:
-        text, short = written("because.label_to_rule_out", **fields), written("short.label_to_rule_out")
+        text, short = (
+            written("because.label_to_rule_out", **fields),
+            written("short.label_to_rule_out"),
+        )
     else:
-        text = written("because.label_more" if undecided else "because.label_more_for_enough", **fields)
+        text = written(
+            "because.label_more" if undecided else "because.label_more_for_enough", **fields
+        )
     if look:
         text += " " + written("because.next_look_planned" if look < USUAL else "because.next_look")
-    return [Reason(text, short)]
+    return [Reason(text, written(f"short.{short}", **fields))]
 
 
 def compared(case: Case, bounds: Bounds) -> str:
