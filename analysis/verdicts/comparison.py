@@ -40,10 +40,7 @@ from evenhand.analysis.people.ceiling import with_and_among_humans
 from evenhand.analysis.people.crowds import is_crowd, pooled_kappas, said_beside
 from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 from evenhand.analysis.verdicts.readings import Reading
-
-MOST_OF_PEOPLE = 0.25
-"""A margin of more than this share of people's kappa would let a grader pass that lost much of what
-people share: there the share is the margin."""
+from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
 _VARIES = 1e-9
 """More standard deviation than rounding leaves."""
@@ -380,14 +377,14 @@ def _rarer(
     codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
     weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
-    other = (codes >= 0) & (codes != counts.argmax())
-    labelled = codes >= 0
+    labelled: Mask = codes >= 0
+    other: Mask = labelled & (codes != counts.argmax())
     if pooled:
         other = (2 * other.sum(axis=1) > labelled.sum(axis=1))[:, None]
         labelled = labelled.any(axis=1)[:, None]
     each = other[:, labelled.any(axis=0)]
     sums = left_out.cluster_sums(coded.clusters, each.astype(float))
-    held: Mask = np.asarray(left_out.each_cluster(sums)) > 0
+    held = np.greater(left_out.each_cluster(sums), 0.0)
     found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held.T]
     shares = counts / max(counts.sum(), 1)
     return float(np.mean(found)) if found else 0.0, float((shares**2).sum())
