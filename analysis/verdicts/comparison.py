@@ -384,7 +384,7 @@ def _rarer(
         labelled = labelled.any(axis=1)[:, None]
     each = other[:, labelled.any(axis=0)]
     sums = left_out.cluster_sums(coded.clusters, each.astype(float))
-    held = np.greater(left_out.each_cluster(sums), 0.0)
-    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held.T]
+    held = left_out.each_cluster(sums).T > 0
+    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held]
     shares = counts / max(counts.sum(), 1)
     return float(np.mean(found)) if found else 0.0, float((shares**2).sum())
