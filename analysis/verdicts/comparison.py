@@ -380,7 +380,8 @@ def _rarer(
     labelled: Mask = codes >= 0
     other: Mask = labelled & (codes != counts.argmax())
     if pooled:
-        other = 2 * other.sum(axis=1, keepdims=True) > labelled.sum(axis=1, keepdims=True)
+        most = 2 * other.sum(axis=1) > labelled.sum(axis=1)
+        other = np.asarray(most)[:, None]
         labelled = labelled.any(axis=1, keepdims=True)
     each = other[:, labelled.any(axis=0)]
     sums = left_out.cluster_sums(coded.clusters, each.astype(float))
