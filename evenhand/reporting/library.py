@@ -156,9 +156,9 @@ def check(
     that cannot be labels raise InputError. With `normalise` the first two kinds are corrected, and
     a note says how many cells that changed.
 
-    Units that repeat an item are no more evidence than one of them: where there is no `cluster_id`, a
-    column that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts
-    do) is what is resampled, and a note says which. With `independent` every unit is its own.
+    Units that repeat an item are no more evidence than one of them: without `cluster_id`, a column
+    that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts do)
+    is what is resampled, and a note says which. With `independent` every unit is its own.
 
     `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).

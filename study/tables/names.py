@@ -29,10 +29,13 @@ _ELSEWHERE = {
     "label": "labels rating ratings score grade verdict annotation category class answer value "
     "judgment judgement decision choice",
 }
-_ITEMS = frozenset(_ELSEWHERE["unit_id"].split()) - {"task", "sample"} | frozenset(
-    "prompt prompt_id input input_id text pair pair_id problem problem_id conversation "
-    "conversation_id dialogue dialogue_id uid uuid row row_id index unnamed_0".split()
-)
+_ITEMS = frozenset(
+    (
+        _ELSEWHERE["unit_id"] + " prompt prompt_id input input_id text pair pair_id problem "
+        "problem_id conversation conversation_id dialogue dialogue_id uid uuid row row_id index "
+        "unnamed_0"
+    ).split()
+) - {"task", "sample"}
 """A task may be a kind of item, and a sample the part of the data or the number of a draw."""
 
 

@@ -110,8 +110,8 @@ def _are_names(values: pd.Index) -> bool:
 
 
 def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
-    """Which row each unit is a copy of, (units,), where all that is known of units, labels too, says
-    that the table is copies of a smaller one; else None.
+    """Which row each unit is a copy of, (units,), where all that is known of units, labels too,
+    says that the table is copies of a smaller one; else None.
 
     Alike rows of the smaller table cannot be told apart; it does not matter which copy is whose.
     """

@@ -170,7 +170,9 @@ def test_columns_that_name_no_items(columns: dict[str, list[str]]) -> None:
 
 def test_of_several_columns_the_coarsest_counts() -> None:
     found = units(
-        prompt=[f"p{n % 50}" for n in NUMBERS], item_no=NUMBERS, text=[f"t{n % 150}" for n in NUMBERS]
+        prompt=[f"p{n % 50}" for n in NUMBERS],
+        item_no=NUMBERS,
+        text=[f"t{n % 150}" for n in NUMBERS],
     )
     assert item_column(found) == "prompt"
     assert item_column(found.drop(columns="prompt")) == "text"
