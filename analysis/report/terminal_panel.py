@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
+from evenhand.analysis.people.majority_rates import CORRECTED, MAJORITY, REFERENCE
 from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.figures import DASH
+from evenhand.analysis.report.figures import ALL_BINARY, DASH
 from evenhand.analysis.report.glossary import entry_for
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
@@ -22,16 +23,37 @@ TextTable = tuple[str, list[str], list[list[str]]]
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, ensembles, baselines. Cells are text, the first column says who. Verdicts are sentences
-    of their own, in `analysis.verdicts.judge`. Undefined cells hold a dash, and the title says
-    why."""
+    people, ensembles, baselines; then graders' rates against the majority. Cells are text, the
+    first column says who. Verdicts are sentences of their own, in `analysis.verdicts.judge`.
+    Undefined cells hold a dash, and the title says why."""
     source = Source.of(analysis, context)
     return [
         table
         for rubric in source.figures.rubrics
-        for subset in READINGS
-        for table in _panel(source, rubric, subset)
+        for found in (
+            *(_panel(source, rubric, subset) for subset in READINGS),
+            map(_as_text, rates_table(source, rubric)),
+        )
+        for table in found
     ]
+
+
+def rates_table(source: Source, rubric: str) -> list[Table]:
+    """Every grader's true positive and true negative rates, if there is a binary verdict."""
+    reference = source.analysis.decision.reference
+    names = list(REFERENCE if reference else (*MAJORITY, *CORRECTED))
+    whom = reference or written("ceiling.majority")
+    draft = TableDraft(
+        source.marked(source.caption(rubric, written("ceiling.rates", whom=whom))),
+        "Who",
+        [entry_for(name).label for name in names],
+        asides=True,
+    )
+    beside = reference or "humans"
+    of_grader = source.figures.select(rubric, names[0], ALL_BINARY)
+    for grader in [figure.raters[1] for figure in of_grader]:
+        draft.add(grader, source.row(rubric, names, (beside, grader), ALL_BINARY))
+    return draft.finish()
 
 
 def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
@@ -51,17 +73,15 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     who += [(pair, pair_title(pair)) for pair in pairs]
     for raters, title in who:
         draft.add(title, source.row(rubric, statistics, raters, subset))
-    return [
-        (
-            _title(table),
-            [table.stub, *table.columns],
-            [
-                [row.heading, row.cells[0].text, *(_short(cell) for cell in row.cells[1:])]
-                for row in table.rows
-            ],
-        )
-        for table in draft.finish()
+    return [_as_text(table) for table in draft.finish()]
+
+
+def _as_text(table: Table) -> TextTable:
+    rows = [
+        [row.heading, row.cells[0].text, *(_short(cell) for cell in row.cells[1:])]
+        for row in table.rows
     ]
+    return _title(table), [table.stub, *table.columns], rows
 
 
 def _title(table: Table) -> str:

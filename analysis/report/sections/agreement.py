@@ -24,6 +24,7 @@ from evenhand.analysis.report.source import (
     rater_title,
 )
 from evenhand.analysis.report.table_draft import TableDraft
+from evenhand.analysis.report.terminal_panel import rates_table
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.verdicts.parts import PART
 from evenhand.texts import in_pieces, written
@@ -53,11 +54,12 @@ def ceiling_section(source: Source) -> ReportSection | None:
 
     def layers_of(rubric: str) -> Layers:
         tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
+        rates = rates_table(source, rubric)
         drawn = forest(source, rubric, tuple(tables))
         prices = price_front(source, rubric)
         return Layers(
             answers=_ceiling_answer(source, rubric) if tables else [],
-            open=drawn,
+            open=[*drawn, *rates],
             folded=prices if drawn else [*tables, *prices],
         )
 

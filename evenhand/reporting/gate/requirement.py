@@ -35,7 +35,7 @@ _GROUPS = ("", "humans", "models", "all")
 VERDICT = "verdict"
 """The condition that the grader can replace a human rater, or agrees with the reference."""
 PLAIN, WEIGHTED = "cohen_kappa", "weighted_kappa_quadratic"
-_SHORT = {"tpr": "tpr_majority", "tnr": "tnr_majority"}
+_SHORT = ("tpr", "tnr")
 """What statistics may be called in a rule; `kappa` is the one that the report shows."""
 
 
@@ -193,9 +193,9 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
             f"--require: there is no statistic {clause.statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
+    beside = of["rater_a"].isin(["humans", ""]) | of["statistic"].str.endswith("_reference")
     own = of[
-        (of["rater_a"].isin(["humans", ""]) & (of["rater_b"] == grader))
-        | ((of["rater_a"] == grader) & (of["rater_b"] == ""))
+        (beside & (of["rater_b"] == grader)) | ((of["rater_a"] == grader) & (of["rater_b"] == ""))
     ]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
@@ -221,10 +221,14 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
 
 def _full_name(clause: Clause, rows: pd.DataFrame) -> str:
     """The statistic that a clause is about; the kappa that the report shows has quadratic weights
-    where the rubric's categories are in an order.
+    where the rubric's categories are in an order, and rates are against the reference if one is
+    declared.
     """
+    if clause.statistic in _SHORT:
+        beside = f"{clause.statistic}_reference"
+        return beside if (rows["statistic"] == beside).any() else f"{clause.statistic}_majority"
     if clause.statistic != "kappa":
-        return _SHORT.get(clause.statistic, clause.statistic)
+        return clause.statistic
     weighted = (rows["statistic"] == WEIGHTED) & (rows["subset"] == "all")
     return WEIGHTED if weighted.any() and not clause.binary else PLAIN
 
