@@ -120,7 +120,9 @@ def run_cell(
         truth = truths(population, rate)
         known = ~np.isnan(found[:, 0])
         inside = (found[:, 1] <= truth) & (truth <= found[:, 2])
-        tally.add(Tally(known & inside, known * 1.0, np.where(known, found[:, 0] - truth, 0.0)))
+        off: Array = np.where(known, found[:, 0] - truth, 0.0)
+        held: Array = (known & inside).astype(float)
+        tally.add(Tally(held, known.astype(float), off))
     return {(population,): tally}
 
 

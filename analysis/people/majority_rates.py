@@ -136,7 +136,8 @@ def _share(
     inside, all_of = np.asarray(resamples.frequency) @ sums
     share, size = float(inside / all_of), float(units)
     if units > clusters or resamples.weight is not None:
-        size = _effective(*resamples.each_cluster(sums).T, units)
+        parts, wholes = resamples.each_cluster(sums).T
+        size = _effective(parts, wholes, units)
     return whole, Interval(share, *wilson(share, size)), units / size
 
 
@@ -258,7 +259,7 @@ def _interval(estimate: float, fell: Array) -> Interval:
     places, roots = places[order], np.maximum.accumulate(roots[order])
     reach = math.sqrt(_LIKELIHOOD_RATIO)
     low, high = (float(np.interp(end, roots, places)) for end in (-reach, reach))
-    return Interval(*(_plain(each) for each in (estimate, low, high)))
+    return Interval(_plain(estimate), _plain(low), _plain(high))
 
 
 def _plain(rate: float) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
-from evenhand.analysis.people.majority_rates import CORRECTED, MAJORITY, REFERENCE
 from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
-from evenhand.analysis.report.figures import ALL_BINARY, DASH
+from evenhand.analysis.report.figures import DASH
 from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.rates_table import rates_table
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
@@ -32,28 +33,10 @@ def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTa
         for rubric in source.figures.rubrics
         for found in (
             *(_panel(source, rubric, subset) for subset in READINGS),
-            map(_as_text, rates_table(source, rubric)),
+            [_as_text(_marked(source, table)) for table in rates_table(source, rubric)],
         )
         for table in found
     ]
-
-
-def rates_table(source: Source, rubric: str) -> list[Table]:
-    """Every grader's true positive and true negative rates, if there is a binary verdict."""
-    reference = source.analysis.decision.reference
-    names = list(REFERENCE if reference else (*MAJORITY, *CORRECTED))
-    whom = reference or written("ceiling.majority")
-    draft = TableDraft(
-        source.marked(source.caption(rubric, written("ceiling.rates", whom=whom))),
-        "Who",
-        [entry_for(name).label for name in names],
-        asides=True,
-    )
-    beside = reference or "humans"
-    of_grader = source.figures.select(rubric, names[0], ALL_BINARY)
-    for grader in [figure.raters[1] for figure in of_grader]:
-        draft.add(grader, source.row(rubric, names, (beside, grader), ALL_BINARY))
-    return draft.finish()
 
 
 def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
@@ -74,6 +57,10 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     for raters, title in who:
         draft.add(title, source.row(rubric, statistics, raters, subset))
     return [_as_text(table) for table in draft.finish()]
+
+
+def _marked(source: Source, table: Table) -> Table:
+    return replace(table, caption=source.marked(table.caption))
 
 
 def _as_text(table: Table) -> TextTable:

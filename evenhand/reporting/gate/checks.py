@@ -138,8 +138,8 @@ def gate(
         drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
         checks += drifts
         notes += said
-    said = tuple(dict.fromkeys(notes))
-    return Gate(str(source), grader, tuple(checks), said, verdict, weaker)
+    once = tuple(dict.fromkeys(notes))
+    return Gate(str(source), grader, tuple(checks), once, verdict, weaker)
 
 
 def _analysis_by(engine: str) -> Callable[..., tuple[Analysis, ReportContext]]:

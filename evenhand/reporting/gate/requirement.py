@@ -183,8 +183,8 @@ def check_clauses(
 def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     statistic = _full_name(clause, rows)
     if statistic != clause.statistic:
-        found = _outcome(replace(clause, statistic=statistic), rows, grader)
-        return replace(found, clause=clause, statistic=statistic)
+        full = _outcome(replace(clause, statistic=statistic), rows, grader)
+        return replace(full, clause=clause, statistic=statistic)
     of = rows[rows["statistic"] == clause.statistic]
     if clause.statistic.startswith("injection_"):
         _check_audited(clause.statistic, of, grader)

@@ -105,7 +105,10 @@ def _are_names(values: pd.Index) -> bool:
         return False
     if len(values) <= MAX_VALUES and values.str.len().to_series().median() < TEXT_LENGTH:
         return False
-    others = ~(pd.to_numeric(values, errors="coerce").notna() | values.str.fullmatch(_DATE))
+    others = ~(
+        pd.to_numeric(values.to_series(), errors="coerce").notna().to_numpy()
+        | values.str.fullmatch(_DATE)
+    )
     return bool(others.any())
 
 
@@ -126,7 +129,7 @@ def _copies(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | None:
     np.add.at(key, place, pd.util.hash_pandas_object(given, index=False).to_numpy())
     if about := [name for name in units if name != "unit_id"]:
         own = pd.util.hash_pandas_object(units[about].astype(str), index=False)
-        key = key * np.uint64(31) + own.to_numpy()
+        key = np.asarray(key * np.uint64(31) + own.to_numpy(), dtype=np.uint64)
     _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
     times = int(np.gcd.reduce(counts))
     if times < 2 or len(counts) < MIN_COPIED:
