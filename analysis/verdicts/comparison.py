@@ -377,12 +377,12 @@ def _rarer(
     codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
     weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
-    labelled: Mask = codes >= 0
-    other: Mask = labelled & (codes != counts.argmax())
+    labelled = np.asarray(codes >= 0)
+    other = np.asarray(labelled & (codes != counts.argmax()))
     if pooled:
         most = 2 * other.sum(axis=1) > labelled.sum(axis=1)
         other = np.asarray(most)[:, None]
-        labelled = labelled.any(axis=1, keepdims=True)
+        labelled = np.asarray(labelled.any(axis=1))[:, None]
     each = other[:, labelled.any(axis=0)]
     sums = left_out.cluster_sums(coded.clusters, each.astype(float))
     held = left_out.each_cluster(sums).T > 0
