@@ -11,25 +11,25 @@ def _of(*languages: str) -> str:
 
 NOUNS = _of(
     r"answer|rating|label|score|grade|verdict|choice|category|judge?ment|decision|selection",
-    r"classification|conclusion|result|evaluation|assessment|option chosen|chosen option",
+    r"classification|conclusion|result|evaluation|assessment|option chosen|chosen option|option",
     r"antwort|bewertung|wertung|note|urteil|ergebnis|wahl|entscheidung|punktzahl|einstufung",
-    r"kategorie|einschätzung|gesamtbewertung|endnote",
+    r"kategorie|einschätzung|gesamtbewertung|endnote|option",
     r"réponse|notation|évaluation|choix|jugement|catégorie|décision|résultat",
     r"respuesta|puntuación|puntaje|calificación|nota|elección|veredicto|decisión|valoración",
-    r"evaluación|categoría|resultado|opción elegida",
+    r"evaluación|categoría|resultado|opción elegida|opción",
     "答案|回答|评分|評分|得分|评级|选择|選擇|结论|结果|判断|判定|分数|评价|打分|等级|标签|选项",
-    "答え|評価|スコア|結論|結果|点数|評点|選択|ラベル|採点|レーティング",
+    "答え|正解|評価|スコア|結論|結果|点数|評点|選択|ラベル|採点|レーティング",
 )
 """What an answer is called when it is announced, and its field in a JSON object."""
 
 OWN = _of(
     r"the|my|our|final|overall|correct|best|chosen|selected|total|own|meine?|die|das|der|finale|"
-    r"endgültige|abschließende|gesamte",
-    r"ma|mon|la|le|l['’]|finale?|globale?|définitive|mi|el|final|definitiva|global",
-    "最终的|最終的な|最终|最後|最后|最終|我的|私の|总体|總體|総合|综合|整体",
+    r"endgültige|abschließende|gesamte|richtige|korrekte|beste|gewählte",
+    r"ma|mon|la|le|l['’]|bonne|meilleure|finale?|globale?|définitive|mi|el|final|definitiva|global",
+    "最终的|最終的な|正确的?|正確な?|最终|最後|最后|最終|我的|私の|总体|總體|総合|综合|整体",
 )
 """What may stand before such a noun."""
-AFTER_NOUN = r"finale?|définitive|definitiva|choisie|elegida|global|globale"
+AFTER_NOUN = r"finale?|définitive|definitiva|correct[ea]|choisie|elegida|global|globale"
 
 IS = _of(
     r"is|would be|should be|must be|ist|lautet|wäre|est|serait|es|sería",
@@ -45,7 +45,7 @@ THUS = _of(
     r"somit|daher|also|insgesamt|deshalb|folglich|damit|zusammenfassend|fazit",
     r"donc|ainsi|par conséquent|en conclusion|en somme|au total|globalement",
     r"por (?:lo )?tanto|así que|en conclusión|en resumen|en definitiva|por ende",
-    "因此|所以|综上所述|综上|总之|故|よって|したがって|以上より|以上から|ゆえに|そのため",
+    "我认为|我觉得|因此|所以|综上所述|综上|总之|故|よって|したがって|以上より|以上から|ゆえに|そのため",
 )
 """What may lead to an answer in its sentence."""
 
@@ -56,21 +56,25 @@ CHOSEN = _of(
     r"(?:go|going|settle|settling|went) (?:with|on|for))"
     r"(?:\s+(?:it|this|that|the response|this response|this one))?"
     r"(?:\s+(?:as|at|with|an?|the|overall))*(?:\s+(?:rating|score|grade|label|option|answer)(?: of)?)?",
+    r"(?:this|it|the response|this response) (?:(?:would|should|can|could) be|is|was) (?:rated|scored|"
+    r"graded|labell?ed|classified)(?:\s+(?:as|at|an?))*",
     r"(?:this|it|the response|this response) (?:gets|receives|deserves|earns|merits|rates|is|scores)"
     r"(?:\s+(?:an?|as|at|the))*(?:\s+(?:rating|score|grade)(?: of)?)?",
+    r"(?:die|diese) antwort (?:erhält|bekommt|verdient)(?:\s+(?:eine?|die|note))*",
+    r"ich würde(?:\s+(?:die antwort|diese antwort|dies|es|sie|das|mit|als|eine?|option))*",
     r"ich (?:wähle|vergebe|gebe|sage|nehme|würde sagen|bewerte (?:dies|das|die antwort|sie|es) mit|"
     r"entscheide mich für)(?:\s+(?:die|eine?|dafür|ihr|der antwort|note|option|wertung))*",
     r"(?:je|j['’])\s*(?:choisis|donne|dirais|attribue|note|sélectionne|mets|opte pour|lui donne)"
     r"(?:\s+(?:la|l['’]|une?|note|option|de|à cette réponse))*",
     r"(?:yo )?(?:elijo|escojo|doy|le doy|diría|asigno|selecciono|otorgo|me quedo con|opto por|"
     r"le asigno)(?:\s+(?:la|una?|opción|puntuación|nota|calificación|de))*",
-    "我(?:会)?(?:选择|選擇|选|给出|给|打|评为|判为|的选择是)(?:选项|它)?",
+    "我(?:会)?(?:选择|選擇|选|给出|给(?:这个|该)?(?:回答|回复|答案)?(?:打|评)?|打|评为|判为|的选择是)(?:选项|它)?",
 )
 """What a grader does with an option."""
 CHOSEN_AFTER = "を選(?:びます|択します|ぶ|択する)|と(?:評価|判断|判定)(?:します|する)|です|だと(?:考えます|思います)"
 
 MARKED = _of(
-    r"option|choice|category|key|level|number|kategorie|stufe|l['’]option|opción|categoría|nivel",
+    r"option|choice|category|level|number|kategorie|stufe|l['’]option|opción|categoría|nivel",
     "选项|類別|选|オプション|選択肢|カテゴリー?",
 )
 """What may stand directly before a key."""
@@ -123,7 +127,7 @@ BACK = _of(
     r"chang(?:e|ed|ing) (?:my|it|this|that|to)|change of mind|my mistake|oops|never ?mind|"
     r"(?:disregard|ignore) (?:that|this|it|my|the (?:above|previous))|not right|updat(?:e|ed)|"
     r"(?:is|was|be|seems|looks?|feels?|'s|’s) (?:wrong|incorrect|mistaken|too (?:high|low|harsh|"
-    r"lenient|strict|generous|severe))|actually,? no|edit:|no,|nope|i disregard|i ignore|"
+    r"lenient|strict|generous|severe))|actually,? no|edit:|no,|nope|which i (?:disregard|ignore|reject)|i disagree|(?:said|says) (?:the|this)|is what (?:the|it|they)|"
     r"placeholder|just kidding|not my (?:final )?(?:answer|rating|label|verdict)|"
     r"better (?:answer|rating|label|choice|option|fit)|instead|mak(?:e|ing) (?:it|that)",
     r"moment|warte|korrektur|korrigier\w*|ich ändere|bei näherer|überleg\w*|vielmehr|besser gesagt|"
@@ -152,8 +156,8 @@ NOT_AS_WORDS = _of(
     r"is|was|are|be|it|then|than|would|will|seems?|should|may|might|could|must|can|fits?|matches|"
     r"captures?|reflects?|describes?|works|applies|feels|looks|sounds|better|best|instead|overall|"
     r"after|for|from|now|and|or|to|because|since|as|at|with|if|please|has to|had|wins?|it|more|too|"
-    r"rather|sir|again|also|either|though|but|however|actually|final(?:ly)?|correct|right|points?|"
-    r"stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|es|sería|o|y|"
+    r"rather|sir|again|also|either|though|but|however|actually|final(?:ly)?|correct|right|"
+    r"points?|stars?|out|here|there|in|on|by|ist|wäre|passt|oder|und|bis|weil|est|serait|ou|et|es|sería|o|y|"
     r"de|von|sur|sobre|punkte|puntos|i|not",
 )
 """After a key these do not make it a count or a subject."""

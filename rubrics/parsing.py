@@ -56,10 +56,10 @@ _QUOTED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s|[\n。！？]")
-_BEFORE = r"[\s(\[{<\"'“‘「«$]*"
-_AFTER = r"[\s)\]}>\"'”’」»$]*"
+_BEFORE = r"[\s(\[{<\"'“‘「«]*"
+_AFTER = r"[\s)\]}>\"'”’」»]*"
 # No key is a part of a longer word or number: 4.5, 3,5, 1-2, 5%, U.S. and C'est name no option.
-_FROM = r"(?<![\w+%±≤≥<>~≈/−-])(?<!\d[.,:])"
+_FROM = r"(?<![\w+%$€£#±≤≥<>~≈/−-])(?<!\d[.,:])"
 _WHOLE = r"(?![A-Za-z0-9_+%°½¼¾\u2010-\u2013-]|[^\W\d_" + _HAN + r"]|[.,:/]\d|['’.][^\W\d_])"
 _ENDS = (
     rf"(?=\s*\Z|\s*[\n.,;:!)\]}}。，；！、）”’」]|\s+[\u2010-\u2015(-]|\s*—|"
@@ -68,7 +68,8 @@ _ENDS = (
 _JSON_BESIDE = re.compile(
     rf"{words.SURE}|scale|max|min|out_?of|index|id\b|number|version|length|count|tokens", re.I
 )
-_AS_KEY = r"\{\s*['\"]"
+_SPEAKERS = re.compile(r"^\s*(?:human|user|rater \d+|grader \d+)\s*:", re.IGNORECASE | re.MULTILINE)
+_NUMBERED = re.compile(r"\b(?:no|nr|nº|art|fig|pp?|vol|ch|sec|approx|ca)\.\s*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,10 @@ class RubricParser:
         if answer is None:
             return None
         bare = re.sub(r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)", "", _unfenced(_spaced(answer)))
-        bare = re.sub(r"^#+\s*", "", bare, flags=re.MULTILINE).strip()
+        bare = re.sub(r"^#+\s+", "", bare, flags=re.MULTILINE).strip()
+        bare = re.sub(r"\$([^$\n]{1,40})\$", r"\1", bare)
+        if _SPEAKERS.search(bare):
+            return None
         if whole := self._option(bare):
             return whole
         objects = list(_objects(bare))
@@ -120,7 +124,7 @@ class RubricParser:
             return None
         if isinstance(value, float):
             value = int(value) if value.is_integer() else str(value)
-        folded = str(value).strip().strip("()[]{}\"'“”‘’「」«»$ \t\n").casefold().rstrip(".。")
+        folded = str(value).strip().strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
         if found := self._by_fold.get(folded) or self._by_name.get(folded):
             return found
         return self._named(value)
@@ -139,17 +143,19 @@ class RubricParser:
     def _expression(self) -> str:
         """A key as it may be written: bracketed, as a fraction of the scale, with its name."""
         key = rf"{_FROM}(?P<key>{_any_of(self._by_fold)})"
-        number = ""
+        number = of = ""
         if self._numbers:
+            of = rf"(?:{re.escape(self._numbers[1])}\s*(?:分|点|段階)?\s*(?:満点)?の?中\s*の?\s*)?"
             most = re.escape(self._numbers[1])
             number = (
                 rf"(?:[.,]0+(?![\d%]))?(?:\s*(?:{words.UNITS})(?![A-Za-z]))?"
                 rf"(?:{_AFTER}(?:{words.OUT_OF})\s*{most}(?:[.,]0)?(?![\d%]|[.,]\d)|"
-                rf"\s*\((?:{words.OUT_OF})\s*{most}\))?"
+                rf"\s*\((?:{words.OUT_OF}|max\.?|满分|滿分)\s*{most}\s*(?:分|点|points?)?\s*(?:満点)?\)|"
+                rf"\s*\({most}\s*点満点\))?"
                 rf"(?:\s*(?:{words.UNITS})(?![A-Za-z]))?"
             )
         marked = rf"(?:(?:{words.MARKED})\s*[:#]?\s*)?"
-        return rf"{_BEFORE}{marked}{_BEFORE}(?P<given>{key}{number}){_WHOLE}{_AFTER}"
+        return rf"{_BEFORE}{marked}{of}{_BEFORE}(?P<given>{key}{number}){_WHOLE}{_AFTER}"
 
     @cached_property
     def _nouns(self) -> str:
@@ -163,10 +169,12 @@ class RubricParser:
         if self._numbers:
             least, most = map(re.escape, self._numbers)
             scale = rf"(?:\s*\(\s*(?:scale|skala)?\s*(?:of|von)?\s*{least}\s*(?:-|–|to|bis|à|a)\s*{most}\s*\))?"
-        beside = rf"(?:\s+(?:score|rating|grade|label|{words.AFTER_NOUN}))?"
+        beside = rf"(?:\s+(?:score|rating|grade|label|level|{words.AFTER_NOUN}))?"
+        dash = "" if any(key[0] in "+-" for key in self._by_fold) else r"|-\s|–\s|—"
         return (
             rf"(?:(?:{words.OWN})\s*)*(?<![A-Za-zÀ-ÿ])(?:{self._nouns})(?![A-Za-zÀ-ÿ]){beside}{scale}"
-            rf"\"?\s*(?:(?:{words.MEANS})|(?:{words.IS})(?![A-Za-zÀ-ÿ])\s*(?:{words.MEANS})?)"
+            rf"\"?\s*(?:(?:{words.MEANS}{dash})|(?:{words.IS})(?![A-Za-zÀ-ÿ])\s*(?:{words.MEANS})?)"
+            r"(?:\s*(?:an?|eine?|une?|un|una)(?=\s))?"
         )
 
     @cached_property
@@ -185,7 +193,7 @@ class RubricParser:
     @cached_property
     def _alone(self) -> re.Pattern[str]:
         """An expression that is the whole of a line: "(4/5)", "4 - Mild caveats", "[[B]]"."""
-        first = rf"(?:{self._announced})?\s*"
+        first = rf"{self._thus}(?:{self._announced})?\s*"
         return self._compiled(rf"{first}{self._expression}(?:{self._beside})?{_AFTER}[.!。]?")
 
     @cached_property
@@ -193,11 +201,11 @@ class RubricParser:
         key = self._expression
         bullet = r"[\s>•–-]*" if not any(key[0] in "+-" for key in self._by_fold) else r"[\s>•]*"
         begin = rf"(?:^{bullet}|[.!?;,:—–。！？；，：)\n]\s*)"
-        tag = rf"(?:final_)?(?:{self._nouns})"
+        tag = rf"(?:final_)?(?:{self._nouns}|final|output)"
         ends = rf"(?:(?:{self._beside})|{_ENDS})"
         boxed = r"\\boxed\{\s*(?:\\(?:text|mathrm|textbf|mathbf|textit)\{)?\s*\(?"
         only = rf"(?P<key>{_any_of(self._by_fold)})"
-        stop = rf"(?=\s*\Z|\s*[\n.!。！]|\s*[,;—–]|\s*\((?!\?)|\s+-\s|\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE}))"
+        stop = rf"(?=\s*\Z|\s*[\n.!。！]|\s*[,;—–]|\s*\((?!\?)|\s+-\s|\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE})|\s+(?:wählen|bewerten|vergeben|geben|einstufen|nehmen)\b)"
         return (
             self._compiled(rf"{begin}{self._thus}(?P<own>my|our)?\s*{self._announced}\s*{key}{ends}"),
             self._compiled(
@@ -240,8 +248,10 @@ class RubricParser:
         if len(keys) != 1:
             return None
         (key,) = keys
-        start = min((each.end for each in plain), default=0)
-        return key if self._stands(key, text, start, strict=not plain) else None
+        end = min(each.end for each in plain or found)
+        if self._numbers and self._other_scale.search(text):
+            return None
+        return key if self._stands(key, text, end, strict=not plain) else None
 
     def _without_quantities(self, text: str) -> str:
         """The text without what is measured beside the answer, and without the scale's own ends."""
@@ -309,7 +319,9 @@ class RubricParser:
                 yield _Given(self._key(match), at, match.end("given" if "given" in fields else "key"))
         if (match := self._openings.match(masked)) and self._opens(match, masked):
             yield _Given(self._key(match), 0, match.end("given"), plain=False)
-        if (match := self._closings.search(masked)) and not self._said(
+        if (match := self._closings.search(masked)) and not _NUMBERED.search(
+            masked[: match.start("given")]
+        ) and not self._said(
             masked, match.start("key"), own=True
         ):
             yield _Given(self._key(match), match.start("key"), match.end(), plain=False)
@@ -383,9 +395,10 @@ class RubricParser:
 
     def _stands(self, key: str, text: str, start: int, *, strict: bool) -> bool:
         """Whether nothing from `start` on takes the answer back or puts another option forward."""
-        rest = text[start:]
-        if _meets(words.BACK, rest):
+        if _meets(words.BACK, text[start:]):
             return False
+        start = 0 if strict else start
+        pairs = [match.span() for match in self._pairs.finditer(text) if key not in _folded(match)]
         for match in self._keys.finditer(text, start):
             other = self._by_fold[match["key"].casefold()]
             denied = _NOT_MEANT.search(text[max(0, match.start() - 60) : match.start()])
@@ -393,7 +406,9 @@ class RubricParser:
                 if denied and denied[0].casefold().lstrip().startswith(_NOT):
                     return False
                 continue
-            if self._is_word(other, match, text):
+            if self._is_word(other, match, text) and not (strict and len(other) > 1):
+                continue
+            if any(begin <= match.start() < end for begin, end in pairs) and not strict:
                 continue
             if strict or not (denied or self._in_passing(other, match, text, start)):
                 return False
@@ -403,6 +418,22 @@ class RubricParser:
             if other != key and not denied:
                 return False
         return True
+
+    @cached_property
+    def _pairs(self) -> re.Pattern[str]:
+        """Two sides named together: "both A and B"."""
+        letter = rf"({_any_of(key for key in self._by_fold.values() if key.isalpha()) or '(?!)'})"
+        return re.compile(rf"(?<!\w){letter}\s+(?:and|und|et|y|和|与|と)\s+{letter}(?!\w)")
+
+    @cached_property
+    def _other_scale(self) -> re.Pattern[str]:
+        most = re.escape((self._numbers or ("", ""))[1])
+        words_of = r"(?:scale|skala|échelle|escala|range)\D{0,20}?"
+        return self._compiled(
+            rf"{words_of}\d+\s*(?:-|–|~|to|bis|à|a|至|到)\s*(?!{most}\b)\d+|\b(?!{most}\b)\d+[- ]point scale|"
+            rf"\bmax(?:imum)?\.?\s*(?:of|is|:|=)?\s*(?!{most}\b)\d|\b\d+\s*(?:-|–)\s*(?!{most}\b)\d+ scale|"
+            rf"\((?:\d+\s*[-–]|out of|von|sur|sobre)\s*(?!{most}\b)\d+\)|满分\s*(?!{most}\b)\d"
+        )
 
     @cached_property
     def _keys(self) -> re.Pattern[str]:
@@ -455,7 +486,8 @@ class RubricParser:
         if re.fullmatch(rf"[ \t)\](\[/,&.…~–—-]*(?:\b(?:or|and|to|oder|und|bis|ou|et|o|y|a|à)\b|或|和|至|か|と)?[ \t(\[]*", between):
             return False
         sentence = _sentence_around(text, match.start(), match.end())
-        if _meets(words.PERHAPS, sentence):
+        lead = text[max(_sentence_start(text, match.start()), match.start() - 25) : match.start()]
+        if _meets(words.PERHAPS, sentence if key.isalpha() else lead):
             return False
         if key.isalpha():
             if re.search(rf"(?<![A-Za-z])(?:{words.SIDES})\s*[(\[]?\Z", before, re.IGNORECASE):
@@ -471,6 +503,8 @@ class RubricParser:
         if re.match(r"\s*(?:个|個|条|段|句|种|種|つ|文(?!字)|行|か所|箇所|人|次|回)", after):
             return True
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
+        if following and re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
+            return True
         article = re.search(r"\b(?:an?|option|to|as|is|or|maybe|perhaps|around|about|say|be|it)\s*\Z", before, re.IGNORECASE)
         return bool(following) and not article and not self._led(before) and not _is(words.NOT_AS_WORDS, following[1])  # type: ignore[index]
 
@@ -511,6 +545,9 @@ class RubricParser:
             return None
         (key,) = answers
         # What the words around an object give as the answer must be the same.
+        tail = _SENTENCE.split(outside.strip("\n"))[0] if not outside.startswith("\n") else ""
+        if _meets(words.SAID, tail):
+            return None
         around = _QUOTED.sub(self._unless_bare, self._without_quantities(prose + outside))
         if {each.key for each in self._given(around, around)} - {key}:
             return None
@@ -525,7 +562,7 @@ class RubricParser:
         return self._key(match) if match and not self._misnamed(match) else None
 
     def _is_answer(self, name: str) -> bool:
-        return bool(re.fullmatch(rf"(?:(?:final|overall|my)[_ -]?)?(?:{self._nouns})(?:[_ -]?(?:label|score|rating|key|value|grade|option))?", name.strip(), re.IGNORECASE))
+        return bool(re.fullmatch(rf"(?:(?:final|overall|my|selected|chosen|correct)[_ -]?)?(?:{self._nouns})(?:[_ -]?(?:label|score|rating|key|value|grade|option))?", name.strip(), re.IGNORECASE))
 
     def _gives_any(self, value: object) -> bool:
         """Whether a value, or one within it, is an option and nothing else."""
@@ -639,6 +676,10 @@ _NOT = ("not", "n't", "n’t", "never", "nicht", "kein", "pas", "不是", "并�
 
 def _reason(text: str) -> bool:
     return bool(re.match(rf"\s*(?:{words.BECAUSE})", text, re.IGNORECASE))
+
+
+def _folded(match: re.Match[str]) -> tuple[str, ...]:
+    return match.groups()
 
 
 def _any_of(names: Iterable[str]) -> str:
