@@ -104,7 +104,11 @@ class RubricParser:
         answer = answer_of(text)
         if answer is None:
             return None
-        bare = re.sub(r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)", "", _unfenced(_spaced(answer)))
+        bare = re.sub(
+            r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)",
+            "",
+            _unfenced(_spaced(answer)),
+        )
         bare = re.sub(r"^#+\s+", "", bare, flags=re.MULTILINE).strip()
         bare = re.sub(r"\$([^$\n]{1,40})\$", r"\1", bare)
         if _SPEAKERS.search(bare):
@@ -164,7 +168,7 @@ class RubricParser:
 
     @cached_property
     def _announced(self) -> str:
-        """"My final answer is", "Rating (1-5):", "Antwort:"."""
+        """ "My final answer is", "Rating (1-5):", "Antwort:"."""
         scale = ""
         if self._numbers:
             least, most = map(re.escape, self._numbers)
@@ -207,7 +211,9 @@ class RubricParser:
         only = rf"(?P<key>{_any_of(self._by_fold)})"
         stop = rf"(?=\s*\Z|\s*[\n.!。！]|\s*[,;—–]|\s*\((?!\?)|\s+-\s|\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE})|\s+(?:wählen|bewerten|vergeben|geben|einstufen|nehmen)\b)"
         return (
-            self._compiled(rf"{begin}{self._thus}(?P<own>my|our)?\s*{self._announced}\s*{key}{ends}"),
+            self._compiled(
+                rf"{begin}{self._thus}(?P<own>my|our)?\s*{self._announced}\s*{key}{ends}"
+            ),
             self._compiled(
                 rf"(?:^{bullet}|[.!?;,:—–。！？；，：\n]\s*|\b(?:and|so|und|et|y)\s+){self._thus}"
                 rf"(?P<own>(?:{words.CHOSEN}))\s*:?\s*{key}(?:(?:{self._beside})|{stop})"
@@ -218,9 +224,7 @@ class RubricParser:
             self._compiled(
                 rf"^{bullet}(?:{self._nouns})\s+{key}(?:{self._beside})?{_AFTER}[.!。]?\s*$"
             ),
-            self._compiled(
-                rf"^\s*{self._thus}(?:私は)?{key}(?:{words.CHOSEN_AFTER})[.。!]?\s*$"
-            ),
+            self._compiled(rf"^\s*{self._thus}(?:私は)?{key}(?:{words.CHOSEN_AFTER})[.。!]?\s*$"),
         )
 
     @cached_property
@@ -291,8 +295,10 @@ class RubricParser:
         text = match[0]
         inner = text.strip("`\"“”„«»‘’「」『』' \n")
         is_code = text.startswith("```")
-        if not is_code and not text.lstrip().startswith(">") and (
-            inner.casefold() in self._by_fold or inner.casefold() in self._by_name
+        if (
+            not is_code
+            and not text.lstrip().startswith(">")
+            and (inner.casefold() in self._by_fold or inner.casefold() in self._by_name)
         ):
             return text
         return re.sub(r"[^\n]", _MASKED, text)
@@ -304,7 +310,11 @@ class RubricParser:
             match = self._alone.fullmatch(at.strip())
             if match and self._listed(masked, line, match):
                 continue
-            if match and not self._misnamed(match) and not self._said(masked, line.start(), own=False):
+            if (
+                match
+                and not self._misnamed(match)
+                and not self._said(masked, line.start(), own=False)
+            ):
                 yield _Given(self._key(match), line.start(), line.end())
             elif key := self._by_name.get(line[0].strip(" .。()[]\"'").casefold()):
                 if not self._said(masked, line.start(), own=False):
@@ -314,23 +324,32 @@ class RubricParser:
                 fields = match.groupdict()
                 own = bool(fields.get("own") or fields.get("thus"))
                 at = match.start() + len(match[0]) - len(match[0].lstrip(" \n.!?;,。！？；，)"))
-                if self._misnamed(match) or self._elsewhere(masked, match) or self._said(masked, at, own=own):
+                if (
+                    self._misnamed(match)
+                    or self._elsewhere(masked, match)
+                    or self._said(masked, at, own=own)
+                ):
                     continue
-                yield _Given(self._key(match), at, match.end("given" if "given" in fields else "key"))
+                yield _Given(
+                    self._key(match), at, match.end("given" if "given" in fields else "key")
+                )
         if (match := self._openings.match(masked)) and self._opens(match, masked):
             yield _Given(self._key(match), 0, match.end("given"), plain=False)
-        if (match := self._closings.search(masked)) and not _NUMBERED.search(
-            masked[: match.start("given")]
-        ) and not self._said(
-            masked, match.start("key"), own=True
+        if (
+            (match := self._closings.search(masked))
+            and not _NUMBERED.search(masked[: match.start("given")])
+            and not self._said(masked, match.start("key"), own=True)
         ):
             yield _Given(self._key(match), match.start("key"), match.end(), plain=False)
 
     def _listed(self, text: str, line: re.Match[str], match: re.Match[str]) -> bool:
         """Whether a line is one of several that each begin with a key: a list, not an answer."""
-        if match.start("key") > 3 or self._numbers and match["given"] != match["key"]:
+        if match.start("key") > 3 or (self._numbers and match["given"] != match["key"]):
             return False
-        beside = (text[: line.start()].rpartition("\n")[0].rpartition("\n")[2], text[line.end() + 1 :].partition("\n")[0])
+        beside = (
+            text[: line.start()].rpartition("\n")[0].rpartition("\n")[2],
+            text[line.end() + 1 :].partition("\n")[0],
+        )
         return any(self._item.match(each) for each in beside)
 
     @cached_property
@@ -352,7 +371,8 @@ class RubricParser:
         most = re.escape(self._numbers[1])
         return bool(
             re.match(
-                rf"[^.\n]{{0,12}}?(?:\bout of|/|\bvon|\bsur|\bsobre|\bof|\bde)\s*(?!{most}\b)\d", rest
+                rf"[^.\n]{{0,12}}?(?:\bout of|/|\bvon|\bsur|\bsobre|\bof|\bde)\s*(?!{most}\b)\d",
+                rest,
             )
             or re.search(rf"scale (?:of|from)?\s*\d+\s*(?:-|–|to)\s*(?!{most}\b)\d", rest)
             or re.match(r"(?:[.,]0+)?\s*%", rest)
@@ -362,8 +382,10 @@ class RubricParser:
         """Whether what leads to an answer supposes it only, or says that it is another's."""
         before = text[:at].rstrip(" ")
         pieces = [each for each in _SENTENCE.split(before) if each and each.strip()]
-        on_line = bool(before) and not before.endswith("\n") and not before.rstrip().endswith(
-            (".", "!", "?", "。", "！", "？")
+        on_line = (
+            bool(before)
+            and not before.endswith("\n")
+            and not before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         )
         lead = pieces[-1] if pieces else ""
         colon = lead.rstrip().endswith((":", "："))
@@ -481,9 +503,12 @@ class RubricParser:
 
     def _in_passing(self, key: str, match: re.Match[str], text: str, start: int) -> bool:
         """Whether another option's key is only the name of a side, a count or a place."""
-        before, after = text[:match.start()], text[match.end() :]
+        before, after = text[: match.start()], text[match.end() :]
         between = text[start : match.start()]
-        if re.fullmatch(rf"[ \t)\](\[/,&.…~–—-]*(?:\b(?:or|and|to|oder|und|bis|ou|et|o|y|a|à)\b|或|和|至|か|と)?[ \t(\[]*", between):
+        if re.fullmatch(
+            r"[ \t)\](\[/,&.…~–—-]*(?:\b(?:or|and|to|oder|und|bis|ou|et|o|y|a|à)\b|或|和|至|か|と)?[ \t(\[]*",
+            between,
+        ):
             return False
         sentence = _sentence_around(text, match.start(), match.end())
         lead = text[max(_sentence_start(text, match.start()), match.start() - 25) : match.start()]
@@ -495,7 +520,8 @@ class RubricParser:
             following = re.match(r"\s+([a-zà-ÿ]+)", after)
             subject = re.search(
                 r"(?:\A|[.!?\n;:,—-]|\b(?:because|since|while|whereas|and|but|in|weil|während|car|alors que|porque|mientras))\s*\Z",
-                before, re.IGNORECASE,
+                before,
+                re.IGNORECASE,
             )
             return bool(following and subject) and not _is(words.NOT_AS_WORDS, following[1])  # type: ignore[index]
         if re.search(rf"(?<![A-Za-z])(?:{words.PLACES})\s*\Z", before, re.IGNORECASE):
@@ -505,12 +531,23 @@ class RubricParser:
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
         if following and re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
             return True
-        article = re.search(r"\b(?:an?|option|to|as|is|or|maybe|perhaps|around|about|say|be|it)\s*\Z", before, re.IGNORECASE)
-        return bool(following) and not article and not self._led(before) and not _is(words.NOT_AS_WORDS, following[1])  # type: ignore[index]
+        article = re.search(
+            r"\b(?:an?|option|to|as|is|or|maybe|perhaps|around|about|say|be|it)\s*\Z",
+            before,
+            re.IGNORECASE,
+        )
+        return (
+            bool(following)
+            and not article
+            and not self._led(before)
+            and not _is(words.NOT_AS_WORDS, following[1])
+        )  # type: ignore[index]
 
     # JSON.
 
-    def _in_json(self, text: str, objects: list[tuple[int, int, list[tuple[str, Any]]]]) -> str | None:
+    def _in_json(
+        self, text: str, objects: list[tuple[int, int, list[tuple[str, Any]]]]
+    ) -> str | None:
         """What the objects in a text give as the answer, if they agree with each other and with
         the words around them.
         """
@@ -536,7 +573,9 @@ class RubricParser:
                     if self._gives_any(value):
                         return None
                     said = value if isinstance(value, str) else ""
-                    (before, after) = (before, f"{after}\n{said}") if answers else (f"{before}\n{said}", after)
+                    (before, after) = (
+                        (before, f"{after}\n{said}") if answers else (f"{before}\n{said}", after)
+                    )
                 elif re.search(r"max|out_?of|scale", name, re.I) and self._numbers:
                     if isinstance(value, (int, float)) and str(int(value)) != self._numbers[1]:
                         return None
@@ -562,7 +601,13 @@ class RubricParser:
         return self._key(match) if match and not self._misnamed(match) else None
 
     def _is_answer(self, name: str) -> bool:
-        return bool(re.fullmatch(rf"(?:(?:final|overall|my|selected|chosen|correct)[_ -]?)?(?:{self._nouns})(?:[_ -]?(?:label|score|rating|key|value|grade|option))?", name.strip(), re.IGNORECASE))
+        return bool(
+            re.fullmatch(
+                rf"(?:(?:final|overall|my|selected|chosen|correct)[_ -]?)?(?:{self._nouns})(?:[_ -]?(?:label|score|rating|key|value|grade|option))?",
+                name.strip(),
+                re.IGNORECASE,
+            )
+        )
 
     def _gives_any(self, value: object) -> bool:
         """Whether a value, or one within it, is an option and nothing else."""
