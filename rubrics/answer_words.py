@@ -40,8 +40,8 @@ MEANS = r":|=|->|=>|→|⇒|\|"
 
 THUS = _of(
     r"so|thus|therefore|hence|overall|then|finally|accordingly|consequently|in conclusion|"
-    r"in summary|in short|all in all|given (?:this|that|all this)|i (?:think|believe|conclude)(?: that)?|"
-    r"in my (?:view|opinion|judge?ment)",
+    r"in summary|in short|all in all|given (?:this|that|all this)|"
+    r"i (?:think|believe|conclude)(?: that)?|in my (?:view|opinion|judge?ment)",
     r"somit|daher|also|insgesamt|deshalb|folglich|damit|zusammenfassend|fazit",
     r"donc|ainsi|par conséquent|en conclusion|en somme|au total|globalement",
     r"por (?:lo )?tanto|así que|en conclusión|en resumen|en definitiva|por ende",
@@ -55,10 +55,12 @@ CHOSEN = _of(
     r"label|assign|answer|judge|call|classify|conclude with|opt for|vote for|award|"
     r"(?:go|going|settle|settling|went) (?:with|on|for))"
     r"(?:\s+(?:it|this|that|the response|this response|this one))?"
-    r"(?:\s+(?:as|at|with|an?|the|overall))*(?:\s+(?:rating|score|grade|label|option|answer)(?: of)?)?",
-    r"(?:this|it|the response|this response) (?:(?:would|should|can|could) be|is|was) (?:rated|scored|"
-    r"graded|labell?ed|classified)(?:\s+(?:as|at|an?))*",
-    r"(?:this|it|the response|this response) (?:gets|receives|deserves|earns|merits|rates|is|scores)"
+    r"(?:\s+(?:as|at|with|an?|the|overall))*"
+    r"(?:\s+(?:rating|score|grade|label|option|answer)(?: of)?)?",
+    r"(?:this|it|the response|this response) (?:(?:would|should|can|could) be|is|was) "
+    r"(?:rated|scored|graded|labell?ed|classified)(?:\s+(?:as|at|an?))*",
+    r"(?:this|it|the response|this response) "
+    r"(?:gets|receives|deserves|earns|merits|rates|is|scores)"
     r"(?:\s+(?:an?|as|at|the))*(?:\s+(?:rating|score|grade)(?: of)?)?",
     r"(?:die|diese) antwort (?:erhält|bekommt|verdient)(?:\s+(?:eine?|die|note))*",
     r"ich würde(?:\s+(?:die antwort|diese antwort|dies|es|sie|das|mit|als|eine?|option))*",
@@ -71,7 +73,10 @@ CHOSEN = _of(
     "我(?:会)?(?:选择|選擇|选|给出|给(?:这个|该)?(?:回答|回复|答案)?(?:打|评)?|打|评为|判为|的选择是)(?:选项|它)?",
 )
 """What a grader does with an option."""
-CHOSEN_AFTER = "を選(?:びます|択します|ぶ|択する)|と(?:評価|判断|判定)(?:します|する)|です|だと(?:考えます|思います)"
+CHOSEN_AFTER = (
+    "を選(?:びます|択します|ぶ|択する)|と(?:評価|判断|判定)(?:します|する)|です|"
+    "だと(?:考えます|思います)"
+)
 
 MARKED = _of(
     r"option|choice|category|level|number|kategorie|stufe|l['’]option|opción|categoría|nivel",
@@ -102,8 +107,9 @@ SUPPOSED = _of(
 )
 SAID = _of(
     r"says?|said|saying|states?|stated|claims?|claimed|tells?|told|ask(?:s|ed)?|demands?|demanded|"
-    r"instructs?|instructed|instructions?|orders?|ordered|requests that|requested that|insists?|urges?|"
-    r"quotes?|quoted|reads|ends? with|contains?|includes?|inject\w*|embedded|according to|"
+    r"instructs?|instructed|instructions?|orders?|ordered|requests that|"
+    r"requested that|insists?|urges?|quotes?|quoted|reads|"
+    r"ends? with|contains?|includes?|inject\w*|embedded|according to|"
     r"examples?|e\.g|for instance|such as|format|template|schema|required|wants?|wanted|"
     r"suggests?|suggested|begins? with|hidden|appended|another (?:grader|rater|judge)|others?|"
     r"someone|author|pretends?|asserts?|declares?|recommends?|proposes?|writes?|wrote|written|"
@@ -127,7 +133,9 @@ BACK = _of(
     r"chang(?:e|ed|ing) (?:my|it|this|that|to)|change of mind|my mistake|oops|never ?mind|"
     r"(?:disregard|ignore) (?:that|this|it|my|the (?:above|previous))|not right|updat(?:e|ed)|"
     r"(?:is|was|be|seems|looks?|feels?|'s|’s) (?:wrong|incorrect|mistaken|too (?:high|low|harsh|"
-    r"lenient|strict|generous|severe))|actually,? no|edit:|no,|nope|which i (?:disregard|ignore|reject)|i disagree|(?:said|says) (?:the|this)|is what (?:the|it|they)|"
+    r"lenient|strict|generous|severe))|actually,? no|edit:|no,|nope|"
+    r"which i (?:disregard|ignore|reject)|i disagree|"
+    r"(?:said|says) (?:the|this)|is what (?:the|it|they)|"
     r"placeholder|just kidding|not my (?:final )?(?:answer|rating|label|verdict)|"
     r"better (?:answer|rating|label|choice|option|fit)|instead|mak(?:e|ing) (?:it|that)",
     r"moment|warte|korrektur|korrigier\w*|ich ändere|bei näherer|überleg\w*|vielmehr|besser gesagt|"

@@ -42,17 +42,18 @@ _STILL_THINKS = re.compile(
     r"\A\s*analysis(?=[A-Z])",
     re.IGNORECASE,
 )
-_TOKEN = (
+_TEMPLATE = (
     r"<[|｜][^\s<>]{1,60}[|｜]>|</?(?:s|bos|eos|pad|end_of_turn|start_of_turn|eot|eom|im_end)>|"
     r"\[/?INST\]|\[e~\[|<(?:end_of_utterance|\|?endoftext\|?)>|\[\|endofturn\|\]"
 )
-_AROUND = re.compile(rf"\A\s*(?:(?:{_TOKEN})\s*)+|(?:\s*(?:{_TOKEN}))+\s*\Z", re.IGNORECASE)
-_WITHIN = re.compile(rf"{_TOKEN}|~~|<del>", re.IGNORECASE)
+_AROUND = re.compile(rf"\A\s*(?:(?:{_TEMPLATE})\s*)+|(?:\s*(?:{_TEMPLATE}))+\s*\Z", re.IGNORECASE)
+_WITHIN = re.compile(rf"{_TEMPLATE}|~~|<del>", re.IGNORECASE)
 
 _FENCE = re.compile(r"\A```\w*\s*\n(.*?)\n?```\Z", re.DOTALL)
 _QUOTED = re.compile(
     r"```.*?```|\"[^\"\n]{1,400}\"|“[^”\n]{1,400}”|„[^“”\n]{1,400}[“”]|«[^»\n]{1,400}»|"
-    r"‘[^’\n]{1,400}’|「[^」\n]{1,400}」|『[^』\n]{1,400}』|(?<!\w)'[^'\n]{1,400}'(?!\w)|^[ \t]*>[^\n]*",
+    r"‘[^’\n]{1,400}’|「[^」\n]{1,400}」|『[^』\n]{1,400}』|"
+    r"(?<!\w)'[^'\n]{1,400}'(?!\w)|^[ \t]*>[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s|[\n。！？]")
@@ -69,6 +70,21 @@ _JSON_BESIDE = re.compile(
     rf"{words.SURE}|scale|max|min|out_?of|index|id\b|number|version|length|count|tokens", re.I
 )
 _SPEAKERS = re.compile(r"^\s*(?:human|user|rater \d+|grader \d+)\s*:", re.IGNORECASE | re.MULTILINE)
+_JSON_END = re.compile(r"max|out_?of|scale", re.IGNORECASE)
+_OUT_OF = "out of|von|sur|sobre|of|de"
+_BESIDE = re.compile(
+    r"[ \t)\](\[/,&.…~–—-]*"
+    r"(?:\b(?:or|and|to|oder|und|bis|ou|et|o|y|a|à)\b|或|和|至|か|と)?[ \t(\[]*"
+)
+_SUBJECT = re.compile(
+    r"(?:\A|[.!?\n;:,—-]|\b(?:because|since|while|whereas|and|but|in|weil|während|car|alors que|"
+    r"porque|mientras))\s*\Z",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(
+    r"\b(?:an?|option|to|as|is|or|maybe|perhaps|around|about|say|be|it)\s*\Z", re.IGNORECASE
+)
+_COUNTED = re.compile(r"\s*(?:个|個|条|段|句|种|種|つ|文(?!字)|行|か所|箇所|人|次|回)")
 _NUMBERED = re.compile(r"\b(?:no|nr|nº|art|fig|pp?|vol|ch|sec|approx|ca)\.\s*\Z", re.IGNORECASE)
 
 
@@ -104,13 +120,7 @@ class RubricParser:
         answer = answer_of(text)
         if answer is None:
             return None
-        bare = re.sub(
-            r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)",
-            "",
-            _unfenced(_spaced(answer)),
-        )
-        bare = re.sub(r"^#+\s+", "", bare, flags=re.MULTILINE).strip()
-        bare = re.sub(r"\$([^$\n]{1,40})\$", r"\1", bare)
+        bare = _plain(_unfenced(_spaced(answer)))
         if _SPEAKERS.search(bare):
             return None
         if whole := self._option(bare):
@@ -172,13 +182,16 @@ class RubricParser:
         scale = ""
         if self._numbers:
             least, most = map(re.escape, self._numbers)
-            scale = rf"(?:\s*\(\s*(?:scale|skala)?\s*(?:of|von)?\s*{least}\s*(?:-|–|to|bis|à|a)\s*{most}\s*\))?"
+            ends = rf"{least}\s*(?:-|–|to|bis|à|a)\s*{most}"
+            scale = rf"(?:\s*\(\s*(?:scale|skala)?\s*(?:of|von)?\s*{ends}\s*\))?"
         beside = rf"(?:\s+(?:score|rating|grade|label|level|{words.AFTER_NOUN}))?"
+        # "a 4", but not "A B".
+        article = r"(?:\s*(?:an?|eine?|une?|un|una)(?=\s))?" if self._numbers else ""
         dash = "" if any(key[0] in "+-" for key in self._by_fold) else r"|-\s|–\s|—"
         return (
             rf"(?:(?:{words.OWN})\s*)*(?<![A-Za-zÀ-ÿ])(?:{self._nouns})(?![A-Za-zÀ-ÿ]){beside}{scale}"
             rf"\"?\s*(?:(?:{words.MEANS}{dash})|(?:{words.IS})(?![A-Za-zÀ-ÿ])\s*(?:{words.MEANS})?)"
-            r"(?:\s*(?:an?|eine?|une?|un|una)(?=\s))?"
+            f"{article}"
         )
 
     @cached_property
@@ -209,14 +222,18 @@ class RubricParser:
         ends = rf"(?:(?:{self._beside})|{_ENDS})"
         boxed = r"\\boxed\{\s*(?:\\(?:text|mathrm|textbf|mathbf|textit)\{)?\s*\(?"
         only = rf"(?P<key>{_any_of(self._by_fold)})"
-        stop = rf"(?=\s*\Z|\s*[\n.!。！]|\s*[,;—–]|\s*\((?!\?)|\s+-\s|\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE})|\s+(?:wählen|bewerten|vergeben|geben|einstufen|nehmen)\b)"
+        because = rf"\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE})"
+        verb = r"\s+(?:wählen|bewerten|vergeben|geben|einstufen|nehmen)\b"
+        marks = r"\s*\Z|\s*[\n.!。！]|\s*[,;—–]|\s*\((?!\?)|\s+-\s"
+        chosen = words.CHOSEN if self._numbers else words.CHOSEN.replace("|an?", "")
+        stop = rf"(?={marks}|{because}|{verb})"
         return (
             self._compiled(
                 rf"{begin}{self._thus}(?P<own>my|our)?\s*{self._announced}\s*{key}{ends}"
             ),
             self._compiled(
                 rf"(?:^{bullet}|[.!?;,:—–。！？；，：\n]\s*|\b(?:and|so|und|et|y)\s+){self._thus}"
-                rf"(?P<own>(?:{words.CHOSEN}))\s*:?\s*{key}(?:(?:{self._beside})|{stop})"
+                rf"(?P<own>(?:{chosen}))\s*:?\s*{key}(?:(?:{self._beside})|{stop})"
             ),
             self._compiled(rf"<{tag}>\s*{_BEFORE}{only}{_AFTER}</{tag}>"),
             self._compiled(rf"{boxed}{only}\)?\s*\}}{{1,2}}"),
@@ -246,7 +263,7 @@ class RubricParser:
     def _in_prose(self, text: str) -> str | None:
         text = self._without_quantities(text)
         masked = _QUOTED.sub(self._unless_bare, text)
-        found = [each for each in self._given(masked, text)]
+        found = list(self._given(masked))
         plain = [each for each in found if each.plain]
         keys = {each.key for each in plain or found}
         if len(keys) != 1:
@@ -282,12 +299,13 @@ class RubricParser:
     @cached_property
     def _scale(self) -> re.Pattern[str]:
         least, most = map(re.escape, self._numbers or ("", ""))
-        dash = r"(?:-|–|—|~|to|through|bis|à|a|al|至|到|から)"
+        ends = rf"{_FROM}{least}\s*(?:-|–|—|~|to|through|bis|à|a|al|至|到|から)\s*{most}"
+        on = r"(?:(?:on|auf|sur|en|using)\s+(?:a|an|the|einer|der|une|l['’]|una|la)?\s*)?"
+        named = r"(?:\d[- ]?point )?(?:scale|skala|échelle|escala|range)"
+        of = r"\s*(?:\(|:)?\s*(?:from|of|von|de|entre)?\s*(?:del?\s*)?"
+        behind = "scale|skala|的?(?:量表|评分|尺度)|の尺度|分制|段階"
         return self._compiled(
-            rf"(?:(?:on|auf|sur|en|using)\s+(?:a|an|the|einer|der|une|l['’]|una|la)?\s*)?(?:\d[- ]?point )?"
-            rf"(?:scale|skala|échelle|escala|range)\s*(?:\(|:)?\s*(?:from|of|von|de|entre)?\s*(?:del?\s*)?"
-            rf"{_FROM}{least}\s*{dash}\s*{most}(?![\w.,]\d)\)?|"
-            rf"{_FROM}{least}\s*{dash}\s*{most}(?!\d)[\s-]*(?:scale|skala|的?(?:量表|评分|尺度)|の尺度|分制|段階)"
+            rf"{on}{named}{of}{ends}(?![\w.,]\d)\)?|{ends}(?!\d)[\s-]*(?:{behind})"
         )
 
     def _unless_bare(self, match: re.Match[str]) -> str:
@@ -303,36 +321,27 @@ class RubricParser:
             return text
         return re.sub(r"[^\n]", _MASKED, text)
 
-    def _given(self, masked: str, text: str) -> Iterator[_Given]:
-        lines = [m for m in re.finditer(r"[^\n]+", masked) if m[0].strip()]
+    def _given(self, masked: str) -> Iterator[_Given]:
+        lines = [line for line in re.finditer(r"[^\n]+", masked) if line[0].strip()]
         for line in {lines[0], lines[-1]} if lines else ():
-            at = re.sub(r"^[\s•>:,]+", "", line[0])
-            match = self._alone.fullmatch(at.strip())
-            if match and self._listed(masked, line, match):
+            if self._said(masked, line.start(), own=False):
                 continue
-            if (
-                match
-                and not self._misnamed(match)
-                and not self._said(masked, line.start(), own=False)
-            ):
-                yield _Given(self._key(match), line.start(), line.end())
-            elif key := self._by_name.get(line[0].strip(" .。()[]\"'").casefold()):
-                if not self._said(masked, line.start(), own=False):
+            match = self._alone.fullmatch(re.sub(r"^[\s•>:,]+", "", line[0]).strip())
+            if match is None:
+                if key := self._by_name.get(line[0].strip(" .。()[]\"'").casefold()):
                     yield _Given(key, line.start(), line.end())
+            elif not (self._misnamed(match) or self._listed(masked, line, match)):
+                yield _Given(self._key(match), line.start(), line.end())
         for pattern in self._answers:
             for match in pattern.finditer(masked):
                 fields = match.groupdict()
                 own = bool(fields.get("own") or fields.get("thus"))
                 at = match.start() + len(match[0]) - len(match[0].lstrip(" \n.!?;,。！？；，)"))
-                if (
-                    self._misnamed(match)
-                    or self._elsewhere(masked, match)
-                    or self._said(masked, at, own=own)
-                ):
+                if self._misnamed(match) or self._elsewhere(masked, match):
                     continue
-                yield _Given(
-                    self._key(match), at, match.end("given" if "given" in fields else "key")
-                )
+                if not self._said(masked, at, own=own):
+                    end = match.end("given" if "given" in fields else "key")
+                    yield _Given(self._key(match), at, end)
         if (match := self._openings.match(masked)) and self._opens(match, masked):
             yield _Given(self._key(match), 0, match.end("given"), plain=False)
         if (
@@ -346,11 +355,9 @@ class RubricParser:
         """Whether a line is one of several that each begin with a key: a list, not an answer."""
         if match.start("key") > 3 or (self._numbers and match["given"] != match["key"]):
             return False
-        beside = (
-            text[: line.start()].rpartition("\n")[0].rpartition("\n")[2],
-            text[line.end() + 1 :].partition("\n")[0],
-        )
-        return any(self._item.match(each) for each in beside)
+        above = text[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
+        below = text[line.end() + 1 :].partition("\n")[0]
+        return any(self._item.match(each) for each in (above, below))
 
     @cached_property
     def _item(self) -> re.Pattern[str]:
@@ -359,7 +366,7 @@ class RubricParser:
     def _misnamed(self, match: re.Match[str]) -> bool:
         """Whether a key has another option's name beside it."""
         name = match.groupdict().get("name")
-        return bool(name) and self._by_name[name.casefold()] != self._key(match)
+        return name is not None and self._by_name[name.casefold()] != self._key(match)
 
     def _elsewhere(self, text: str, match: re.Match[str]) -> bool:
         """Whether what follows a key makes it a place on another scale, a doubt or no option."""
@@ -370,10 +377,7 @@ class RubricParser:
             return False
         most = re.escape(self._numbers[1])
         return bool(
-            re.match(
-                rf"[^.\n]{{0,12}}?(?:\bout of|/|\bvon|\bsur|\bsobre|\bof|\bde)\s*(?!{most}\b)\d",
-                rest,
-            )
+            re.match(rf"[^.\n]{{0,12}}?(?:/|\b(?:{_OUT_OF}))\s*(?!{most}\b)\d", rest)
             or re.search(rf"scale (?:of|from)?\s*\d+\s*(?:-|–|to)\s*(?!{most}\b)\d", rest)
             or re.match(r"(?:[.,]0+)?\s*%", rest)
         )
@@ -449,12 +453,13 @@ class RubricParser:
 
     @cached_property
     def _other_scale(self) -> re.Pattern[str]:
-        most = re.escape((self._numbers or ("", ""))[1])
-        words_of = r"(?:scale|skala|échelle|escala|range)\D{0,20}?"
+        """Marks of a scale with another upper end."""
+        other = rf"(?!{re.escape((self._numbers or ('', ''))[1])}\b)"
+        named = r"(?:scale|skala|échelle|escala|range)\D{0,20}?"
         return self._compiled(
-            rf"{words_of}\d+\s*(?:-|–|~|to|bis|à|a|至|到)\s*(?!{most}\b)\d+|\b(?!{most}\b)\d+[- ]point scale|"
-            rf"\bmax(?:imum)?\.?\s*(?:of|is|:|=)?\s*(?!{most}\b)\d|\b\d+\s*(?:-|–)\s*(?!{most}\b)\d+ scale|"
-            rf"\((?:\d+\s*[-–]|out of|von|sur|sobre)\s*(?!{most}\b)\d+\)|满分\s*(?!{most}\b)\d"
+            rf"{named}\d+\s*(?:-|–|~|to|bis|à|a|至|到)\s*{other}\d+|\b{other}\d+[- ]point scale|"
+            rf"\bmax(?:imum)?\.?\s*(?:of|is|:|=)?\s*{other}\d|\b\d+\s*[-–]\s*{other}\d+ scale|"
+            rf"\((?:\d+\s*[-–]|out of|von|sur|sobre)\s*{other}\d+\)|满分\s*{other}\d"
         )
 
     @cached_property
@@ -505,10 +510,7 @@ class RubricParser:
         """Whether another option's key is only the name of a side, a count or a place."""
         before, after = text[: match.start()], text[match.end() :]
         between = text[start : match.start()]
-        if re.fullmatch(
-            r"[ \t)\](\[/,&.…~–—-]*(?:\b(?:or|and|to|oder|und|bis|ou|et|o|y|a|à)\b|或|和|至|か|と)?[ \t(\[]*",
-            between,
-        ):
+        if _BESIDE.fullmatch(between):
             return False
         sentence = _sentence_around(text, match.start(), match.end())
         lead = text[max(_sentence_start(text, match.start()), match.start() - 25) : match.start()]
@@ -516,32 +518,23 @@ class RubricParser:
             return False
         if key.isalpha():
             if re.search(rf"(?<![A-Za-z])(?:{words.SIDES})\s*[(\[]?\Z", before, re.IGNORECASE):
-                return not re.match(r"[)\]]?\s*(?:[.!?]|\Z)", after) or True
+                return True
             following = re.match(r"\s+([a-zà-ÿ]+)", after)
-            subject = re.search(
-                r"(?:\A|[.!?\n;:,—-]|\b(?:because|since|while|whereas|and|but|in|weil|während|car|alors que|porque|mientras))\s*\Z",
-                before,
-                re.IGNORECASE,
-            )
-            return bool(following and subject) and not _is(words.NOT_AS_WORDS, following[1])  # type: ignore[index]
+            if following is None or not _SUBJECT.search(before):
+                return False
+            return not _is(words.NOT_AS_WORDS, following[1])
         if re.search(rf"(?<![A-Za-z])(?:{words.PLACES})\s*\Z", before, re.IGNORECASE):
             return True
-        if re.match(r"\s*(?:个|個|条|段|句|种|種|つ|文(?!字)|行|か所|箇所|人|次|回)", after):
+        if _COUNTED.match(after):
             return True
         following = re.match(r"[\s-]+([^\W\d_]+)", after)
-        if following and re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
+        if following is None:
+            return False
+        if re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
             return True
-        article = re.search(
-            r"\b(?:an?|option|to|as|is|or|maybe|perhaps|around|about|say|be|it)\s*\Z",
-            before,
-            re.IGNORECASE,
-        )
-        return (
-            bool(following)
-            and not article
-            and not self._led(before)
-            and not _is(words.NOT_AS_WORDS, following[1])
-        )  # type: ignore[index]
+        if _ARTICLE.search(before) or self._led(before):
+            return False
+        return not _is(words.NOT_AS_WORDS, following[1])
 
     # JSON.
 
@@ -552,11 +545,11 @@ class RubricParser:
         the words around them.
         """
         answers: set[str] = set()
-        before, after, prose, last = "", "", "", 0
+        after, prose, last = "", "", 0
         for start, end, fields in objects:
             outside = text[last:start]
             prose, last = prose + outside, end
-            (before, after) = (before, after + outside) if answers else (before + outside, after)
+            after += outside if answers else ""
             ended = outside.rstrip().endswith((".", "!", "?", "。")) or not outside.strip()
             lead = "" if ended else _SENTENCE.split(outside.rstrip())[-1]
             given = [value for name, value in fields if self._is_answer(name)]
@@ -572,13 +565,9 @@ class RubricParser:
                 elif not _JSON_BESIDE.search(name):
                     if self._gives_any(value):
                         return None
-                    said = value if isinstance(value, str) else ""
-                    (before, after) = (
-                        (before, f"{after}\n{said}") if answers else (f"{before}\n{said}", after)
-                    )
-                elif re.search(r"max|out_?of|scale", name, re.I) and self._numbers:
-                    if isinstance(value, (int, float)) and str(int(value)) != self._numbers[1]:
-                        return None
+                    after += f"\n{value}" if answers and isinstance(value, str) else ""
+                elif _JSON_END.search(name) and self._numbers and not self._is_end(value):
+                    return None
         outside = text[last:]
         if len(answers) != 1 or "" in answers:
             return None
@@ -588,26 +577,27 @@ class RubricParser:
         if _meets(words.SAID, tail):
             return None
         around = _QUOTED.sub(self._unless_bare, self._without_quantities(prose + outside))
-        if {each.key for each in self._given(around, around)} - {key}:
+        if {each.key for each in self._given(around)} - {key}:
             return None
         rest = self._without_quantities(f"{after}\n{outside}")
         return key if self._stands(key, f"\n{rest}", 0, strict=False) else None
 
     def _named(self, value: object) -> str | None:
         """The option that a text such as "4 - Mild caveats" or "4/5" is."""
-        if not isinstance(value, str):
+        if not isinstance(value, str) or "\n" in value.strip():
             return None
         match = self._alone.fullmatch(value.strip())
         return self._key(match) if match and not self._misnamed(match) else None
 
+    def _is_end(self, value: object) -> bool:
+        """Whether a value, if it is a number, is the scale's upper end."""
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return not number or value == int((self._numbers or ("", "0"))[1])
+
     def _is_answer(self, name: str) -> bool:
-        return bool(
-            re.fullmatch(
-                rf"(?:(?:final|overall|my|selected|chosen|correct)[_ -]?)?(?:{self._nouns})(?:[_ -]?(?:label|score|rating|key|value|grade|option))?",
-                name.strip(),
-                re.IGNORECASE,
-            )
-        )
+        first = r"(?:(?:final|overall|my|selected|chosen|correct)[_ -]?)?"
+        last = r"(?:[_ -]?(?:label|score|rating|key|value|grade|option))?"
+        return _is(rf"{first}(?:{self._nouns}){last}", name.strip())
 
     def _gives_any(self, value: object) -> bool:
         """Whether a value, or one within it, is an option and nothing else."""
@@ -639,7 +629,7 @@ def answer_of(text: str) -> str | None:
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, list[tuple[str, Any]]]]:
-    """The JSON objects in a text: from, to, their fields in order, one that comes twice included."""
+    """The JSON objects in a text: from, to, and their fields in order, none left out."""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     at = text.find("{")
     while at >= 0:
@@ -737,6 +727,13 @@ def _spaced(text: str) -> str:
     text = text.translate(_FULL_WIDTH)
     text = re.sub(rf"(?<=[{_HAN}])(?=[A-Za-z0-9+-])", " ", text)
     return re.sub(rf"(?<=[A-Za-z0-9+-])(?=[{_HAN}])", " ", text)
+
+
+def _plain(text: str) -> str:
+    """The text without the marks of Markdown and of formulas around words."""
+    text = re.sub(r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)", "", text)
+    text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
+    return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
 def _unfenced(text: str) -> str:

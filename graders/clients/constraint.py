@@ -1,4 +1,4 @@
-"""A provider's own means of holding an answer to the rubric's keys, and which one a request uses."""
+"""A provider's own means of holding an answer to the rubric's keys, and which a request uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 WAYS = ("json_schema", "tool")
-"""Tried in this order: a strict JSON schema whose one field is an enumeration, then a forced tool."""
+"""Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 PLAIN = "plain"
 """The bare question, whose answer is read as free text."""
 

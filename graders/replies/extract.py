@@ -21,6 +21,9 @@ LOW_MASS = 0.8
 """Below this mass inside the options a reading is flagged."""
 MOST_UNSEEN = 0.2
 """A reading by which any option's probability could be off by more than this is none."""
+MOST_BEGUN = 0.1
+"""Nor is one that an answer's mere beginning, such as a bracket that was not followed, could move by
+more than this. What it may move by is kept with the grade."""
 MOST_SPLIT = 1e-9
 """Nor is one where more than this is known to be of two options, and not of which."""
 
@@ -74,6 +77,8 @@ class OptionReading:
     top: list[tuple[str, float]]
     unseen: float
     """How far any of these probabilities can be off, for what the server did not list."""
+    begun: float = 0.0
+    """The part of it that lies on beginnings which say nothing yet, such as a bracket."""
     split: float = 0.0
     """The mass of beginnings that two options share and that were not followed."""
 
@@ -184,12 +189,8 @@ def _read(
             found = _spelled(so_far, token.text, keys)
             if whole_numbers and found.key and found.key.isdigit():
                 found = _Spelled(found.key)
-            unfinished = found.may or found.begun
-            if (
-                token.text == position.text
-                and not ended
-                and (unfinished or _is_key(found, so_far, token))
-            ):
+            open_ended = found.may or found.begun or _ends_in_key(found, so_far + token.text)
+            if token.text == position.text and token.text and open_ended and not ended:
                 followed, goes_on = followed + mass, True
             elif found.may:
                 split += mass
@@ -215,23 +216,21 @@ def _read(
         position=place,
         top=[(token.token, token.logprob) for token in top],
         unseen=unknown / (total + split + unknown),
+        begun=begun / (total + split + unknown),
         split=split,
     )
 
 
-def _is_key(found: _Spelled, so_far: str, token: Token) -> bool:
-    """Whether a token has just ended a key: what follows says whether it is a word's beginning."""
-    return (
-        bool(found.key)
-        and bool(re.search(r"[^\W_]\Z|[+-]\Z", so_far + token.text))
-        and bool(token.text)
-    )
+def _ends_in_key(found: _Spelled, said: str) -> bool:
+    """Whether a text has just come to a key's end: what follows says whether a word goes on."""
+    return bool(found.key and re.search(r"[^\W_]\Z|[+-]\Z", said))
 
 
 def _spelled(so_far: str, text: str, keys: Sequence[str]) -> _Spelled:
     """What the text of an answer is once a token has come.
 
-    >>> [_spelled("", each, ("agree", "disagree")).key for each in (" Agree", "dis", "(", "a", "ag")]
+    >>> stances = ("agree", "disagree")
+    >>> [_spelled("", each, stances).key for each in (" Agree", "dis", "(", "a", "ag")]
     ['agree', 'disagree', None, None, 'agree']
     >>> ten = tuple(str(n) for n in range(1, 11))
     >>> _spelled("", "1", ten), _spelled("1", "0", ten).key, _spelled("1", ".", ten).key

@@ -8,6 +8,7 @@ from typing import Any
 
 from evenhand.graders.replies.extract import (
     LOW_MASS,
+    MOST_BEGUN,
     MOST_SPLIT,
     MOST_UNSEEN,
     OptionReading,
@@ -66,7 +67,7 @@ def outcome_of(said: Said, rubric: Rubric | None, method: str) -> Outcome:
     if reading is None:
         return alone
     said.evidence.update(_evidence(reading, label))
-    if reading.unseen > MOST_UNSEEN or reading.split > MOST_SPLIT:
+    if "no_probabilities" in said.evidence:
         # Scaled to 1, the little that is known would claim to know what it does not.
         return alone
     return Outcome(
@@ -86,6 +87,10 @@ def _evidence(reading: OptionReading, label: str | None) -> dict[str, Any]:
         "logprob_position": reading.position,
         "top_logprobs": reading.top,
     }
+    if reading.begun > MOST_SPLIT:
+        found["may_be_off"] = reading.unseen
+    if reading.begun > MOST_BEGUN:
+        found |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}
     if reading.unseen > MOST_UNSEEN:
         found |= {"unseen": reading.unseen, "no_probabilities": "not_listed"}
     if reading.split > MOST_SPLIT:

@@ -119,6 +119,8 @@ class GradeJob:
         return sent(self.grader.identity, prompt, request, question.draw)
 
     def kept(self, question: Question, reply: Reply, facts: dict[str, Any]) -> list[GradeAttempt]:
+        if self._is_asked_again(question, reply):
+            facts = facts | {ASKED_AGAIN: True}
         return [self.grade(question, reply, facts)]
 
     def grade(self, question: Question, reply: Reply, facts: dict[str, Any]) -> GradeAttempt:
@@ -129,8 +131,6 @@ class GradeJob:
         facts = {name: value for name, value in facts.items() if name != "seconds"}
         facts |= replied(reply)
         facts |= {"method": settings.method, "draws": settings.draws}
-        if self._is_asked_again(question, reply):
-            facts[ASKED_AGAIN] = True
         if self._replies and self._replies.is_repeat(question.prompted, facts):
             outcome = Outcome(unscored_reason=REPEATED, raw=outcome.raw)
         elif settings.method == "draws":

@@ -98,7 +98,8 @@ def test_an_answer_is_one_option_or_none(answer: str, label: str | None) -> None
 @pytest.mark.parametrize(
     ("answer", "label"),
     [
-        ("4/5", None),
+        ("4/5", "4"),
+        ("4/7", None),
         ("4", "4"),
         ("4.", "4"),
         ("4: helpful non-compliance", "4"),
