@@ -24,13 +24,14 @@ TEXT_VARIABLES = {
 """Variables shown as blocks of their own; any other is a pairs column, set into the text."""
 
 # What chat templates mark turns with, by its shapes and not by a list of models: names in capitals,
-# with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as a
-# template obeys them; the bounds keep the search quick on any text.
+# with an underscore or a colon, between bars, triangles or tildes. A server that reads the text as
+# a template obeys them; the bounds keep the search quick on any text.
 _CHAT_TOKEN = re.compile(
     r"<[|｜][^\s<>|｜]{1,60}[|｜]?>|<[^\s<>|｜/]{1,60}[|｜]>"  # <|im_start|>, <｜User｜>, <|turn>
-    r"|\[[|｜][^\s\[\]|｜]{1,60}[|｜]\]|\{[|｜][^\s{}|｜]{1,60}[|｜]\}|◁[^\s◁▷]{1,60}▷"  # [|system|]
-    r"|</?(?:[A-Za-z0-9]{1,30}[_:▁][A-Za-z0-9_:▁.-]{0,40}|_[A-Za-z0-9_]{1,40})>"  # <seed:bos>, <_user>
-    r"|</?[A-Z][A-Z0-9]{1,30}>|<unused\d{1,4}>|<0x[0-9A-Fa-f]{2}>|<(?:function|tool)=[^\s<>]{1,60}>"  # <BOS>
+    r"|\[[|｜][^\s\[\]|｜]{1,60}[|｜]\]|\{[|｜][^\s{}|｜]{1,60}[|｜]\}"  # [|system|]
+    r"|◁[^\s◁▷]{1,60}▷|</?[A-Za-z0-9]{1,30}[_:▁][A-Za-z0-9_:▁.-]{0,40}>"  # <seed:bos>
+    r"|</?_[A-Za-z0-9_]{1,40}>|</?[A-Z][A-Z0-9]{1,30}>|<unused\d{1,4}>"  # <_user>, <BOS>
+    r"|<0x[0-9A-Fa-f]{2}>|<(?:function|tool)=[^\s<>]{1,60}>"
     r"|</?(?:bos|eos|pad|unk|sep|cls|mask|s|eot|eom|eop|eod|think|thinking|reasoning|answer|tool|"
     r"tools|image|video|audio|system|user|assistant|bot|human)>"
     r"|<</?SYS>>|\[/?(?:[A-Z][A-Z0-9_]{2,40}|gMASK|sMASK)\]"  # [THINK], [/INST]

@@ -30,6 +30,8 @@ Analysed = tuple["Analysis", "ReportContext"]
 OnStage = Callable[[str], None] | None
 """Is told what is being done, for whoever waits."""
 USUAL_SCALE = ScaleOptions()
+_WAYS = ("json_schema", "tool", "plain")
+"""Those of `graders.clients.constraint`, which reports do without."""
 
 
 def analyse_source(
@@ -362,7 +364,7 @@ def _asked_by(usage: pd.DataFrame) -> dict[str, str]:
         counts.setdefault(str(row["rater_id"]), Counter()).update(json.loads(row["asked_by"]))
     return {
         written("methods.asked", grader=grader): ", ".join(
-            f"{written(f'methods.asked_{way}')} ({count})" for way, count in sorted(found.items())
+            f"{written(f'methods.asked_{way}')} ({found[way]})" for way in _WAYS if found[way]
         )
         for grader, found in counts.items()
         if found

@@ -22,8 +22,8 @@ LOW_MASS = 0.8
 MOST_UNSEEN = 0.2
 """A reading by which any option's probability could be off by more than this is none."""
 MOST_BEGUN = 0.1
-"""Nor is one that an answer's mere beginning, such as a bracket that was not followed, could move by
-more than this. What it may move by is kept with the grade."""
+"""Nor is one that the mere beginning of an answer, such as a bracket that was not followed, could
+move by more than this. What it may move by is kept with the grade."""
 MOST_SPLIT = 1e-9
 """Nor is one where more than this is known to be of two options, and not of which."""
 

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,8 +90,6 @@ def test_hardly_any_plain_answer_is_lost() -> None:
     assert len(lost) <= 0.02 * len(PLAIN), lost
 
 
-
-
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     scale=st.sampled_from(["letters", "numbers", "ten", "yes-no"]),
@@ -107,7 +104,9 @@ def test_two_options_side_by_side_are_no_label(
     if first == second or (between == "/" and second == keys[-1]):
         return
     for frame in ("{}", "Answer: {}", "The answer is {}.", '{{"label": "{}"}}'):
-        reply = frame.format(f"{first}{between}{second}".replace("\n", "\\n" if "{{" in frame else "\n"))
+        reply = frame.format(
+            f"{first}{between}{second}".replace("\n", "\\n" if "{{" in frame else "\n")
+        )
         assert parser(scale).label(reply) in (None, second if "no" in between.casefold() else None)
 
 
@@ -122,7 +121,9 @@ def test_what_is_quoted_or_only_thought_is_no_label(reply: str, around: str) -> 
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(text=st.text(st.sampled_from("{}[]()\"'`*#<>/|12345.,:;-\n ABCanswerscore是分"), max_size=400))
+@given(
+    text=st.text(st.sampled_from("{}[]()\"'`*#<>/|12345.,:;-\n ABCanswerscore是分"), max_size=400)
+)
 def test_any_text_is_read_at_once(text: str) -> None:
     for scale, names in SCALES.items():
         assert parser(scale).label(text) in (None, *names)

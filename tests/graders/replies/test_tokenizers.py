@@ -1,5 +1,6 @@
-"""Probabilities against enumeration: what a simulated model answers, written by simulated tokenizers
-(synthetic), is found to 1e-9, or within what the grade says it may be off, or said not to be known.
+"""Probabilities against enumeration: what a simulated model answers, written by simulated
+tokenizers (synthetic), is found to 1e-9, or within what the grade says it may be off, or said not to be
+known.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def scale_of(keys: Sequence[str]) -> Rubric:
     return Rubric.model_validate(rubric | {"options": options, "level": "ordinal"})
 
 
-def reply_of(model: dict[Spelling, float], chosen: Spelling, *, says_end: bool) -> dict[str, object]:
+def reply_of(
+    model: dict[Spelling, float], chosen: Spelling, *, says_end: bool
+) -> dict[str, object]:
     """What a server returns that lists every token at every place of a chosen answer."""
     content = []
     for at, token in enumerate(chosen):
