@@ -35,7 +35,7 @@ _CHAT_TOKEN = re.compile(
     r"|</?(?:bos|eos|pad|unk|sep|cls|mask|s|eot|eom|eop|eod|think|thinking|reasoning|answer|tool|"
     r"tools|image|video|audio|system|user|assistant|bot|human)>"
     r"|<</?SYS>>|\[/?(?:[A-Z][A-Z0-9_]{2,40}|gMASK|sMASK)\]"  # [THINK], [/INST]
-    r"|[\[\]][!a-z]{0,10}~[!a-z]{0,10}[\[\]]"  # ]~b], ]!d~[, [e~[
+    r"|\]~(?=[!a-z])|[\[\]]!?[a-z]{1,10}~(?=[\[\]])"  # ]~b], ]!d~[, [e~[
 )
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 

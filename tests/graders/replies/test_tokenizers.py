@@ -1,6 +1,5 @@
-"""Probabilities against enumeration: what a simulated model answers, written by simulated
-tokenizers (synthetic), is found to 1e-9, or within what the grade says it may be off, or said not to be
-known.
+"""Probabilities against enumeration (synthetic): what a simulated model answers, written by
+simulated tokenizers, is found to 1e-9, or within what the grade says it may be off, or not at all.
 """
 
 from __future__ import annotations
