@@ -11,7 +11,8 @@ def _of(*languages: str) -> str:
 
 NOUNS = _of(
     r"answer|rating|label|score|grade|verdict|choice|category|judge?ment|decision|selection",
-    r"classification|conclusion|result|evaluation|assessment|option chosen|chosen option|option",
+    r"winner|classification|conclusion|result|evaluation|assessment|option chosen",
+    r"chosen option|option",
     r"antwort|bewertung|wertung|note|urteil|ergebnis|wahl|entscheidung|punktzahl|einstufung",
     r"kategorie|einschätzung|gesamtbewertung|endnote|option",
     r"réponse|notation|évaluation|choix|jugement|catégorie|décision|résultat",
@@ -59,15 +60,15 @@ CHOSEN = _of(
     r"(?:\s+(?:rating|score|grade|label|option|answer)(?: of)?)?",
     r"(?:this|it|the response|this response) (?:(?:would|should|can|could) be|is|was) "
     r"(?:rated|scored|graded|labell?ed|classified)(?:\s+(?:as|at|an?))*",
-    r"(?:this|it|the response|this response) "
-    r"(?:gets|receives|deserves|earns|merits|rates|is|scores)"
+    r"(?:this|it|that|the response|this response)(?: |(?=['’]s))"
+    r"(?:['’]s|gets|receives|deserves|earns|merits|rates|is|scores)"
     r"(?:\s+(?:an?|as|at|the))*(?:\s+(?:rating|score|grade)(?: of)?)?",
     r"(?:die|diese) antwort (?:erhält|bekommt|verdient)(?:\s+(?:eine?|die|note))*",
     r"ich würde(?:\s+(?:die antwort|diese antwort|dies|es|sie|das|mit|als|eine?|option))*",
     r"ich (?:wähle|vergebe|gebe|sage|nehme|würde sagen|bewerte (?:dies|das|die antwort|sie|es) mit|"
     r"entscheide mich für)(?:\s+(?:die|eine?|dafür|ihr|der antwort|note|option|wertung))*",
     r"(?:je|j['’])\s*(?:choisis|donne|dirais|attribue|note|sélectionne|mets|opte pour|lui donne)"
-    r"(?:\s+(?:la|l['’]|une?|note|option|de|à cette réponse))*",
+    r"(?:\s+(?:la|l['’]|une?|note|option|de|(?:à )?cette réponse))*",
     r"(?:yo )?(?:elijo|escojo|doy|le doy|diría|asigno|selecciono|otorgo|me quedo con|opto por|"
     r"le asigno)(?:\s+(?:la|una?|opción|puntuación|nota|calificación|de))*",
     "我(?:会)?(?:选择|選擇|选|给出|给(?:这个|该)?(?:回答|回复|答案)?(?:打|评)?|打|评为|判为|的选择是)(?:选项|它)?",

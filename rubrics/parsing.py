@@ -60,10 +60,10 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s|[\n。！？]")
 _BEFORE = r"[\s(\[{<\"'“‘「«]*"
 _AFTER = r"[\s)\]}>\"'”’」»]*"
 # No key is a part of a longer word or number: 4.5, 3,5, 1-2, 5%, U.S. and C'est name no option.
-_FROM = r"(?<![\w+%$€£#±≤≥<>~≈/−-])(?<!\d[.,:])"
+_FROM = r"(?<![\w+%$€£#!¬±≤≥<>~≈/−-])(?<!\d[.,:])"
 _WHOLE = r"(?![A-Za-z0-9_+%°½¼¾\u2010-\u2013-]|[^\W\d_" + _HAN + r"]|[.,:/]\d|['’.][^\W\d_])"
 _ENDS = (
-    rf"(?=\s*\Z|\s*[\n.,;:!)\]}}。，；！、）”’」]|\s+[\u2010-\u2015(-]|\s*—|"
+    rf"(?=\s*\Z|\s*[\n.,;:!|)\]}}。，；！、）”’」]|\s+[\u2010-\u2015(-]|\s*—|"
     rf"\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE}))"
 )
 _JSON_BESIDE = re.compile(
@@ -184,7 +184,8 @@ class RubricParser:
             least, most = map(re.escape, self._numbers)
             ends = rf"{least}\s*(?:-|–|to|bis|à|a)\s*{most}"
             scale = rf"(?:\s*\(\s*(?:scale|skala)?\s*(?:of|von)?\s*{ends}\s*\))?"
-        beside = rf"(?:\s+(?:score|rating|grade|label|level|{words.AFTER_NOUN}))?"
+        about = r"(?:\s+(?:for|of) (?:this|the) (?:response|dialogue|text|pair|answer))?"
+        beside = rf"{about}(?:\s+(?:score|rating|grade|label|level|{words.AFTER_NOUN}))?"
         # "a 4", but not "A B".
         article = r"(?:\s*(?:an?|eine?|une?|un|una)(?=\s))?" if self._numbers else ""
         dash = "" if any(key[0] in "+-" for key in self._by_fold) else r"|-\s|–\s|—"
@@ -216,11 +217,12 @@ class RubricParser:
     @cached_property
     def _answers(self) -> tuple[re.Pattern[str], ...]:
         key = self._expression
-        bullet = r"[\s>•–-]*" if not any(key[0] in "+-" for key in self._by_fold) else r"[\s>•]*"
+        bullet = r"[\s>•|–-]*" if not any(key[0] in "+-" for key in self._by_fold) else r"[\s>•|]*"
         begin = rf"(?:^{bullet}|[.!?;,:—–。！？；，：)\n]\s*)"
         tag = rf"(?:final_)?(?:{self._nouns}|final|output)"
         ends = rf"(?:(?:{self._beside})|{_ENDS})"
         boxed = r"\\boxed\{\s*(?:\\(?:text|mathrm|textbf|mathbf|textit)\{)?\s*\(?"
+        whole = rf"(?:\s*/\s*{re.escape(self._numbers[1])})?" if self._numbers else ""
         only = rf"(?P<key>{_any_of(self._by_fold)})"
         because = rf"\s*(?:\b|(?<=[{_HAN}\s]))(?:{words.BECAUSE})"
         verb = r"\s+(?:wählen|bewerten|vergeben|geben|einstufen|nehmen)\b"
@@ -235,7 +237,11 @@ class RubricParser:
                 rf"(?:^{bullet}|[.!?;,:—–。！？；，：\n]\s*|\b(?:and|so|und|et|y)\s+){self._thus}"
                 rf"(?P<own>(?:{chosen}))\s*:?\s*{key}(?:(?:{self._beside})|{stop})"
             ),
-            self._compiled(rf"<{tag}>\s*{_BEFORE}{only}{_AFTER}</{tag}>"),
+            self._compiled(rf"<{tag}>{_BEFORE}{only}{whole}{_AFTER}</{tag}>"),
+            self._compiled(
+                rf"^{bullet}{self._thus}{key}(?:is|ist|est|es)\s+(?:(?:{words.OWN})\s*)*"
+                rf"(?:{self._nouns})\s*[.!]?\s*$"
+            ),
             self._compiled(rf"{boxed}{only}\)?\s*\}}{{1,2}}"),
             self._compiled(rf"\[\[\s*{only}\s*\]\]"),
             self._compiled(
@@ -561,6 +567,8 @@ class RubricParser:
                 return None
             for name, value in fields:
                 if self._is_answer(name):
+                    if isinstance(value, Mapping):
+                        value = next((v for n, v in value.items() if self._is_answer(n)), None)
                     answers.add(self._option(value) or self._named(value) or "")
                 elif not _JSON_BESIDE.search(name):
                     if self._gives_any(value):
@@ -733,6 +741,7 @@ def _plain(text: str) -> str:
     """The text without the marks of Markdown and of formulas around words."""
     text = re.sub(r"\*+|(?<!`)`{1,2}(?!`)|(?<!\w)__?(?=\w)|(?<=\w)__?(?!\w)", "", text)
     text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()
+    text = re.sub("[⭐🌟\ufe0f]", "", text).strip()
     return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)
 
 
