@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from evenhand.graders.clients.batch_service import BatchResult
+from evenhand.graders.clients.constraint import way_of
 from evenhand.graders.clients.grader import Reply
 from evenhand.graders.failures import (
     ATTEMPTS,
@@ -275,6 +276,7 @@ class BatchRun:
             "draw_keys": keys,
             "prompt_hash": request.prompt_hash,
             "settings": request.settings,
+            "asked_by": way_of(request.settings),
             "batch_id": chunk.batch_id,
             "chunk": chunk.chunk,
             "started_at": chunk.created_at,

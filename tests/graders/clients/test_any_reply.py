@@ -72,10 +72,10 @@ responses = record(status_code=st.integers(), body=replies)
 READERS: list[Callable[[Any], Outcome]] = [
     lambda reply: claude.parse_reply(reply, RUBRIC),
     lambda reply: claude.parse_reply(reply, RUBRIC, "verbalised"),
-    claude.read_text,
+    lambda reply: claude.parse_reply(reply, None),
     lambda reply: openai_chat.parse_reply(reply, RUBRIC),
     lambda reply: openai_chat.parse_reply(reply, RUBRIC, "verbalised"),
-    openai_chat.read_text,
+    lambda reply: openai_chat.parse_reply(reply, None),
 ]
 
 
