@@ -21,6 +21,7 @@ from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.copying import States, copy_tables, found_tables, states
 from evenhand.study.store.database import Database
 from evenhand.study.store.schema import SCHEMA_VERSION, meta
+from evenhand.study.store.secret import study_secret
 from evenhand.study.store.upgrading import migrate
 from evenhand.study.tables.private import new_folder
 
@@ -64,6 +65,7 @@ def upgrade_store(folder: Path) -> Upgraded:
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
             store.check_schema()
+            study_secret(store)
             return Upgraded(before, now, None)
         new_folder(folder / BACKUPS)
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
@@ -76,6 +78,7 @@ def upgrade_store(folder: Path) -> Upgraded:
             if _rows(connection, kept) != rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
+        study_secret(store)  # made with every new study; versions before 0.3.0 made it late
     return Upgraded(before, now, file)
 
 

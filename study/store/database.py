@@ -8,6 +8,7 @@ answer is `StoreAway`, whichever database it is.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -123,6 +124,7 @@ class Database:
                 raise InputError("the database holds a study already; name an empty database")
             metadata.create_all(connection)
             connection.execute(sa.insert(meta).values(key=_SCHEMA, value=SCHEMA_VERSION))
+            add_secret(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -218,6 +220,12 @@ class Database:
                     f"the store is damaged: table {table.name} lacks the column "
                     f"{min(missing)}; restore a backup (`evenhand restore`)"
                 )
+
+
+def add_secret(connection: sa.Connection) -> None:
+    """Give the store the secret that it is to have from now on, if it has none yet."""
+    insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
+    connection.execute(insert.values(key="secret", value=secrets.token_hex(32)))
 
 
 def set_schema_version(connection: sa.Connection) -> None:
