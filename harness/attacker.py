@@ -43,7 +43,7 @@ class Screen:
         return title
 
     def features(self, before: Screen | None, after: Screen | None) -> list[float]:
-        """What is there to see, the texts by their lengths, and what the next screen makes of it."""
+        """What there is to see, texts by their lengths, and what the next screen makes of it."""
         sizes = [len(raw) for _, raw in self.messages]
         moments = [1000 * at for at, _ in self.messages]
         blocks = self.data["sheet"]["blocks"]
@@ -110,7 +110,7 @@ def guessed_ids(
     rubrics: Mapping[str, str],
     seeds: Iterable[int] = SEEDS,
 ) -> dict[str, str]:
-    """The ids that tasks would have -> their units; `rubrics` are names with their texts' hashes."""
+    """The ids that tasks would have -> their units; `rubrics` are names with hashes of texts."""
     return {
         public_digest(seed, "task", rater, unit, *rubric, str(draw))[:24]: unit
         for seed, rater, unit, rubric, draw in product(

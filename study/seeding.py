@@ -11,7 +11,7 @@ import hmac
 
 
 def digest(seed: int | bytes, *parts: str) -> str:
-    """64 hexadecimal digits that the seed, or the key (bytes; RFC 2104), and the parts determine."""
+    """64 hexadecimal digits that the seed, or the key (in bytes: RFC 2104), and the parts fix."""
     if isinstance(seed, bytes):
         return hmac.digest(seed, "\x1f".join(parts).encode(), "sha256").hex()
     text = "\x1f".join([str(seed), *parts])

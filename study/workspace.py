@@ -50,8 +50,8 @@ class Study:
 
     @cached_property
     def blinding_key(self) -> bytes:
-        """The key that draws what annotators must not foresee or work out: which attention check and
-        which repeat comes where, the order of units and of sides, the names of what is sent.
+        """The key that draws what annotators must not foresee: which attention check and which
+        repeat comes where, the order of units and of sides, the names of what is sent.
 
         Not the seed, which is public. What was given out is kept, so nothing stored hangs on it.
         """

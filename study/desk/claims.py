@@ -19,7 +19,6 @@ from evenhand.study.questions import Key
 from evenhand.study.store.database import conflict_free_insert
 from evenhand.study.store.schema import claims
 
-
 _ONE_TASK = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """The columns that say which task it is; there is one claim of each."""
 _BY_CHANCE = "t"

@@ -240,9 +240,7 @@ def test_places_of_checks_and_orders_follow_from_no_seed(checked) -> None:
         }
         assert guessed != places
         for rater, units in sorted_as.items():
-            by_seed = sorted(
-                units, key=lambda unit: public_digest(seed, "place", rater, unit)  # noqa: B023
-            )
+            by_seed = sorted(units, key=lambda unit: public_digest(seed, "place", rater, unit))
             assert by_seed != units
 
 
