@@ -23,6 +23,7 @@ from sqlalchemy.pool import StaticPool
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
+from evenhand.study.tables.database_urls import check_url
 from evenhand.study.tables.private import new_file
 
 if TYPE_CHECKING:
@@ -144,6 +145,10 @@ class Database:
         """One transaction that sees one state and changes nothing."""
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=False)
+            if (
+                connection.dialect.name == "postgresql"
+            ):  # as it is, each statement has its own state
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
 
@@ -295,6 +300,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
 
 
 def _url_engine(url: str, patience: float) -> sa.Engine:
+    check_url(url)
     kind = url.partition("://")[0]  # the URL may hold a password: name its kind only
     try:
         engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
@@ -311,7 +317,7 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
             f"the store needs {error.name}, which is not installed; for PostgreSQL: "
             "pip install 'evenhand[postgresql]'"
         ) from None
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
+    except (sa.exc.SQLAlchemyError, ImportError, ValueError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None
 

@@ -113,7 +113,9 @@ def gate(
         notes += said
     if baseline is not None:
         if isinstance(source, str):
-            raise InputError(f"{source} is an address; a baseline is compared with a file's labels")
+            raise InputError(
+                "the source is an address; a baseline is compared with a file's labels"
+            )
         drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
         checks += drifts
         notes += said
