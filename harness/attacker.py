@@ -78,7 +78,7 @@ class Watcher(Session):
 
     async def screens(self) -> list[Screen]:
         """Label to the end."""
-        found = []
+        found: list[Screen] = []
         await self.open()
         while (sheet := self.data["sheet"]) is not None:
             found.append(Screen(len(found), self.data, self.messages))

@@ -145,9 +145,7 @@ class Database:
         """One transaction that sees one state and changes nothing."""
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=False)
-            if (
-                connection.dialect.name == "postgresql"
-            ):  # as it is, each statement has its own state
+            if connection.dialect.name == "postgresql":  # else each statement has its own
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection

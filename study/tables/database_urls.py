@@ -13,8 +13,8 @@ from evenhand.errors import InputError
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]*)(:\d{1,5})?")
 _FORM = (
     "the address of the database cannot be read; write "
-    "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %3A for :, %2F for /, %23 for # "
-    "%3F for ? and %25 for % in a password, or leave the password to the environment: ${NAME}"
+    "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %3A for :, %2F for /, %23 for "
+    "#, %3F for ? and %25 for % in a password, or leave the password to the environment: ${NAME}"
 )
 
 

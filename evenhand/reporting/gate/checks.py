@@ -113,9 +113,7 @@ def gate(
         notes += said
     if baseline is not None:
         if isinstance(source, str):
-            raise InputError(
-                "the source is an address; a baseline is compared with a file's labels"
-            )
+            raise InputError("this is an address; a baseline is compared with a file's labels")
         drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
         checks += drifts
         notes += said

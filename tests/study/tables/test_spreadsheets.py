@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evenhand.study.tables.formats import read_table, write_table
-from evenhand.study.tables.spreadsheets import guarded
+from evenhand.study.tables.spreadsheets import guarded, unguarded_frame
 
 TEXTS = [
     '=cmd|"/c calc"!A1', "+1+1", "-1+1", "@sum", "\tx", "\rx", "\n=x", "'=x", "''=x", "'tis", "'",
