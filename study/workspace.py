@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from evenhand.study.questions import Question
 from evenhand.study.settings.study_toml import StudyConfig, read_config
 from evenhand.study.store.database import PATIENCE
 from evenhand.study.store.logs.waves import inclusion_so_far
+from evenhand.study.store.secret import key_for
 from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.private import tighten
@@ -45,6 +47,15 @@ class Study:
 
     def close(self) -> None:
         self.store.close()
+
+    @cached_property
+    def blinding_key(self) -> bytes:
+        """The key that draws what annotators must not foresee: which attention check and which
+        repeat comes where, the order of units and of sides, the names of what is sent.
+
+        Not the seed, which is public. What was given out is kept, so nothing stored hangs on it.
+        """
+        return key_for(self.store, "blinding")
 
     def subjects(self) -> list[str]:
         """Every subject with a response, in alphabetical order."""

@@ -8,6 +8,7 @@ answer is `StoreAway`, whichever database it is.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from sqlalchemy.pool import StaticPool
 from evenhand.errors import InputError, StoreAway
 from evenhand.study.store.address import is_url, resolved
 from evenhand.study.store.schema import SCHEMA_VERSION, meta, metadata
+from evenhand.study.tables.database_urls import check_url
 from evenhand.study.tables.private import new_file
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ class Database:
                 raise InputError("the database holds a study already; name an empty database")
             metadata.create_all(connection)
             connection.execute(sa.insert(meta).values(key=_SCHEMA, value=SCHEMA_VERSION))
+            add_secret(connection)
 
     def close(self) -> None:
         self.engine.dispose()
@@ -142,6 +145,8 @@ class Database:
         """One transaction that sees one state and changes nothing."""
         with self._turn(), self.engine.connect() as connection:
             connection = connection.execution_options(evenhand_write=False)
+            if connection.dialect.name == "postgresql":  # else each statement has its own
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
 
@@ -220,6 +225,12 @@ class Database:
                 )
 
 
+def add_secret(connection: sa.Connection) -> None:
+    """Give the store the secret that it is to have from now on, if it has none yet."""
+    insert = conflict_free_insert(connection, meta).on_conflict_do_nothing()
+    connection.execute(insert.values(key="secret", value=secrets.token_hex(32)))
+
+
 def set_schema_version(connection: sa.Connection) -> None:
     """Note that the tables are now those of the program."""
     connection.execute(sa.update(meta).where(meta.c.key == _SCHEMA).values(value=SCHEMA_VERSION))
@@ -287,6 +298,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
 
 
 def _url_engine(url: str, patience: float) -> sa.Engine:
+    check_url(url)
     kind = url.partition("://")[0]  # the URL may hold a password: name its kind only
     try:
         engine = sa.create_engine(url, pool_pre_ping=True, connect_args=_connect_args(url))
@@ -303,7 +315,7 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
             f"the store needs {error.name}, which is not installed; for PostgreSQL: "
             "pip install 'evenhand[postgresql]'"
         ) from None
-    except (sa.exc.SQLAlchemyError, ImportError) as error:
+    except (sa.exc.SQLAlchemyError, ImportError, ValueError) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         raise InputError(f"the store ({kind}) cannot be opened: {reason}") from None
 
