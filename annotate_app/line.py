@@ -21,7 +21,7 @@ _PATIENCE = 60.0
 UVICORN = {
     "ws_max_size": MOST_BYTES,
     # Shorter than nginx waits for a word: a process that hangs is left soon, one at work is not.
-    "ws_ping_interval": 3,
+    "ws_ping_interval": 2,
     "ws_ping_timeout": None,  # a slow line may take longer to answer: see `_PATIENCE`
 }
 

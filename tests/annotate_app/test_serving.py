@@ -248,7 +248,7 @@ def test_an_address_is_taken_from_a_trusted_proxy_alone(
         secret = study_secret(study.store)
         with study.store.read() as connection:
             (kept,) = connection.execute(sa.select(login_attempts)).all()
-    assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))
+    assert (kept.name_key, kept.address_key) == astuple(attempt(secret, "ada", taken))[:2]
 
 
 def test_without_tls_there_is_only_the_way_to_it(proxied: Proxied) -> None:

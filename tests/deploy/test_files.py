@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -102,13 +104,8 @@ def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None
 def health(port: int) -> int:
     """The exit status of the image's health check for an app on this port."""
     (check,) = re.findall(r"^HEALTHCHECK .*?CMD (.*)", DOCKERFILE, re.MULTILINE)
-    _, *arguments = json.loads(check)
-    asked = subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | {"PORT": str(port)},
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
+    here = {"PORT": str(port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    asked = subprocess.run(json.loads(check), env=os.environ | here, check=False)
     return asked.returncode
 
 
@@ -121,6 +118,55 @@ def test_the_health_check_knows_a_served_study_from_none(tmp_path: Path) -> None
     finally:
         served.kill()
     assert health(served.port) != 0
+
+
+@pytest.mark.slow
+def test_the_health_check_ends_a_process_that_hangs_and_no_other(tmp_path: Path) -> None:
+    served = Served(panel_study(tmp_path, 1), tmp_path)
+    (tmp_path / "other").mkdir()
+    other = Served(served.folder, tmp_path / "other")
+    served.start()
+    other.start()
+    try:
+        assert served.process is not None
+        served.process.send_signal(signal.SIGSTOP)
+        assert health(served.port) != 0
+        assert served.process.wait(10) == -signal.SIGKILL
+        assert health(other.port) == 0
+        assert served.port != other.port
+    finally:
+        served.kill()
+        other.kill()
+    assert "init: true" in COMPOSE  # a container's first process cannot be killed from inside it
+
+
+@pytest.mark.slow
+def test_systemd_hears_that_the_app_has_begun_and_goes_on_until_it_hangs(tmp_path: Path) -> None:
+    """The words of sd_notify as systemd reads them, and none from a process that is frozen."""
+    unit = configparser.RawConfigParser(strict=False)
+    unit.read(UNIT, "utf-8")
+    service = unit["Service"]
+    assert (service["Type"], service["WatchdogSignal"]) == ("notify", "SIGKILL")
+    seconds = 1.5
+    assert float(service["WatchdogSec"]) > seconds
+    place = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(str(place))
+        line.settimeout(seconds)
+        says = {"NOTIFY_SOCKET": str(place), "WATCHDOG_USEC": str(round(seconds * 1e6))}
+        served = Served(panel_study(tmp_path, 1), tmp_path, environment=says)
+        served.start()
+        try:
+            assert line.recv(100) == b"READY=1"
+            for _ in range(4):
+                assert line.recv(100) == b"WATCHDOG=1"
+            assert served.process is not None
+            served.process.send_signal(signal.SIGSTOP)
+            with pytest.raises(TimeoutError):
+                for _ in range(5):
+                    line.recv(100)
+        finally:
+            served.kill()
 
 
 def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has() -> None:
