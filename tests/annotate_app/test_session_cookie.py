@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 
 import anyio
 import pytest
+from playwright.sync_api import BrowserContext, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.site import MOST_PAGES
 from evenhand.study import open_study
 from evenhand.study.access.lead_login import new_link_token
@@ -220,3 +223,32 @@ def test_who_finds_no_room_is_told_so(server: Served) -> None:
                 await anyio.sleep(0.05)
 
     anyio.run(crowd)
+
+
+def test_the_sixty_first_person_reads_a_sentence(
+    served: Served, new_context: Callable[..., BrowserContext]
+) -> None:
+    """A classroom behind one address, and one more: there is an answer, and it says what to do."""
+    lines = [line_of(served) for _ in range(MOST_PAGES)]
+    try:
+        page = new_context().new_page()
+        page.goto(served.url)
+        expect(page.get_by_text(ENGLISH.say("page.crowded"))).to_be_visible(timeout=15_000)
+        assert not page.get_by_text(ENGLISH.say("page.no_answer")).is_visible()
+    finally:
+        for line in lines:
+            line.close()
+    expect(page.get_by_text(ENGLISH.say("page.crowded"))).not_to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name=ENGLISH.say("entry.title"))).to_be_visible()
+
+
+def line_of(server: Served) -> socket.socket:
+    """An open page that says nothing."""
+    line = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    line.sendall(
+        b"GET /_stcore/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Protocol: streamlit\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    assert b" 101 " in line.recv(4096)
+    return line
