@@ -52,7 +52,9 @@ class Line(WebSocketsSansIOProtocol):
         _held[self] = unfinished
         if len(self.frames) > _MOST_PIECES:
             self._end()
-        _keep_within(_MOST_OF_AN_ADDRESS, [line for line in _held if line._address == self._address])
+        _keep_within(
+            _MOST_OF_AN_ADDRESS, [line for line in _held if line._address == self._address]
+        )
         _keep_within(_MOST_IN_ALL, [*_held])
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,5 +1,5 @@
-r"""What the app writes into its log: every record on lines of its own that nobody else can begin, and
-no more of them in a minute than a log bears, for each visitor and for all.
+"""What the app writes into its log: every record on lines of its own that nobody else can begin,
+and no more of them in a minute than a log bears, for each visitor and for all.
 
 Much of what is logged was said by a visitor, who may be anyone.
 """

@@ -39,7 +39,7 @@ def take_pass() -> None:
 
 
 def may_upload(session: str, browser: str) -> bool:
-    """Whether this browser may send a file to the session. Asks the store, where there is a pass."""
+    """Whether this browser may send a file to the session. Asks the store if there is a pass."""
     known = _passes.get(session)
     return known is not None and known.browser == browser and known.is_good()
 

@@ -234,9 +234,7 @@ def _ends_of(login: str) -> sa.Select[Any]:
     return sa.select(lead_events.c.event_id).where(*ends)
 
 
-def _checked(
-    store: Store, name: str, password: str, address: str, browser: str
-) -> Account | None:
+def _checked(store: Store, name: str, password: str, address: str, browser: str) -> Account | None:
     from argon2.exceptions import VerificationError
 
     who = attempt(study_secret(store), name, address, browser)

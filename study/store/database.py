@@ -91,10 +91,9 @@ class Database:
         self.engine = engine
         self._patience = patience
         self._lock = threading.RLock()
-        if engine.dialect.name == "postgresql" and patience < PATIENCE:
-            self._watch = _Watch(engine, _HANGS * patience)
-        else:  # a file's lock is bounded by itself, and the command line takes what time it takes
-            self._watch = None
+        # A file's lock is bounded by itself, and the command line takes what time it takes.
+        is_watched = engine.dialect.name == "postgresql" and patience < PATIENCE
+        self._watch = _Watch(engine, _HANGS * patience) if is_watched else None
 
     @classmethod
     def open(
@@ -280,9 +279,11 @@ class _Watch:
 
 def _hang_up(connection: Any) -> None:
     """Whoever waits at a driver's connection learns that it is lost; a second time is harmless."""
-    with contextlib.suppress(Exception):  # closed meanwhile, as the driver says in its own way
-        with socket.socket(fileno=os.dup(connection.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
+    with (
+        contextlib.suppress(Exception),  # closed meanwhile, as the driver says in its own way
+        socket.socket(fileno=os.dup(connection.fileno())) as line,
+    ):
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def set_schema_version(connection: sa.Connection) -> None:

@@ -20,7 +20,9 @@ def note_moment(store: Database, what: Moment) -> None:
     key, now = _key(what), utc_now()
     with store.write() as connection:
         insert = conflict_free_insert(connection, meta).values(key=key, value=now)
-        connection.execute(insert.on_conflict_do_update(index_elements=["key"], set_={"value": now}))
+        connection.execute(
+            insert.on_conflict_do_update(index_elements=["key"], set_={"value": now})
+        )
 
 
 def hours_since_backup(store: Database) -> float | None:

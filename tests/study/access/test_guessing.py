@@ -44,9 +44,7 @@ def store(make_study, clock) -> Store:
     return store
 
 
-def tries(
-    store: Store, name: str, address: str, password: str = WRONG, browser: str = ""
-) -> str:
+def tries(store: Store, name: str, address: str, password: str = WRONG, browser: str = "") -> str:
     """What came of one attempt."""
     try:
         return check_account(store, name, password, address, browser) or "wrong"
