@@ -90,7 +90,8 @@ def test_the_image_is_built_from_what_is_there_and_from_all_of_it() -> None:
 def test_the_image_runs_without_rights_and_keeps_the_study_in_a_volume() -> None:
     final = DOCKERFILE.rpartition("\nFROM ")[2]
     assert re.findall(r"^USER (\S+)", final, re.MULTILINE) == ["evenhand"]
-    assert re.findall(r"^VOLUME (\S+)", final, re.MULTILINE) == ["/study"]
+    (volumes,) = re.findall(r"^VOLUME (.+)", final, re.MULTILINE)
+    assert json.loads(volumes) == ["/study", "/backups"]
     assert final.index("USER") < final.index("ENTRYPOINT")
     after = final[final.index("\nUSER") :]
     assert not re.search(r"^(RUN|COPY|ADD) ", after, re.MULTILINE), (
