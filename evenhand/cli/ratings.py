@@ -182,6 +182,8 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.study import open_study
     from evenhand.study.access.single_sign_on import client_secret
     from evenhand.study.keeping.doctor import serving_notes
+    from evenhand.study.settings.study_toml import FILE_NAME
+    from evenhand.study.store.logs.lead_log import note_settings
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
@@ -194,6 +196,7 @@ def _annotate(arguments: argparse.Namespace) -> int:
         if study.config.oidc:
             client_secret(study.config.oidc)
         notes = study.edited_rubrics()
+        note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
         if public:
             notes += serving_notes(study, arguments.url)
     for sentence in notes:

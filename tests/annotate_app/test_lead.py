@@ -37,6 +37,7 @@ PAGES = {
     "Disagreements": "No unit on which a grader differs",
     "Sessions": "Make links",
     "Accounts": "Save the account",
+    "Log": "Nothing has been noted yet.",
     "Settings": "These are the settings in study.toml.",
     "New study": "See what it means",
     "Export": "Times and pay",
