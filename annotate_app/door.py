@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -37,6 +38,7 @@ _UPLOADS = "/_stcore/upload_file/"
 _CLOSED = ("/_stcore/metrics", "/_stcore/agent", "/_stcore/script-health-check")
 _SIGN_ON = ("/auth/", "/oauth2callback")
 _MEDIA = "/media/"
+_PATIENCE = 4.0
 _PLAIN = b"text/plain; charset=utf-8"
 _PARTS = ("$$ID-", "$$STREAMLIT_INTERNAL_KEY_")
 _MOST_WIDGETS = 500
@@ -92,10 +94,19 @@ async def _refusal(scope: Scope) -> int:
         return 404
     if path.startswith(_UPLOADS) and method not in ("GET", "HEAD", "OPTIONS"):
         session, _, _ = path.removeprefix(_UPLOADS).partition("/")
-        return 0 if await asyncio.to_thread(may_upload, session, browser_of(scope)) else 403
+        return await _unless(may_upload, session, browser_of(scope))
     if path.startswith(_MEDIA):
-        return 0 if await asyncio.to_thread(may_download, browser_of(scope)) else 403
+        return await _unless(may_download, browser_of(scope))
     return 0
+
+
+async def _unless(may: Callable[..., bool], *who: str) -> int:
+    """0 where the store says in time that somebody may, else the status of a refusal."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return 0 if await asyncio.to_thread(may, *who) else 403
+    except TimeoutError:
+        return 503
 
 
 async def _refuse(status: int, send: Send) -> None:

@@ -19,7 +19,8 @@ from starlette.responses import JSONResponse, Response
 from evenhand.study import Study
 from evenhand.study.workspace import StoreState, store_state
 
-_PATIENCE = 5.0
+_PATIENCE = 4.0
+"""Less than nginx waits for an answer: it would take a store that hangs for an app that does."""
 _NO_ANSWER = StoreState(read=False, write=False)
 
 
