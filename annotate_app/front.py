@@ -23,7 +23,7 @@ from evenhand.annotate_app.health import answer_health
 from evenhand.annotate_app.languages import ENGLISH, codes_english_first
 from evenhand.annotate_app.panel_files import panel_module, panel_path
 from evenhand.annotate_app.plain_text import said
-from evenhand.annotate_app.site import address_of, has_room
+from evenhand.annotate_app.where import address_of, has_room
 
 _HERE = Path(__file__).parent
 

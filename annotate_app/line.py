@@ -9,7 +9,7 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
-from evenhand.annotate_app.site import address_of
+from evenhand.annotate_app.where import address_of
 
 MOST_BYTES = 1_000_000
 """Of one message: `maxWidgetStateSize` in Streamlit's settings."""

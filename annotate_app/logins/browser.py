@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from evenhand.annotate_app.site import headers_of, is_secure
+from evenhand.annotate_app.where import headers_of, is_secure
 
 if TYPE_CHECKING:
     from starlette.types import Scope
