@@ -181,6 +181,9 @@ def _annotate(arguments: argparse.Namespace) -> int:
     from evenhand.annotate_app.serve import free_port, serve
     from evenhand.study import open_study
     from evenhand.study.access.single_sign_on import client_secret
+    from evenhand.study.keeping.doctor import serving_notes
+    from evenhand.study.settings.study_toml import FILE_NAME
+    from evenhand.study.store.logs.lead_log import note_settings
 
     if arguments.port is not None and not 0 < arguments.port < 65536:
         raise InputError(f"--port {arguments.port} is not a valid port; use one from 1024 to 65535")
@@ -193,8 +196,9 @@ def _annotate(arguments: argparse.Namespace) -> int:
         if study.config.oidc:
             client_secret(study.config.oidc)
         notes = study.edited_rubrics()
-        if public and study.config.session.entry == "open":
-            notes.append(written("terminal.open_entry"))
+        note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))
+        if public:
+            notes += serving_notes(study, arguments.url)
     for sentence in notes:
         console(stderr=True).print(written("terminal.note", note=sentence))
     port = arguments.port or free_port()

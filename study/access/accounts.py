@@ -125,22 +125,26 @@ def accounts(store: Store) -> dict[str, Account]:
         }
 
 
-def check_account(store: Store, name: str, password: str, address: str = "") -> Role | None:
+def check_account(
+    store: Store, name: str, password: str, address: str = "", browser: str = ""
+) -> Role | None:
     """The role of the account that has this name and password; None if there is none.
 
     A name that is unknown takes as long as one that is known. Raises InputError, whether or not
-    the name is known, where this address has to wait after wrong passwords: see `guessing`.
+    the name is known, where this sender has to wait after wrong passwords: see `guessing`.
     """
-    found = _checked(store, name, password, address)
+    found = _checked(store, name, password, address, browser)
     return found.role if found else None
 
 
-def sign_in(store: Store, name: str, password: str, minutes: float, address: str = "") -> str:
+def sign_in(
+    store: Store, name: str, password: str, minutes: float, address: str = "", browser: str = ""
+) -> str:
     """A token that stands for this login. See `read_login`.
 
     Raises InputError where name or password is wrong.
     """
-    found = _checked(store, name, password, address)
+    found = _checked(store, name, password, address, browser)
     if found is None:
         raise Refused("wrong_password")
     return make_login(store, _LOGIN, {"name": name, "version": found.version}, minutes)
@@ -216,10 +220,10 @@ def _ends_of(login: str) -> sa.Select[Any]:
     return sa.select(lead_events.c.event_id).where(*ends)
 
 
-def _checked(store: Store, name: str, password: str, address: str) -> Account | None:
+def _checked(store: Store, name: str, password: str, address: str, browser: str) -> Account | None:
     from argon2.exceptions import VerificationError
 
-    who = attempt(study_secret(store), name, address)
+    who = attempt(study_secret(store), name, address, browser)
     refuse_guessing(store, who)  # before the queue: who has to wait holds up nobody
     with _one_at_a_time:
         refuse_guessing(store, who)

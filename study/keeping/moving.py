@@ -139,7 +139,7 @@ def _copied(source: sa.Connection, target: Database) -> States:
     the copy and the settings, is left as it is.
     """
     try:
-        with target.write() as connection:
+        with target.write(bounded=False) as connection:
             if not sa.inspect(connection).has_table(meta.name):
                 return copy_tables(source, connection)
             wanted = states(source, found_tables(source))

@@ -47,8 +47,7 @@ def summary_markdown(found: Gate) -> str:
     nobody.
     """
     lines = [*(each.line for each in found.checks), *found.said]
-    text = visible("
-".join(lines))
+    text = visible("\n".join(lines))
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     about = visible(written("gate.about", source=found.source, grader=found.grader))
