@@ -27,6 +27,8 @@ _UNUSED = (
     "--min-information",
     "--bias-bound",
     "--max-injection",
+    "--max-knocked-off",
+    "--max-silenced",
 )
 """A rule is held against the rows on all units, not against slices or verdicts."""
 _OF_BASELINE = (

@@ -116,6 +116,8 @@ IN_THE_REPORT: dict[str, tuple[object, Callable[[Found], object]]] = {
     "decision.min_people_kappa": (1.0, verdict_on(SURE)),
     "decision.min_rarer": (PAIRS + 1, verdict_on(SURE)),
     "decision.max_injection": (0.0, sentence_on(SURE)),
+    "decision.max_knocked_off": (0.0, sentence_on(SURE)),
+    "decision.max_silenced": (0.0, sentence_on(SURE)),
     "decision.min_stability": (-1.0, verdict_on(MOVING)),
     "decision.min_information": (0.1, verdict_on(WEAK)),
     "decision.reference": ("ann", verdict_on(SURE)),
