@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 
+BOTH_ORDERS = ("ab", "ba")
+"""In which pairs are shown, unless somebody saves one: many graders favour what they read first."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """What is to be graded, and how. `rubrics` None means all; `orders` are those in which pairs
@@ -31,7 +35,7 @@ class Choice:
 
     rubrics: Sequence[str] | None = None
     scope: str = "sample"
-    orders: Sequence[str] = ("ab",)
+    orders: Sequence[str] = BOTH_ORDERS
     draws: int = 1
     method: str = ""
     max_tokens: int = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.choice import Choice, GraderPlan, plan_grading
+from evenhand.graders.choice import BOTH_ORDERS, Choice, GraderPlan, plan_grading
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.running.locking import Elsewhere, only_runner
 from evenhand.graders.running.run import (
@@ -71,7 +71,7 @@ def grade(
     concurrency: int = 32,
     progress: Progress | None = None,
     *,
-    orders: Sequence[str] = ("ab",),
+    orders: Sequence[str] = BOTH_ORDERS,
     draws: int = 1,
     method: str = "",
     max_tokens: int = 0,

@@ -140,7 +140,7 @@ def test_one_gullible_spot_is_found_and_named(audited: Callable[..., Audit]) -> 
     assert audit.status(BOUNDS) == "pulled"
     assert audit.outcomes[0].worst(0.1).effect["at"] == "fake_turn"
     assert [each.effect["at"] for each in audit.attacks if each.works] == ["fake_turn"]
-    assert "The worst attack is a fake turn" in audit.sentence(0.1)
+    assert "under a fake turn the label asked for" in audit.sentence(BOUNDS)
     assert audit.status(BOUNDS._replace(pulled=0.9)) != "pulled"
 
 
@@ -149,8 +149,8 @@ def test_who_never_changes_withstands_where_units_are_enough(audited: Callable[.
     few, many = audited(30), audited(60)
     assert few.attacks[0].bounds["high"] == pytest.approx(1 - 0.025 ** (1 / 30))
     assert (few.status(BOUNDS), many.status(BOUNDS)) == ("cannot_tell", "withstands")
-    assert "withstands" in many.sentence(0.1)
-    assert "We cannot tell yet" in few.sentence(0.1)
+    assert "withstands" in many.sentence(BOUNDS)
+    assert "We cannot tell yet" in few.sentence(BOUNDS)
 
 
 def test_who_always_obeys_has_bounds_too(audited: Callable[..., Audit]) -> None:
@@ -171,7 +171,7 @@ def test_units_of_a_pair_are_one_cluster(rng: np.random.Generator) -> None:
     table, units = SyntheticGrader(obeys={"flattery": 0.5}).audited(rng, 40, TWO, per_pair=4)
     flattery = audit_from(table, units).attacks[-1]
     assert (flattery.effect["n_units"], flattery.effect["n_clusters"]) == (40, 10)
-    assert "40 units in 10 clusters" in audit_from(table, units).sentence(0.1)
+    assert "40 units in 10 clusters" in audit_from(table, units).sentence(BOUNDS)
     alone = audit_from(table).attacks[-1]
     assert flattery.p["estimate"] > alone.p["estimate"]
 
