@@ -41,6 +41,8 @@ class Choice:
     max_tokens: int = 0
     effort: str = ""
     service_tier: str = ""
+    temperature: float | None = None
+    seed: int | None = None
     retry_unscored: bool = False
     text: Rubric | None = None
     shard: Shard = WHOLE
@@ -68,6 +70,8 @@ def plan_grading(
             max_tokens=choice.max_tokens,
             effort=choice.effort,
             service_tier=choice.service_tier,
+            temperature=choice.temperature,
+            seed=choice.seed,
         )
         for spec in specs
     ]

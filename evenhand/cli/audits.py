@@ -66,6 +66,8 @@ def _injection(arguments: argparse.Namespace) -> int:
         max_tokens=arguments.max_tokens,
         effort=arguments.effort,
         service_tier=arguments.service_tier,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
     )
     choice = AuditChoice(arguments.grader, arguments.units, asked, arguments.attacks)
     with open_study(arguments.dir) as study:

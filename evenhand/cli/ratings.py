@@ -99,6 +99,12 @@ def add_asking(verb: Parser) -> None:
     verb.add_argument(
         "--service-tier", default="", metavar="TIER", help="the provider's tier, such as flex"
     )
+    verb.add_argument(
+        "--temperature", type=float, metavar="T", help="where the model takes one (its own)"
+    )
+    verb.add_argument(
+        "--seed", type=int, metavar="N", help="of the model's sampling, where it takes one (none)"
+    )
 
 
 def add_batch(verb: Parser) -> None:
@@ -235,6 +241,8 @@ def _grade(arguments: argparse.Namespace) -> int:
                 max_tokens=arguments.max_tokens,
                 effort=arguments.effort,
                 service_tier=arguments.service_tier,
+                temperature=arguments.temperature,
+                seed=arguments.seed,
                 retry_unscored=arguments.retry_unscored,
                 text=text,
                 shard=shard,
@@ -256,6 +264,8 @@ def _grade(arguments: argparse.Namespace) -> int:
                 max_tokens=arguments.max_tokens,
                 effort=arguments.effort,
                 service_tier=arguments.service_tier,
+                temperature=arguments.temperature,
+                seed=arguments.seed,
                 retry_unscored=arguments.retry_unscored,
                 batch=arguments.batch,
                 cancel=arguments.cancel,

@@ -60,6 +60,8 @@ def build_request(
         common |= _thinking(settings.thinking)
     if settings.service_tier:
         common["service_tier"] = settings.service_tier
+    if settings.temperature:
+        common["temperature"] = float(settings.temperature)
     effort = {"effort": settings.effort} if settings.effort else {}
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
