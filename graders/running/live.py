@@ -43,7 +43,7 @@ FAILURES_IN_A_ROW = 10
 
 _AHEAD = 32  # prompts rendered at once
 _LONGEST_START = 2.0  # seconds over which a run's requests begin
-_FIRST_CONTACT = 2.5  # seconds after which a server that has never answered is not asked again
+_FIRST_CONTACT = 1.0  # seconds after which a server that has never answered is not asked again
 _FAILED = TRANSIENT_REASONS[0]
 
 # At the level DEBUG these log what a server sends as it comes, a key that it echoes included.

@@ -29,7 +29,7 @@ def test_an_audit_says_what_each_attack_does_and_the_verdict(study: Study, run: 
     assert attacked_table(study.store, study.accepted_hashes()).empty
     done = run(*words, "--units", "3")
     assert done.returncode == 0
-    assert done.stdout.count("[") >= len(ATTACKS)
+    assert done.stdout.count(" to +") >= len(ATTACKS)
     assert "chat-template tokens" in done.stdout
     assert f"whether {GRADER} withstands these attacks; audit more units." in done.stdout
     assert "0.0% of its own labels" in done.stdout
