@@ -47,8 +47,8 @@ LONGEST_WAIT = 60.0
 LONGEST_RETRY_AFTER = 900.0
 """Seconds. A server that asks for a longer pause is asked again on another day, by another run."""
 
-_NEVER_REACHED = ("ClientConnectorError", "ConnectError", "ConnectTimeout")
-"""What connections that were never made are called, by aiohttp and httpx2."""
+_NEVER_REACHED = ("ClientConnectorError", "ConnectionTimeoutError")
+"""What aiohttp calls a connection that was never made. The SDKs say so of broken ones too."""
 _PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 
@@ -311,9 +311,10 @@ def _without_reply(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Tr
     """
     causes = list(_causes(error))
     said = next((str(each) for each in causes[1:] if str(each)), str(error))
-    if not any(type(each).__name__ in _NEVER_REACHED for each in causes):
-        return Transient(scrubber.message(said))
     kinds = tuple(type(each) for each in causes)
+    names = {each.__name__ for kind in kinds for each in kind.__mro__}
+    if names.isdisjoint(_NEVER_REACHED):
+        return Transient(scrubber.message(said))
     if any(issubclass(kind, socket.gaierror) for kind in kinds):
         mend = _mend("provider.unknown_name", spec)
     elif any(issubclass(kind, ConnectionRefusedError) for kind in kinds):
