@@ -100,7 +100,7 @@ def test_a_lost_reply_may_have_been_billed(
     # The first lost reply counts $0.43; later ones have a lower limit, and count some cents.
     assert summary.over_budget
     assert 1 <= summary.scored < 6
-    server.script = lambda call: error(529) if call.nth == 1 else answer(call)
+    server.script = lambda call: error(429) if call.nth == 1 else answer(call)
     study = marked_study(pairs=3, name="busy")
     assert grade(study, [PRICED], budget=1.0, wait_scale=0.0005).scored == 6
 
