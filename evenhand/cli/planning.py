@@ -66,6 +66,8 @@ _UNUSED = (
     "--min-information",
     "--bias-bound",
     "--max-injection",
+    "--max-knocked-off",
+    "--max-silenced",
     "--drift-margin",
 )
 """Options of files that say nothing of people's agreement, nor of how many pairs decide."""

@@ -87,8 +87,12 @@ def build_request(
         request[shape.limit_names[0]] = settings.max_tokens or usual
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
-    if shape.temperatures:
+    if settings.temperature:
+        request["temperature"] = float(settings.temperature)
+    elif shape.temperatures:
         request["temperature"] = shape.temperatures[0]
+    if settings.seed:
+        request["seed"] = int(settings.seed)
     if effort := settings.effort or next(iter(shape.efforts), ""):
         request["reasoning_effort"] = effort
     if settings.service_tier:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from anthropic.types import ModelInfo
 
 MAX_TOKENS = 16_000
+_LOOKING_UP = 2.0  # seconds for what a run can do without
 
 _USUAL = GraderSettings("label")
 _TOOL_IS_FOR = "Takes the answer."
@@ -78,6 +79,8 @@ def build_request(
         common |= _thinking(settings.thinking)
     if settings.service_tier:
         common["service_tier"] = settings.service_tier
+    if settings.temperature:
+        common["temperature"] = float(settings.temperature)
     effort = {"effort": settings.effort} if settings.effort else {}
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
         common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
@@ -256,7 +259,7 @@ class ClaudeGrader:
             why = self._scrubber.message(str(error))
             said = {"provider": self.spec.provider, "why": why}
             raise Stopped(written("provider.no_credentials", **said)) from None
-        reply = json_object(raw.text, self._scrubber)
+        reply = json_object(raw.text, self.spec, self._scrubber)
         request_id = raw.headers.get("request-id", "")
         (outcome,) = self.read(reply, rubric)
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
@@ -272,7 +275,7 @@ class ClaudeGrader:
         """What the provider says about the model's life; where it says nothing, our own table."""
         told = told_by_study(self.spec)
         try:
-            info = await self._client.models.retrieve(self.spec.model, timeout=10.0)
+            info = await self._client.models.retrieve(self.spec.model, timeout=_LOOKING_UP)
             return told + _about_life(self.spec.model, info)
         except Exception:  # a warning that cannot be had must not stop a run
             return told + about_retirement(self.spec)

@@ -24,6 +24,7 @@ from evenhand.graders.clients.keys import headers_for, key_for, told_by_study
 from evenhand.graders.clients.probing import Probing
 from evenhand.graders.clients.transport import pooled
 from evenhand.graders.failures import (
+    CONNECT,
     SPARE,
     GraderFailure,
     Rejected,
@@ -70,7 +71,7 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
         base_url=place.address,
         default_headers=headers,
         max_retries=0,
-        timeout=openai.Timeout(timeout + SPARE, connect=10.0),
+        timeout=openai.Timeout(timeout + SPARE, connect=CONNECT),
         http_client=pooled(openai.DefaultAioHttpClient, scrubber),
     )
 
@@ -130,7 +131,7 @@ class OpenAIGrader:
         instead = usual if trial else None
         try:
             raw, request, ended = await self._answered(began, instead, prompt, before, draws)
-            reply = json_object(raw.text, self._scrubber)
+            reply = json_object(raw.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _NOT_ITS_FAULT:
                 self._probing.failed(trial)
@@ -198,7 +199,7 @@ class OpenAIGrader:
                 return raw, request, shape
             except APIStatusError as error:
                 failure = failure_of(error, self.spec, self._scrubber)
-                taught = _lesson(error.status_code, f"{error} {error.body}", shape)
+                taught = _lesson(failure, f"{error} {error.body}", shape)
                 if instead and _ends_trial(taught, failure):
                     taught, instead = instead, None
                 elif taught is None:
@@ -276,5 +277,8 @@ def _about_probabilities(before: Shape, after: Shape) -> bool:
     return (before.top_logprobs, before.efforts) != (after.top_logprobs, after.efforts)
 
 
-def _lesson(status: int, complaint: str, shape: Shape) -> Shape | None:
-    return learn(shape, complaint) if status in _TEACHING else None
+def _lesson(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
+    """The shape to try instead; None where it is not the request's parameters that are refused."""
+    if failure.status not in _TEACHING or failure.means in ("credit", "key", "model", "path"):
+        return None
+    return learn(shape, complaint)

@@ -117,7 +117,7 @@ class OtherGrader:
                 )
         except OpenAIError as error:
             raise failure_of(error, self.spec, self._scrubber) from None
-        reply = json_object(raw.text, self._scrubber)
+        reply = json_object(raw.text, self.spec, self._scrubber)
         request_id = raw.headers.get("x-request-id") or ""
         (outcome,) = self.read(reply, rubric)
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
-from evenhand.graders.choice import Choice, GraderPlan, plan_grading
+from evenhand.graders.choice import BOTH_ORDERS, Choice, GraderPlan, plan_grading
 from evenhand.graders.grader_settings import GraderSettings
 from evenhand.graders.running.locking import Elsewhere, only_runner
 from evenhand.graders.running.run import (
@@ -71,12 +71,14 @@ def grade(
     concurrency: int = 32,
     progress: Progress | None = None,
     *,
-    orders: Sequence[str] = ("ab",),
+    orders: Sequence[str] = BOTH_ORDERS,
     draws: int = 1,
     method: str = "",
     max_tokens: int = 0,
     effort: str = "",
     service_tier: str = "",
+    temperature: float | None = None,
+    seed: int | None = None,
     retry_unscored: bool = False,
     batch: bool = False,
     cancel: bool = False,
@@ -112,6 +114,8 @@ def grade(
         max_tokens=max_tokens,
         effort=effort,
         service_tier=service_tier,
+        temperature=temperature,
+        seed=seed,
         retry_unscored=retry_unscored,
         text=text,
         shard=shard,
