@@ -195,7 +195,7 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
     >>> round(float(lower_bound(kappa, sample, 0.025)), 2)
     0.79
     """
-    at = _begin(statistic, sample)
+    at = start = _begin(statistic, sample)
     bound = np.full(np.shape(sample.estimate), np.nan)
     before_value, before = sample.estimate, np.full(bound.shape, -2.0)
     for _ in range(_MOST_STEPS):
@@ -203,13 +203,15 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
         crossed = np.isnan(bound) & (beyond > 0)
         share = np.where(crossed, before / np.where(crossed, before - beyond, 1.0), 0.0)
         bound = np.where(crossed, before_value + share * (at.value - before_value), bound)
-        if not np.isnan(bound).any() or not np.isfinite(at.value).all():
+        if not (np.isnan(bound) & np.isfinite(at.value)).any():
             break
         before_value, before = at.value, beyond
         at = at.moved(statistic, -_STEP * at.standard_error)
-    # Either no labels lead any further, and so far the truth may lie; or nothing is ruled out.
+    # Either no labels lead any further, and so far the truth may lie; or nothing is ruled out, as
+    # where the data themselves lie on a saddle, from which no step leads.
     ended = np.minimum(at.value, sample.estimate)
-    ended = np.where(at.standard_error < _STUCK, ended, ended - 2.0)
+    reached = (at.standard_error < _STUCK) & (start.standard_error >= _STUCK)
+    ended = np.where(reached, ended, ended - 2.0)
     return np.where(np.isnan(bound), ended, bound)
 
 
