@@ -162,8 +162,11 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
         "rater_seconds_part",
         "rarer_clusters",
         "clusters_worth",
+        "clusters_to_pass",
         "chance_within_margin",
         "drift_rarer_clusters",
+        "drift_clusters_worth",
+        "reference_clusters_worth",
         "effective_clusters",
     ),
 }

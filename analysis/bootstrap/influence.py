@@ -118,14 +118,13 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     >>> 0.024 < simultaneous_level(alike) <= 0.025
     True
     """
-    from scipy.special import ndtr
 
     varying = contributions[:, contributions.std(axis=0) > 0]
     if varying.shape[1] < 2:
         return alpha
     # In an order that does not depend on anybody's name, as the draws do on the order.
     varying = varying[:, np.argsort(varying.std(axis=0))]
-    return level_together(np.corrcoef(varying, rowvar=False), alpha)
+    return level_together(np.asarray(np.corrcoef(varying, rowvar=False)), alpha)
 
 
 def level_together(correlation: Array, alpha: float = ALPHA) -> float:

@@ -202,7 +202,7 @@ class Resamples:
     @property
     def clusters_in_row(self) -> float:
         """How many clusters a row of the jackknife leaves out."""
-        return float(self.frequency.sum()) / self._left_out.shape[0]
+        return float(self.frequency.sum() / self._left_out.shape[0])
 
     def fold_shares(self, clusters: Codes) -> Array:
         """The share of each unit's copies that lie in each fold, (units, folds); `clusters`

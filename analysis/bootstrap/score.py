@@ -52,9 +52,10 @@ class Kappas:
     """Signed kappas of tables, plus what is linear in the weights, as a function of weights.
 
     `tables` (support, tables, q, q) are what each point of the support adds to each table, `signs`
-    (tables,) how each kappa counts, `agreement` (q, q) the agreement weights. `linear` (..., support)
-    adds its mean under the weights: what a part of the statistic does that no label of the grader
-    can change. `base` (..., support) are the weights of the data, with those of labels not seen.
+    (tables,) how each kappa counts, `agreement` (q, q) the agreement weights. `linear`
+    (..., support) adds its mean under the weights: what a part of the statistic does that no label
+    of the grader can change. `base` (..., support) are the weights of the data, with those of
+    labels not seen.
     """
 
     tables: Array

@@ -25,6 +25,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.notes import Remark, join_notes
+from evenhand.analysis.people.crowds import is_crowd, pooled_kappas, said_beside
 from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.writer import Writer
@@ -48,6 +49,9 @@ def add_ceiling_rows(rows: ResultRows, kappas: KappaMeans, kind: str = "model") 
         beside = coded.people_beside(grader)
         mean = _with_humans(kappas, grader)
         people = _among_humans(kappas, within, beside)
+        if (mean is None or people is None) and is_crowd(coded, kappas.resamples, grader):
+            _add_pooled(out, kappas, grader)
+            continue
         _add_difference(out, coded, coded.raters[grader], within, mean, people, beside)
 
 
@@ -146,6 +150,22 @@ def _steady_humans(coded: Coded, resamples: Resamples) -> tuple[int, ...]:
     """Humans with enough units to count in a mean over raters."""
     labels = shared_units(coded, resamples).diagonal()
     return tuple(human for human in coded.members("human") if labels[human] >= MIN_SHARED_UNITS)
+
+
+def _add_pooled(out: Writer, kappas: KappaMeans, grader: int) -> None:
+    """The difference from all pairs of labels, where no two humans share enough units."""
+    coded = kappas.coded
+    first, second = pooled_kappas(coded, kappas.resamples, grader)
+    said = said_beside(coded, kappas.resamples, grader, pooled=True)
+    several = np.asarray((said >= 0).any(axis=1))
+    if out.count(several)[0] < MIN_SHARED_UNITS:
+        few, units = Interval.undefined(TOO_FEW_HUMANS), out.count(several)
+        out.add_interval(CEILING, few, units, a="humans", b=coded.raters[grader])
+        return
+    note = join_notes(
+        Remark("pooled_pairs"), f"with humans {first[0]:.4g}; between humans {second[0]:.4g}"
+    )
+    out.add(CEILING, first - second, several, a="humans", b=coded.raters[grader], note=note)
 
 
 def _add_difference(

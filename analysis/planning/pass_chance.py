@@ -15,9 +15,15 @@ import numpy as np
 
 from evenhand.analysis.bootstrap.influence import reaches, reaches_over_people
 from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.score import PSEUDO, Kappas, Sample, lower_bound
 from evenhand.analysis.planning.scenarios import Scenario, half_width, usual_strictness
-from evenhand.analysis.types import Array, Mask
-from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, Scope
+from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.study.settings.analysis import (
+    MOST_OF_PEOPLE,
+    AnalysisSettings,
+    DecisionSettings,
+    Scope,
+)
 from evenhand.texts import written
 
 _TYPICAL_AGREEMENT = 0.85
@@ -34,7 +40,8 @@ class Panel:
     """Some people beside the grader, in simulated studies.
 
     `grader` (people, studies) and `among` (people, people, studies; 0 on the diagonal) are kappas;
-    `grader_moves` and `people_moves` (units, studies) what units bring to their means; `rarer`
+    `grader_moves` and `people_moves` (units, studies) what units bring to their means; `patterns`
+    (units, studies) says who said yes, people in binary digits and the grader last; `rarer`
     (studies,) counts units of the rarer verdict, the mean over people.
     """
 
@@ -42,30 +49,59 @@ class Panel:
     among: Array
     grader_moves: Array
     people_moves: Array
+    patterns: Integers
     rarer: Array
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings) -> Mask:
         """In which studies (studies,) the grader meets the rule. That it beats the baselines
         follows, as it is near people who agree.
         """
-        units, people, alpha = (
-            len(self.grader_moves),
-            len(self.grader),
-            level_of_look(1, rule.looks),
-        )
+        (units, _), people = self.grader_moves.shape, len(self.grader)
+        alpha = level_of_look(1, rule.looks)
         own = self.among.sum(axis=(0, 1)) / (people * (people - 1))
-        if rule.margin_share:
-            margin = rule.margin_share * own
-        apart = self.grader_moves - (1.0 - rule.margin_share) * self.people_moves
-        if scope == "these":
-            reached = reaches(apart, alpha)
-        else:
-            reached = reaches_over_people(apart, self._over_people(), people, alpha)
-        is_near = self.grader.mean(axis=0) - own - reached > -margin
+        share = np.full(len(own), rule.margin_share)
+        if not rule.margin_share:
+            share = np.where(margin > MOST_OF_PEOPLE * own, MOST_OF_PEOPLE, 0.0)
+        allowed = np.where(share > 0, share * own, margin)
+        difference = self.grader.mean(axis=0) - own
+        reached = self._reached(own, share, alpha)
+        if scope == "like_these":
+            reached = reaches_over_people(reached, self._over_people(), people, units, alpha)
+        is_near = difference - reached > -allowed
         agree = own - reaches(self.people_moves, alpha) >= rule.min_people_kappa
         enough = (self.rarer >= rule.min_rarer) & (units >= rule.min_clusters)
         found: Mask = is_near & agree & enough
         return found
+
+    def _reached(self, own: Array, share: Array, alpha: float) -> Array:
+        """How far the lower bound of each study lies below its estimate (studies,): the verdict's
+        own bound, on what people and grader said together in place of single units.
+        """
+        (units, studies), people = self.grader_moves.shape, len(self.grader)
+        every = np.arange(2 ** (people + 1))
+        said = (every[:, None] >> np.arange(people, -1, -1)) & 1
+        tables = np.zeros((len(every), people, 2, 2))
+        for person in range(people):
+            tables[every, person, said[:, person], said[:, -1]] = 1.0
+        study = np.arange(studies)
+        counts = np.zeros((studies, len(every)))
+        np.add.at(counts, (np.broadcast_to(study, self.patterns.shape), self.patterns), 1.0)
+        by_people = counts.reshape(studies, -1, 2).sum(axis=2, keepdims=True)
+        base = counts + np.repeat(by_people, 2, axis=2).reshape(counts.shape) * PSEUDO / units / 2
+        moves = np.zeros((studies, len(every) // 2))
+        moves[study, self.patterns // 2] = self.people_moves
+        linear = -(1.0 - share)[:, None] * (own[:, None] + np.repeat(moves, 2, axis=1))
+        signs = np.full(people, 1.0 / people)
+        statistic = Kappas(tables, signs, np.eye(2), linear, base)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            influence = statistic.at(counts / units)[1]
+            spread = np.sqrt((counts * influence**2).sum(axis=1) / units)
+            apart = self.grader_moves - (1.0 - share) * self.people_moves
+            stretch = np.where(spread > 1e-9, apart.std(axis=0, ddof=1) / spread, 1.0)
+        estimate = self.grader.mean(axis=0) - (1.0 - share) * own
+        sample = Sample(estimate, units, units, np.maximum(stretch, 1.0))
+        reached: Array = estimate - lower_bound(statistic, sample, alpha)
+        return reached
 
     def _over_people(self) -> Array:
         """The difference's variance over people (studies,), each left out in turn."""
@@ -208,10 +244,12 @@ def panels(said: Array) -> Iterator[Panel]:
     """
     _, units, studies = said.shape
     people, grader = len(said) - 1, said[-1]
+    patterns = np.zeros((units, studies), dtype=np.int64)
     with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
     grader_moves, people_moves = np.zeros((2, units, studies))
     yes = (said[:-1] > 0).sum(axis=1)
     for new in range(people):
+        patterns = 2 * patterns + (said[new] > 0)
         with_grader[new], moves = _kappa(grader, said[new])
         grader_moves += moves
         for other in range(new):
@@ -226,17 +264,25 @@ def panels(said: Array) -> Iterator[Panel]:
                 among[:k, :k],
                 grader_moves / k,
                 people_moves / (k * (k - 1) / 2),
+                2 * patterns + (grader > 0),
                 np.minimum(affirmed, units - affirmed),
             )
 
 
 def _kappa(first: Array, second: Array) -> tuple[Array, Array]:
     """Cohen's kappa (studies,) of two raters' verdicts (units, studies), 1 or -1, and what each
-    unit brings to it.
+    unit brings to it: by how much the mean kappa without one unit is above that without this one.
     """
-    both, a, b = first * second, first.mean(axis=0), second.mean(axis=0)
+    n = len(first)
+    each = np.stack([first * second, first, second])
+    total = each.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        kappa: Array = (both.mean(axis=0) - a * b) / (1.0 - a * b)
-        moves = both - (1.0 - kappa) * (a * second + b * first)
-        brings: Array = (moves - moves.mean(axis=0)) / (1.0 - a * b)
+        kappa = _of_means(*(total / n))
+        without = _of_means(*((total[:, None] - each) / (n - 1)))
+        brings: Array = (n - 1) * (without.mean(axis=0) - without)
     return kappa, brings
+
+
+def _of_means(both: Array, first: Array, second: Array) -> Array:
+    """Kappa from the means of two raters' verdicts, 1 or -1, and of their products."""
+    return (both - first * second) / (1.0 - first * second)

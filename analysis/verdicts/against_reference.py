@@ -9,21 +9,24 @@ from __future__ import annotations
 import numpy as np
 
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS, KappaMeans, deciding_kappa
-from evenhand.analysis.bootstrap.influence import influence, reach, simultaneous_level
+from evenhand.analysis.bootstrap.influence import influence, simultaneous_level
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import LabelMatrix
+from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.notes import Remark
 from evenhand.analysis.people.coverage import share_bounds
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array
+from evenhand.analysis.verdicts.comparison import Points, sizes_of
 from evenhand.analysis.verdicts.readings import UNTUNED, Reading, readings_of
 from evenhand.study.settings.analysis import DecisionSettings
 
 KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
 RARER = "reference_rarer_clusters"
+WORTH = "reference_clusters_worth"
 
 
 def add_reference_rows(
@@ -36,7 +39,7 @@ def add_reference_rows(
     """For every grader, and at = "held_out" for thresholds tuned on other clusters:
     `reference_kappa`, and where there is a binary verdict `reference_sensitivity` and
     `reference_specificity`; `reference_rarer_clusters` counts the clusters in which the reference
-    chose another category than its commonest.
+    chose another category than its commonest, `reference_clusters_worth` is their effective number.
 
     `low` and `high` are one-sided bounds at the level of the verdict: kappa's as those of
     `non_inferiority` and for all graders at once, the shares' by Clopper & Pearson (1934) on the
@@ -67,7 +70,7 @@ class _Compared:
         self, reading: Reading, labels: LabelMatrix, left_out: Resamples, kappas: Array
     ) -> None:
         self.reading, self.labels, self.left_out = reading, labels, left_out
-        self.kappa, self.apart = float(kappas[0]), influence(kappas)
+        self.kappa, self.kappas, self.apart = float(kappas[0]), kappas, influence(kappas)
 
     @classmethod
     def of(cls, reading: Reading, labels: LabelMatrix, left_out: Resamples) -> _Compared | None:
@@ -94,9 +97,10 @@ class _Compared:
             "at": self.reading.at,
         }
         used = np.bincount(coded.codes[both, reference], minlength=coded.q)
-        chance = float(((used / used.sum()) ** 2).sum())
-        found = self._bounded(together, chance)
+        worth = effective_size(sizes_of(coded, self.left_out, both))
+        found = self._bounded(together, worth)
         rows.add(KAPPA, found, counts, **about, subset=coded.subset, note=said)
+        rows.add(WORTH, Interval.point(worth), counts, **about, subset=coded.subset)
         other = both & (coded.codes[:, reference] != used.argmax())
         rarer = self.left_out.count(coded.clusters, other)[1]
         rows.add(RARER, Interval.point(float(rarer)), counts, **about, subset=coded.subset)
@@ -116,13 +120,10 @@ class _Compared:
             inside = self.left_out.count(verdicts.clusters, whole)
             rows.add(name, found, inside, **about, subset=verdicts.subset, note=said)
 
-    def _bounded(self, alpha: float, chance: float) -> Interval:
-        """Where nothing varies, as many clusters may disagree as would stay unseen."""
+    def _bounded(self, alpha: float, worth: float) -> Interval:
+        """Both bounds of kappa, taken at the null."""
         if not alpha:
             return Interval(self.kappa, np.nan, np.nan, (Remark("no_level"),))
-        if not np.ptp(self.apart) > 0:
-            unseen = 1.0 - alpha ** (1.0 / int(self.left_out.frequency.sum()))
-            low = self.kappa - min(unseen / max(1.0 - chance, 1e-9), 2.0)
-            return Interval(self.kappa, low, self.kappa, (Remark("nothing_varies"),))
-        below, above = reach(self.apart, alpha), reach(-self.apart, alpha)
+        points = Points.of(self.reading.coded, self.left_out, [self.reading.grader], pooled=False)
+        below, above = points.at_null(self.kappas, worth).reach(alpha)
         return Interval(self.kappa, self.kappa - below, self.kappa + above)

@@ -20,11 +20,11 @@ from evenhand.analysis.verdicts.against_reference import KAPPA as REFERENCE_KAPP
 from evenhand.analysis.verdicts.evidence import (
     ABOVE_BASELINE,
     CHANCE,
+    NEEDED,
     NON_INFERIORITY,
     NON_INFERIORITY_PEOPLE,
     PEOPLE_KAPPA,
     RARER,
-    TO_PASS,
     WORTH,
 )
 from evenhand.analysis.verdicts.parts import PART
@@ -67,7 +67,7 @@ class Bounds:
                 RARER,
                 WORTH,
                 CHANCE,
-                TO_PASS,
+                NEEDED,
             )
         )
         if difference is None or above is None or people is None:

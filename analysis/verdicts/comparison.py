@@ -1,14 +1,14 @@
 """A grader compared with people: estimates, and how far they may lie from the truth.
 
-Where all people share units with one another, kappas are means over pairs of raters. A crowd of
-whom each labelled a little has few such pairs: there all pairs of labels are pooled, observed and
-expected agreement alike, as Krippendorff's alpha does (2004), and nobody's labels are lost.
+Where all people share units with one another, kappas are means over pairs of raters; in a crowd of
+whom each labelled a little all pairs of labels are pooled (`analysis.people.crowds`).
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -37,12 +37,13 @@ from evenhand.analysis.bootstrap.score import (
 from evenhand.analysis.labels.matrix import Coded
 from evenhand.analysis.labels.weights import effective_size
 from evenhand.analysis.people.ceiling import with_and_among_humans
-from evenhand.analysis.types import Array, Integers, Mask
+from evenhand.analysis.people.crowds import is_crowd, pooled_kappas, said_beside
+from evenhand.analysis.types import Array, Codes, Integers, Labels, Mask
 from evenhand.analysis.verdicts.readings import Reading
+from evenhand.study.settings.analysis import MOST_OF_PEOPLE
 
-MOST_OF_PEOPLE = 0.25
-"""A margin of more than this share of people's kappa would let a grader pass that lost much of what
-people share: there the share is the margin."""
+_VARIES = 1e-9
+"""More standard deviation than rounding leaves."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Comparison:
 
     `difference` is its kappa with people minus theirs with one another, held against `margin`;
     `apart` (clusters,) is the influence on what is tested, `below_people` bounds it at the null.
-    `excess` is its kappa minus the better baseline's, with `above` and `above_baseline`; `people`
+    `kappas` (rows,) are its kappa in the data and without each cluster, `excess` is that minus the
+    better baseline's, with `above` and `above_baseline`; `people`
     is people's kappa, with its influence `own`. `people_variance` is the difference's variance over
     people, NaN for fewer than three. `worth` is the effective number of clusters, `rarer` that of
     those in which a person chose another category than the commonest; `chance` is the agreement
@@ -109,6 +111,7 @@ class Comparison:
     margin: float
     share: float
     below_people: AtNull
+    kappas: Array
     excess: float
     above: Array
     above_baseline: AtNull
@@ -160,6 +163,10 @@ class Beside:
         coded, grader = reading.coded, reading.grader
         pooled = is_crowd(coded, self.left_out, grader)
         if pooled:
+            said = said_beside(coded, self.left_out, grader, pooled=True)
+            several = np.asarray((said >= 0).any(axis=1))
+            if self.left_out.count(coded.clusters, several)[0] < MIN_SHARED_UNITS:
+                return None
             with_people, among = pooled_kappas(coded, self.left_out, grader)
         else:
             mean, people = with_and_among_humans(self._kappas(coded), coded, grader)
@@ -174,8 +181,8 @@ class Beside:
         within = coded.labelled[:, grader]
         inside = within & coded.labelled_by_any(coded.people_beside(grader))
         tested = with_people - (1.0 - share) * among
-        sizes = _sizes(coded, self.left_out, inside)
-        points = _Points.of(coded, self.left_out, grader, pooled)
+        sizes = sizes_of(coded, self.left_out, inside)
+        points = Points.of(coded, self.left_out, [grader], pooled=pooled)
         n_people, variance = _over_people(coded, self.left_out, grader, pooled)
         rarer, chance = _rarer(coded, self.left_out, grader, sizes, pooled)
         worth = effective_size(sizes) if sizes.any() else 0.0
@@ -189,6 +196,7 @@ class Beside:
             margin=share * own if share else self.margin,
             share=share,
             below_people=points.at_null(tested, worth, (1.0 - share) * among),
+            kappas=with_people,
             excess=float(with_people[0]) - to_beat,
             above=influence(with_people),
             above_baseline=points.at_null(with_people, worth),
@@ -213,76 +221,76 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class _Points:
-    """What a grader's kappas are made of: the clusters that it labelled (or groups of many, the
-    `rows` of the jackknife) as they are and with every other label by the grader: tables (points,
-    tables, q, q), each with its weight.
+class Points:
+    """What the kappas of one grader or two are made of: the clusters that they labelled (or groups
+    of many, the `rows` of the jackknife) as they are and with every other label by a grader: tables
+    (points, tables, q, q), each with its weight. `signs` (tables,) average over people.
     """
 
     tables: Array
     weights: Array
+    signs: Array
     agreement: Array
     rows: Integers
 
     @classmethod
-    def of(cls, coded: Coded, left_out: Resamples, grader: int, pooled: bool) -> _Points:
-        """The points of one grader beside the people that it is compared with."""
-        q, grades = coded.q, coded.codes[:, grader].astype(np.intp)
-        said = _said(coded, left_out, grader, pooled)
+    def of(
+        cls, coded: Coded, left_out: Resamples, graders: Sequence[int], *, pooled: bool
+    ) -> Points:
+        """The points of graders on the same units: of the first, less those of the second."""
+        q = coded.q
+        said = [said_beside(coded, left_out, each, pooled=pooled) for each in graders]
         kind = "quadratic" if "quadratic" in deciding_kappa(coded) else "identity"
         agreement = agreement_weights(q, kind)
-        seen = left_out.each_row(_tables(coded, left_out, said, grades, pooled))
+
+        def tables(which: int, grades: Codes) -> Array:
+            return left_out.each_row(_tables(coded, left_out, said[which], grades, pooled=pooled))
+
+        own = [coded.codes[:, each].astype(np.intp) for each in graders]
         if not pooled:
-            defined = np.isfinite(cohen_kappa(seen.sum(axis=0), agreement))
-            said, seen = said[:, defined], seen[:, defined]
+            together = [tables(n, each).sum(axis=0) for n, each in enumerate(own)]
+            defined = np.isfinite([cohen_kappa(each, agreement) for each in together]).all(axis=0)
+            said = [each[:, defined] for each in said]
+        known = [tables(n, each) for n, each in enumerate(own)]
+        seen = np.concatenate(known, axis=1)
         rows = np.flatnonzero(seen.any(axis=(1, 2, 3)))
-        # Labels that were not seen: every category, counted on from the one that most people chose.
-        votes = (said[:, :, None] == np.arange(q)).sum(axis=1)
-        usual, labelled = votes.argmax(axis=1), (grades >= 0) & (said >= 0).any(axis=1)
         unseen = []
-        for step in range(q):
-            other = np.where(labelled, (usual + step) % q, -1)
-            changed = left_out.each_row(_tables(coded, left_out, said, other, pooled)) - seen
-            unseen.append((seen + changed / left_out.clusters_in_row)[rows])
-        n = len(rows)
-        weights = np.concatenate([np.ones(n), np.full(n * q, PSEUDO / max(n * q, 1))])
-        return cls(np.concatenate([seen[rows], *unseen]), weights, agreement, rows)
+        for n, grades in enumerate(own):
+            # Labels that were not seen: each category, from the one that most people chose on.
+            votes = (said[n][:, :, None] == np.arange(q)).sum(axis=1)
+            labelled = (grades >= 0) & (said[n] >= 0).any(axis=1)
+            for step in range(q):
+                other = np.where(labelled, (votes.argmax(axis=1) + step) % q, -1)
+                changed = [tables(n, other) if m == n else each for m, each in enumerate(known)]
+                moved = (np.concatenate(changed, axis=1) - seen) / left_out.clusters_in_row
+                unseen.append((seen + moved)[rows])
+        count, others = len(rows), max(len(rows) * len(unseen), 1)
+        weights = np.concatenate([np.ones(count), np.full(count * len(unseen), PSEUDO / others)])
+        people = max(known[0].shape[1], 1)
+        signs = np.repeat([1.0, -1.0][: len(graders)], people) / people
+        return cls(np.concatenate([seen[rows], *unseen]), weights, signs, agreement, rows)
 
     def at_null(self, values: Array, worth: float, linear: Array | None = None) -> AtNull:
         """A statistic of these tables, less what is `linear` in the clusters' weights. Both are
-        given in the data and without each cluster (rows,).
+        given in the data and without each cluster (rows,); `worth` is the effective number of
+        clusters.
         """
-        kept = np.concatenate([[0], 1 + self.rows])
-        n, count = len(self.rows), self.tables.shape[1]
+        kept, n = np.concatenate([[0], 1 + self.rows]), len(self.rows)
         minus = np.zeros(len(self.weights))
-        if linear is not None:
-            minus -= np.tile(linear[0] + influence(linear[kept]), len(self.weights) // max(n, 1))
-        signs = np.full(count, 1.0 / max(count, 1))
-        statistic = Kappas(self.tables, signs, self.agreement, minus, self.weights)
+        if linear is not None and n:
+            minus -= np.tile(linear[0] + influence(linear[kept]), len(self.weights) // n)
+        statistic = Kappas(self.tables, self.signs, self.agreement, minus, self.weights)
         data = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
         spread = float(np.sqrt((data * statistic.at(data)[1] ** 2).sum()))
         stretch = 1.0
-        if n > 1 and spread > 1e-9:
+        if n > 1 and spread > _VARIES:
             stretch = max(float(influence(values[kept]).std(ddof=1)) / spread, 1.0)
         return AtNull(statistic, Sample(np.array(values[0]), n, worth, np.array(stretch)))
 
 
-def _said(coded: Coded, left_out: Resamples, grader: int, pooled: bool) -> Array:
-    """Codes (units, people) of the people whom a grader is compared with, where both labelled; in a
-    crowd where two people did.
-    """
-    people = list(coded.people_beside(grader))
-    within = coded.labelled[:, grader]
-    if not pooled:
-        shared = shared_units(coded, left_out, within)
-        people = [each for each in people if shared[each, grader] >= MIN_SHARED_UNITS]
-    said = np.where(within[:, None], coded.codes[:, people], -1)
-    if pooled:
-        said = np.where((said >= 0).sum(axis=1, keepdims=True) >= 2, said, -1)
-    return said
-
-
-def _tables(coded: Coded, left_out: Resamples, said: Array, grades: Array, pooled: bool) -> Array:
+def _tables(
+    coded: Coded, left_out: Resamples, said: Labels, grades: Codes, *, pooled: bool
+) -> Array:
     """Tables (clusters, people, q, q) of each person's labels `said` (units, people) and `grades`
     (units,), summed over clusters and weighted as these are; one table if `pooled`.
     """
@@ -290,7 +298,9 @@ def _tables(coded: Coded, left_out: Resamples, said: Array, grades: Array, poole
     out = np.zeros((n, 1 if pooled else said.shape[1], q * q))
     for person in range(said.shape[1]):
         both = (said[:, person] >= 0) & (grades >= 0)
-        cell = coded.clusters[both] * (q * q) + said[both, person].astype(np.intp) * q + grades[both]
+        cell = (
+            coded.clusters[both] * (q * q) + said[both, person].astype(np.intp) * q + grades[both]
+        )
         found = np.bincount(cell, minlength=n * q * q).reshape(n, q * q)
         out[:, 0 if pooled else person] += found
     if left_out.weight is not None:
@@ -298,39 +308,7 @@ def _tables(coded: Coded, left_out: Resamples, said: Array, grades: Array, poole
     return out.reshape(n, -1, q, q)
 
 
-def is_crowd(coded: Coded, left_out: Resamples, grader: int) -> bool:
-    """Whether people share so few units that pairs of them would be left out of a mean."""
-    within = coded.labelled[:, grader]
-    people = list(coded.people_beside(grader))
-    shared = shared_units(coded, left_out, within)
-    some = [person for person in people if shared[person, grader] > 0]
-    if len(some) < 3:
-        return False
-    between = shared[np.ix_(some, some)][np.triu_indices(len(some), 1)]
-    few = shared[some, grader] < MIN_SHARED_UNITS
-    return bool(few.any() or (between < MIN_SHARED_UNITS).any())
-
-
-def pooled_kappas(coded: Coded, left_out: Resamples, grader: int) -> tuple[Array, Array]:
-    """A grader's kappa with people, and people's with one another, from all pairs of labels:
-    replicates (rows,) each, row 0 the data. A unit counts by its number of people's labels, as in
-    Krippendorff's alpha (2004), of which people's is the form without his correction for few units.
-    """
-    q = coded.q
-    chosen = (_said(coded, left_out, grader, True)[:, :, None] == np.arange(q)).sum(axis=1) * 1.0
-    own = (coded.codes[:, [grader]] == np.arange(q)) * 1.0
-    with_grader = chosen[:, :, None] * own[:, None, :]
-    among = chosen[:, :, None] * chosen[:, None, :] - chosen[:, :, None] * np.eye(q)
-    among /= np.maximum(chosen.sum(axis=1) - 1.0, 1.0)[:, None, None]
-    kappa = pair_statistics(coded)[deciding_kappa(coded)]
-    first, second = (
-        kappa(left_out.sums(coded.clusters, each.reshape(len(each), -1)).reshape(-1, q, q))
-        for each in (with_grader, among)
-    )
-    return first, second
-
-
-def _sizes(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
+def sizes_of(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
     """How much each cluster counts (clusters,), by its units `inside` and its weight."""
     sums = left_out.cluster_sums(coded.clusters, inside[:, None].astype(float))
     if left_out.weight is not None:
@@ -339,9 +317,7 @@ def _sizes(coded: Coded, left_out: Resamples, inside: Mask) -> Array:
     return found
 
 
-def _over_people(
-    coded: Coded, left_out: Resamples, grader: int, pooled: bool
-) -> tuple[int, float]:
+def _over_people(coded: Coded, left_out: Resamples, grader: int, pooled: bool) -> tuple[int, float]:
     """(people, the difference's variance over them), each person left out in turn.
 
     People who share at least 30 of the grader's units with it, or any in a crowd; NaN for fewer
@@ -401,13 +377,14 @@ def _rarer(
     codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
     weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
-    other = (codes >= 0) & (codes != counts.argmax())
-    labelled = codes >= 0
+    labelled: Mask = codes >= 0
+    other: Mask = labelled & (codes != counts.argmax())
     if pooled:
         other = (2 * other.sum(axis=1) > labelled.sum(axis=1))[:, None]
         labelled = labelled.any(axis=1)[:, None]
     each = other[:, labelled.any(axis=0)]
-    held = left_out.each_cluster(left_out.cluster_sums(coded.clusters, each.astype(float))) > 0
+    sums = left_out.cluster_sums(coded.clusters, each.astype(float))
+    held = np.greater(left_out.each_cluster(sums), 0.0)
     found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held.T]
     shares = counts / max(counts.sum(), 1)
     return float(np.mean(found)) if found else 0.0, float((shares**2).sum())

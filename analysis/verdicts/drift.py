@@ -2,12 +2,9 @@
 
 The same units and people stand on both sides, so that the change is paired: what makes a unit hard
 moves both kappas alike and drops out. A verdict is two one-sided tests of the change in kappa with
-people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.influence`).
-
-A grader that repeats nearly all of its labels leaves those bounds little to go by. Where fewer than
-ten clusters changed, the share that may have changed for the worse, and that for the better, bound
-what kappa can have lost and gained (Clopper & Pearson 1934). `python -m benchmarks.drift` shows how
-often verdicts are wrong.
+people (Schuirmann 1987), with the bounds of other verdicts (`analysis.bootstrap.score`): a grader
+that repeats nearly all of its labels is asked how many it might have changed unseen.
+`python -m benchmarks.drift` shows how often verdicts are wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.analysis.agreement.coefficients import agreement_weights
 from evenhand.analysis.agreement.pairs import (
     MIN_SHARED_UNITS,
     KappaMeans,
@@ -27,21 +23,19 @@ from evenhand.analysis.agreement.pairs import (
     pair_statistics,
     shared_units,
 )
-from evenhand.analysis.bootstrap.boundary import FEW_CASES
 from evenhand.analysis.bootstrap.influence import reach
 from evenhand.analysis.bootstrap.intervals import Interval
-from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.combine import combine_readings
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import BINARY, Coded, LabelMatrix
+from evenhand.analysis.labels.matrix import Coded, LabelMatrix
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.labels.weights import with_weights
-from evenhand.analysis.notes import Remark, Remarks, join_notes
+from evenhand.analysis.notes import Remark, join_notes
 from evenhand.analysis.people.coverage import share_bounds, unscored_remark
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.types import Array, Frequency
-from evenhand.analysis.verdicts.comparison import Beside, Comparison
+from evenhand.analysis.verdicts.comparison import Beside, Comparison, Points
 from evenhand.analysis.verdicts.readings import Reading
 from evenhand.analysis.writer import Writer
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
@@ -49,13 +43,14 @@ from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL = level_of_look(1)
-"""How often a one-sided bound may miss, 2%: what the first look at a study may spend. The rest is
-kept for samples so unbalanced that bounds miss a little more often than they should."""
+LEVEL = 0.02
+"""How often a one-sided bound may miss. The rest of 2.5% is kept for samples so unbalanced that
+bounds miss a little more often than they should."""
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
 ANSWERED = "drift_answered"
 RARER = "drift_rarer_clusters"
+WORTH = "drift_clusters_worth"
 KAPPA_CHANGE = "kappa_change"
 RATE_CHANGE = "rate_change"
 
@@ -173,46 +168,31 @@ class _Paired:
 
     def add_deciding(self, rows: ResultRows) -> None:
         """The rows that the verdict rests on."""
-        change = self.after.excess - self.before.excess
+        values = self.after.kappas - self.before.kappas
         names = [self.coded.raters[each] for each in self.at]
         about = {"subset": self.coded.subset, "rater_b": names[1]}
         said = Remark("decided_at", (LEVEL, 1, 1, LEVEL))
-        apart = self.after.above - self.before.above
-        found = _bounded(change, apart, self._few_changed(rows))
+        found = self._change(values)
         counts, margin = self.after.counts, Remark("margin", (self.margin,))
         rows.add(DRIFT, found, counts, rater_a=names[0], **about, note=(said, margin))
-        kappa = _bounded(self.before.excess, self.before.above, None)
+        kappa = _bounded(self.before.excess, self.before.above)
         kept = {"rater_a": "humans", "rater_b": names[0], "subset": self.coded.subset}
         rows.add(KAPPA_BEFORE, kappa, counts, **kept, note=said)
-        rarer = Interval.point(self.after.rarer)
-        rows.add(RARER, rarer, counts, rater_a=names[0], **about)
+        for name, number in ((RARER, self.after.rarer), (WORTH, self.after.worth)):
+            rows.add(name, Interval.point(number), counts, rater_a=names[0], **about)
 
-    def _few_changed(self, rows: ResultRows) -> tuple[float, float] | None:
-        """How far kappa can have fallen and risen if as many clusters changed for the worse, and
-        for the better, as those that did leave possible; None where ten or more changed.
-
-        At most a cluster moves kappa by its share of all, over the disagreement that is expected
-        by chance.
+    def _change(self, values: Array) -> Interval:
+        """The change in kappa, `values` (rows,) in the data and without each cluster, with bounds
+        taken at the null: labels that the grader might have changed are there with their weight.
         """
-        coded, (before, after) = self.coded, self.at
-        changed = coded.codes[:, before] != coded.codes[:, after]
-        if self.left_out.count(coded.clusters, changed)[1] >= FEW_CASES:
-            return None
-        kind = deciding_kappa(coded)
-        near = agreement_weights(coded.q, "quadratic" if "quadratic" in kind else "identity")
-        gained = np.zeros(len(coded.codes))
-        for person in coded.members("human"):
-            said = np.where(coded.labelled[:, person] & changed, coded.codes[:, person], 0)
-            own = near[said, coded.codes[:, after]] - near[said, coded.codes[:, before]]
-            gained += np.where(coded.labelled[:, person] & changed, own, 0.0)
-        sums = self.left_out.cluster_sums(coded.clusters, gained[:, None])[:, 0]
-        apart = rows.chance[BINARY if coded.is_binary else ""].disagreement(kind)
-        worse, better = (
-            int(self.left_out.frequency[sign * sums < 0].sum()) for sign in (1.0, -1.0)
-        )
-        clusters = max(int(self.after.counts[1] / rows.heaviest), 1)
-        fell, rose = (min(_most(n, clusters) / max(apart, 1e-9), 2.0) for n in (worse, better))
-        return -fell, rose
+        if not np.isfinite(values).all():
+            return Interval.undefined("no_variation")
+        before, after = self.at
+        pooled = self.after.pooled
+        points = Points.of(self.coded, self.left_out, [after, before], pooled=pooled)
+        below, above = points.at_null(values, self.after.worth).reach(LEVEL)
+        change = float(values[0])
+        return Interval(change, change - below, change + above)
 
     def add_beside(self, rows: ResultRows, labels: LabelMatrix, drawn: Resamples) -> None:
         """What is shown beside the verdict, in the same resamples."""
@@ -241,35 +221,9 @@ class _Paired:
             out.on(verdicts.subset).add(RATE_CHANGE, shift, both, a=names[0], b=names[1])
 
 
-def _most(changed: int, clusters: int) -> float:
-    """The largest share of clusters that may change where so many were seen to (Clopper & Pearson
-    1934).
-
-    >>> round(_most(0, 100), 3), round(_most(2, 100), 3)
-    (0.038, 0.073)
-    """
-    from scipy.special import betaincinv
-
-    if changed >= clusters:
-        return 1.0
-    return float(betaincinv(changed + 1.0, clusters - changed, 1.0 - LEVEL))
-
-
-def _bounded(estimate: float, contributions: Array, few: tuple[float, float] | None) -> Interval:
-    """Both one-sided bounds. Where few clusters changed, influence does not know its own spread:
-    it shows that kappa moved, but how far it may have moved unseen is in `few`.
-    """
-    if math.isnan(estimate) or np.isnan(contributions).any():
-        return Interval.undefined("no_variation")
-    low, high = -math.inf, math.inf
-    remarks: Remarks = ()
-    if np.ptp(contributions) > 0:
-        low = estimate - reach(contributions, LEVEL)
-        high = estimate + reach(-contributions, LEVEL)
-    elif few is None:
+def _bounded(estimate: float, contributions: Array) -> Interval:
+    """Both one-sided bounds of a kappa."""
+    if math.isnan(estimate) or not np.ptp(contributions) > 0:
         return Interval(estimate, estimate, estimate)
-    else:
-        remarks = (Remark("nothing_varies"),)
-    if few is not None:
-        low, high = (low if low > 0 else few[0]), (high if high < 0 else few[1])
-    return Interval(estimate, min(low, estimate), max(high, estimate), remarks)
+    low, high = reach(contributions, LEVEL), reach(-contributions, LEVEL)
+    return Interval(estimate, estimate - low, estimate + high)

@@ -2,8 +2,8 @@
 
 A verdict is a test: may the grader lie further below people than the margin? Its error rate is that
 of the bounds here, taken at the null (see `analysis.bootstrap.score`), at a level that leaves room
-for every look at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once. The intervals
-elsewhere in the results speak of one figure at one look.
+for every look at the study (`analysis.bootstrap.looks`) and for all graders of the rubric at once.
+The intervals elsewhere in the results speak of one figure at one look.
 
 Bounds are for these people and pairs like these; from three people on also for people like these,
 where what people add to the variance is the jackknife's, each person left out in turn.
@@ -41,7 +41,7 @@ PEOPLE_KAPPA = "people_kappa"
 RARER = "rarer_clusters"
 WORTH = "clusters_worth"
 CHANCE = "chance_within_margin"
-TO_PASS = "clusters_to_pass"
+NEEDED = "clusters_to_pass"
 WINNER = "best_grader_difference"
 
 
@@ -70,10 +70,10 @@ def add_deciding_rows(
     """For every grader, and at = "held_out" for thresholds tuned on other clusters:
     `non_inferiority`, the ceiling difference; `non_inferiority_people`, the same for people like
     these; `kappa_above_baseline`; `people_kappa`; `chance_within_margin`; `clusters_worth`, the
-    effective number of clusters, `clusters_to_pass`, and `rarer_clusters`, that of clusters with a label of a rarer
-    category. For all graders together
-    `best_grader_difference`, corrected for having been chosen. And `non_inferiority` once more in
-    each part of the sample that `parts` tell apart.
+    effective number of clusters, `clusters_to_pass`, and `rarer_clusters`, that of clusters with a
+    label of a rarer category. For all graders together `best_grader_difference`, corrected for
+    having been chosen. And `non_inferiority` once more in each part of the sample that `parts` tell
+    apart.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict. Of the `resamples` of
     the clusters only the clusters themselves are taken.
@@ -137,7 +137,7 @@ def _add_bounds(rows: ResultRows, found: Comparison, level: Level) -> None:
         (ABOVE_BASELINE, above, constant),
         (PEOPLE_KAPPA, _bounded(found.people, found.own, level.alpha, silent), pooled),
         (CHANCE, chance, margin),
-        (TO_PASS, _clusters_to_pass(found, difference, level), ""),
+        (NEEDED, _clusters_to_pass(found, difference, level), ""),
         (WORTH, Interval.point(found.worth), ""),
         (RARER, Interval.point(found.rarer), ""),
     ):

@@ -46,8 +46,8 @@ class Verdict(TypedDict):
     `kappas` are the keys of the grader's kappa with people and of people's with one another, on the
     labels that decided it; empty where unknown. `more_clusters` says how many more clusters would
     decide it, 0 where that is no advice, and `next` is the cheapest way on; `chance` is that the
-    grader is within the margin, None where nothing was compared; `failing_parts` are those of the sample in which the
-    grader is clearly below people.
+    grader is within the margin, None where nothing was compared; `failing_parts` are those of the
+    sample in which the grader is clearly below people.
     """
 
     rubric: str

@@ -24,6 +24,7 @@ from evenhand.analysis.verdicts.drift import (
     LEVEL,
     RARER,
     RATE_CHANGE,
+    WORTH,
     Versions,
     drift_rows,
     margin_of,
@@ -34,6 +35,7 @@ from evenhand.analysis.verdicts.reasons import (
     sample_of,
     signed,
     too_few_rarer,
+    too_few_worth,
     why_unscored,
 )
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
@@ -124,7 +126,12 @@ class _Case:
 
     def _is_enough(self, change: ResultRow) -> bool:
         """Whether there are clusters enough for a bound, and of both kinds."""
-        return change["n_clusters"] >= self.rule.min_clusters and self._rarer >= self.rule.min_rarer
+        return self._worth(change) >= self.rule.min_clusters and self._rarer >= self.rule.min_rarer
+
+    def _worth(self, change: ResultRow) -> int:
+        """What the clusters are worth, in clusters of equal size."""
+        worth = self._row(WORTH, *self._both)
+        return math.ceil(worth["estimate"] - 1e-9) if worth else change["n_clusters"]
 
     @property
     def _rarer(self) -> float:
@@ -144,6 +151,9 @@ class _Case:
         found = []
         if self._rarer < self.rule.min_rarer:
             found.append(too_few_rarer(self._rarer, self.rule.min_rarer, noun).sentence)
+        least, worth = self.rule.min_clusters, self._worth(change)
+        if change["n_clusters"] >= least > worth:
+            found.append(too_few_worth(worth, least, noun).sentence)
         before = self._row(KAPPA_BEFORE, "humans", self.versions.before)
         if before is not None and not before["low"] > self.margin:
             fields = {"kappa": before["estimate"], "low": before["low"], "margin": self.margin}
@@ -197,7 +207,8 @@ class _Case:
     def _more(self, change: ResultRow) -> int | None:
         """How many more clusters would tell; None where no realistic number."""
         low, estimate, high = change["low"], change["estimate"], change["high"]
-        clusters, needed, margin = change["n_clusters"], self.rule.min_clusters, self.margin
+        clusters, margin = change["n_clusters"], self.margin
+        needed = math.ceil(clusters * self.rule.min_clusters / max(self._worth(change), 1))
         if self._rarer:
             needed = max(needed, math.ceil(clusters * self.rule.min_rarer / self._rarer))
         sides = [(low, estimate, high), (-high, -estimate, -low)]

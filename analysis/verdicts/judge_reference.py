@@ -24,6 +24,7 @@ from evenhand.analysis.verdicts.against_reference import (
     RARER,
     SENSITIVITY,
     SPECIFICITY,
+    WORTH,
 )
 from evenhand.analysis.verdicts.case import RECOMMENDED
 from evenhand.analysis.verdicts.readings import HELD_OUT, TUNED_FOR
@@ -51,6 +52,7 @@ class Bars:
 
     rows: tuple[tuple[ResultRow, float], ...]
     rarer: ResultRow
+    worth: ResultRow
 
     @classmethod
     def of(
@@ -65,8 +67,8 @@ class Bars:
         ):
             row = rows.get(name, rule.reference, grader, own, at)
             found += [(row, bar)] if row is not None else []
-        rarer = rows.get(RARER, rule.reference, grader, subset, at)
-        return cls(tuple(found), rarer) if rarer is not None else None
+        rarer, worth = (rows.get(n, rule.reference, grader, subset, at) for n in (RARER, WORTH))
+        return cls(tuple(found), rarer, worth) if rarer is not None and worth is not None else None
 
     @property
     def clusters(self) -> int:
@@ -75,7 +77,8 @@ class Bars:
 
     def is_enough(self, rule: DecisionSettings) -> bool:
         """Whether there are clusters enough, and of both kinds."""
-        return self.clusters >= rule.min_clusters and self.rarer["estimate"] >= rule.min_rarer
+        worth = math.ceil(self.worth["estimate"] - 1e-9)
+        return worth >= rule.min_clusters and self.rarer["estimate"] >= rule.min_rarer
 
     def passes(self, rule: DecisionSettings) -> bool:
         """Whether all bars are clearly cleared."""
@@ -120,7 +123,9 @@ class _Case:
     def evidence(self) -> list[ResultRow]:
         """The rows that the verdict rests on."""
         bars = [each for each in (self.bars, self.held_out) if each is not None]
-        rows = [row for each in bars for row in (*(row for row, _ in each.rows), each.rarer)]
+        rows = [
+            row for each in bars for row in (*(row for row, _ in each.rows), each.rarer, each.worth)
+        ]
         rows += [row for row in (self.advised, self.coverage) if row is not None]
         rows += self.injection.rows(self.rule.max_injection) if self.injection else ()
         return list({key_of(row): row for row in (*rows, *(b.row for b in self.biases))}.values())
@@ -179,7 +184,8 @@ class _Case:
         return [Reason(written("because.may_leave_out", why=why, needed=needed, **fields), short)]
 
     def _more(self, bars: Bars) -> int | None:
-        asked, needed = [], self.rule.min_clusters
+        asked, worth = [], max(bars.worth["estimate"], 1.0)
+        needed = math.ceil(bars.clusters * self.rule.min_clusters / worth - 1e-9)
         if rarer := bars.rarer["estimate"]:
             needed = max(needed, math.ceil(bars.clusters * self.rule.min_rarer / rarer))
         for row, bar in bars.open_yet():

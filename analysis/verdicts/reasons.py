@@ -286,14 +286,13 @@ def advice(
         return []
     nouns = noun if more == 1 else f"{noun}s"
     fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns}
-    short = written("short.label_more", **fields)
+    name, short = ("label_more" if undecided else "label_more_for_enough"), "label_more"
     if undecided and not promising:
-        text, short = written("because.label_to_rule_out", **fields), written("short.label_to_rule_out")
-    else:
-        text = written("because.label_more" if undecided else "because.label_more_for_enough", **fields)
+        name = short = "label_to_rule_out"
+    text = written(f"because.{name}", **fields)
     if look:
         text += " " + written("because.next_look_planned" if look < USUAL else "because.next_look")
-    return [Reason(text, short)]
+    return [Reason(text, written(f"short.{short}", **fields))]
 
 
 def compared(case: Case, bounds: Bounds) -> str:

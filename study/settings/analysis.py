@@ -150,6 +150,11 @@ class AnalysisSettings(BiasSettings):
     )
 
 
+MOST_OF_PEOPLE = 0.25
+"""The largest share of people's kappa that a margin may be: more would let a grader pass that lost
+much of what people share. Where `margin` is more, this share takes its place."""
+
+
 class DecisionSettings(Section):
     """What a grader must meet beside the margin, always by the bound of an interval, never by an
     estimate. That it must beat both baselines is no option.
