@@ -197,7 +197,7 @@ class Resamples:
     def each_row(self, sums: Array) -> Array:
         """Sums over clusters (n_types, ...) with a row for each row of the jackknife."""
         flat = self._left_out @ sums.reshape(len(sums), -1)
-        return np.asarray(flat).reshape(-1, *sums.shape[1:])
+        return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
 
     @property
     def clusters_in_row(self) -> float:
