@@ -68,7 +68,10 @@ class Kappas:
         """The statistic (...), and each point's influence on it (..., support), at some weights
         (..., support), which add up to 1. NaN where a table has no kappa.
         """
-        shape, flat = self.tables.shape, self.tables.reshape(len(self.tables), -1)
+        shape = self.tables.shape
+        if not self.tables.size:
+            return np.full(weights.shape[:-1], np.nan), np.full(weights.shape, np.nan)
+        flat = self.tables.reshape(len(self.tables), -1)
         sums = (weights @ flat).reshape(*weights.shape[:-1], *shape[1:])
         size = sums.sum(axis=(-2, -1), keepdims=True)
         shares = sums / np.where(size > 0, size, np.nan)

@@ -70,6 +70,9 @@ def bounds(draw: st.DrawFn) -> Bounds:
         draw(rows("kappa_above_baseline", 0.3, remarks=MARGIN)),
         draw(rows("people_kappa", 0.5, remarks=MARGIN)),
         row("rarer_clusters", 0, draw(st.sampled_from([3.0, 12.0, 50.0])), 100),
+        row("clusters_worth", 0, draw(st.sampled_from([15.0, 100.0])), 100),
+        row("chance_within_margin", 0, draw(st.floats(0.0, 1.0)), 1),
+        draw(st.none() | st.just(row("clusters_to_pass", 0, 400.0, 400))),
     )
 
 
@@ -139,6 +142,9 @@ def between(low: float, high: float, above: float = 0.5) -> Bounds:
         row("kappa_above_baseline", above - 0.1, above, above + 0.1, remarks=MARGIN),
         row("people_kappa", 0.5, 0.6, 0.7, remarks=MARGIN),
         row("rarer_clusters", 0, 50.0, 100),
+        row("clusters_worth", 0, 100.0, 100),
+        row("chance_within_margin", 0, 0.8, 1),
+        None,
     )
 
 
