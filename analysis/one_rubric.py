@@ -53,6 +53,7 @@ from evenhand.analysis.people.disagreements import (
     add_sorted_rows,
 )
 from evenhand.analysis.people.group_gap import add_group_performance_rows
+from evenhand.analysis.people.majority_rates import add_corrected_rows, add_majority_rows
 from evenhand.analysis.people.recoded import add_recoded_rows
 from evenhand.analysis.people.slices import (
     add_all_raters_rows,
@@ -242,6 +243,11 @@ def rubric_rows(
     add_stability_rows(rows, labels, shared, labels.columns(settings.variants))
     if labels.has_verdicts:
         # The last view is the binary verdict.
+        reference = request.decision.reference
+        beside = labels.beside_only(reference).on_verdicts() if reference else view
+        add_majority_rows(rows, beside, shared, reference=bool(reference))
+        if not reference:
+            add_corrected_rows(rows, beside, shared)
         _add_verdict_rows(rows, labels, shared, kappas, request)
     rule, look = request.decision, request.facts.looks.get(labels.scale.name, 1)
     if rule.reference:

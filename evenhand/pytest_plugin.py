@@ -21,7 +21,8 @@ EvenhandGate = Callable[..., "Gate"]
 @pytest.fixture(scope="session")
 def evenhand_gate() -> EvenhandGate:
     """evenhand_gate(source, grader, require=..., baseline=..., rubric=..., **settings): the test
-    fails where a grader does not meet a rule or has changed, and where we cannot tell yet.
+    fails where a grader does not meet a rule or has changed, and where we cannot tell yet. Without
+    `require` and `baseline` the rule is the verdict.
 
     With `undecided="skip"` a test is skipped where we cannot tell. Takes what
     `evenhand.reporting.gate.checks.gate` does, paths as texts too, and returns what it found.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.people.ceiling import CEILING
@@ -9,6 +10,7 @@ from evenhand.analysis.report.blocks import Cell, Table
 from evenhand.analysis.report.context import ReportContext
 from evenhand.analysis.report.figures import DASH
 from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.rates_table import rates_table
 from evenhand.analysis.report.source import GROUPS, READINGS, Source, pair_title
 from evenhand.analysis.report.table_draft import TableDraft
 from evenhand.analysis.results import BASELINES
@@ -22,15 +24,18 @@ TextTable = tuple[str, list[str], list[list[str]]]
 
 def render_table_text(analysis: Analysis, context: ReportContext) -> list[TextTable]:
     """(title, columns, rows) for each rubric and reading: groups, pairs of raters, graders with
-    people, ensembles, baselines. Cells are text, the first column says who. Verdicts are sentences
-    of their own, in `analysis.verdicts.judge`. Undefined cells hold a dash, and the title says
-    why."""
+    people, ensembles, baselines; then graders' rates against the majority. Cells are text, the
+    first column says who. Verdicts are sentences of their own, in `analysis.verdicts.judge`.
+    Undefined cells hold a dash, and the title says why."""
     source = Source.of(analysis, context)
     return [
         table
         for rubric in source.figures.rubrics
-        for subset in READINGS
-        for table in _panel(source, rubric, subset)
+        for found in (
+            *(_panel(source, rubric, subset) for subset in READINGS),
+            [_as_text(_marked(source, table)) for table in rates_table(source, rubric)],
+        )
+        for table in found
     ]
 
 
@@ -51,17 +56,19 @@ def _panel(source: Source, rubric: str, subset: str) -> list[TextTable]:
     who += [(pair, pair_title(pair)) for pair in pairs]
     for raters, title in who:
         draft.add(title, source.row(rubric, statistics, raters, subset))
-    return [
-        (
-            _title(table),
-            [table.stub, *table.columns],
-            [
-                [row.heading, row.cells[0].text, *(_short(cell) for cell in row.cells[1:])]
-                for row in table.rows
-            ],
-        )
-        for table in draft.finish()
+    return [_as_text(table) for table in draft.finish()]
+
+
+def _marked(source: Source, table: Table) -> Table:
+    return replace(table, caption=source.marked(table.caption))
+
+
+def _as_text(table: Table) -> TextTable:
+    rows = [
+        [row.heading, row.cells[0].text, *(_short(cell) for cell in row.cells[1:])]
+        for row in table.rows
     ]
+    return _title(table), [table.stub, *table.columns], rows
 
 
 def _title(table: Table) -> str:

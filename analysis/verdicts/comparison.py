@@ -381,14 +381,15 @@ def _rarer(
     codes = np.where(coded.labelled[:, [grader]], coded.codes[:, humans], -1)
     weights = left_out.mass[coded.clusters][:, None]
     counts = np.array([((codes == code) * weights).sum() for code in range(coded.q)])
-    labelled: Mask = codes >= 0
-    other: Mask = labelled & (codes != counts.argmax())
+    labelled = np.asarray(codes >= 0)
+    other = np.asarray(labelled & (codes != counts.argmax()))
     if pooled:
-        other = (2 * other.sum(axis=1) > labelled.sum(axis=1))[:, None]
-        labelled = labelled.any(axis=1)[:, None]
+        most = 2 * other.sum(axis=1) > labelled.sum(axis=1)
+        other = np.asarray(most)[:, None]
+        labelled = np.asarray(labelled.any(axis=1))[:, None]
     each = other[:, labelled.any(axis=0)]
     sums = left_out.cluster_sums(coded.clusters, each.astype(float))
-    held = np.greater(left_out.each_cluster(sums), 0.0)
-    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held.T]
+    held = left_out.each_cluster(sums).T > 0
+    found = [effective_size(sizes[own]) if sizes[own].any() else 0.0 for own in held]
     shares = counts / max(counts.sum(), 1)
     return float(np.mean(found)) if found else 0.0, float((shares**2).sum())

@@ -21,6 +21,7 @@ from typing import Literal, TypedDict
 from evenhand.analysis.agreement.pairs import MIN_SHARED_UNITS
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.notes import Code, says
+from evenhand.analysis.people.majority_rates import Rate, rates_of
 from evenhand.analysis.planning.more_clusters import Bound, clusters_to_decide
 from evenhand.analysis.results import ResultRow, ResultRows, key_of
 from evenhand.analysis.verdicts import reasons as reasons_for
@@ -47,7 +48,8 @@ class Verdict(TypedDict):
     labels that decided it; empty where unknown. `more_clusters` says how many more clusters would
     decide it, 0 where that is no advice, and `next` is the cheapest way on; `chance` is that the
     grader is within the margin, None where nothing was compared; `failing_parts` are those of the
-    sample in which the grader is clearly below people.
+    sample in which the grader is clearly below people. `rates` are its true positive and true
+    negative rate on the binary verdict (`people.majority_rates`), empty where there is none.
     """
 
     rubric: str
@@ -65,6 +67,7 @@ class Verdict(TypedDict):
     next: NextStep | None
     chance: float | None
     failing_parts: list[str]
+    rates: dict[str, Rate]
 
 
 def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
@@ -76,12 +79,14 @@ def judge_graders(
     rows: ResultRows, labels: LabelMatrix, *, rule: DecisionSettings, cluster_noun: str
 ) -> list[Verdict]:
     """One verdict per grader of a rubric, read off its results rows."""
+    graders = [labels.raters[model] for model in labels.models]
     if rule.reference:
-        return [_against(rows, labels, labels.raters[m], rule, cluster_noun) for m in labels.models]
-    return [
-        _judge(case_of(rows, labels, labels.raters[model], rule, cluster_noun))
-        for model in labels.models
-    ]
+        found = [_against(rows, labels, grader, rule, cluster_noun) for grader in graders]
+    else:
+        found = [_judge(case_of(rows, labels, grader, rule, cluster_noun)) for grader in graders]
+    for verdict in found:
+        verdict["rates"] = rates_of(rows, rule.reference or "humans", verdict["grader"])
+    return found
 
 
 def _against(
@@ -104,6 +109,7 @@ def _against(
         next=decision.next,
         chance=None,
         failing_parts=[],
+        rates={},
     )
 
 
@@ -126,6 +132,7 @@ def _judge(case: Case) -> Verdict:
         next=decision.next,
         chance=_chance(case, decision),
         failing_parts=[part_of(row) for row in case.failing],
+        rates={},
     )
 
 

@@ -11,6 +11,7 @@ from evenhand.cli.verbs import Parser, Verb
 from evenhand.texts import written
 
 if TYPE_CHECKING:
+    from evenhand.analysis.people.majority_rates import Rate
     from evenhand.analysis.results import TableRow
     from evenhand.analysis.verdicts.ranking import Candidate
 
@@ -30,6 +31,8 @@ COLUMNS = [
     "verdict",
     "minus people's kappa",
     "kappa",
+    "TPR",
+    "TNR",
     "coverage",
     "worst fault",
     "USD/1,000",
@@ -76,6 +79,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         TITLES[candidate.verdict["verdict"]].short,
         _with_interval(candidate.difference),
         _with_interval(candidate.kappa),
+        *(_rate(candidate.verdict["rates"].get(name)) for name in ("tpr", "tnr")),
         f"{candidate.coverage['estimate']:.1%}" if candidate.coverage else "-",
         _fault(candidate),
         f"{candidate.price['estimate']:.2f}" if candidate.price else "-",
@@ -96,6 +100,17 @@ def _with_interval(row: TableRow | None) -> str:
         return "-"
     estimate, low, high = (shown(row[name], row["statistic"]) for name in _FIGURES)
     return f"{estimate} [{low}, {high}]" if row["low"] == row["low"] else estimate
+
+
+def _rate(rate: Rate | None) -> str:
+    """A rate against the majority, or the reference.
+
+    >>> _rate({"estimate": 0.9, "low": 0.804, "high": 0.95, "n": 60}), _rate(None)
+    ('0.90 [0.80, 0.95]', '-')
+    """
+    if rate is None or rate["estimate"] is None or rate["low"] is None or rate["high"] is None:
+        return "-"
+    return f"{rate['estimate']:.2f} [{rate['low']:.2f}, {rate['high']:.2f}]"
 
 
 def _fault(candidate: Candidate) -> str:

@@ -18,23 +18,9 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     from evenhand.reporting.gate.checks import Gate
 
-_UNUSED = (
-    "--slice",
-    "--rater-slice",
-    "--sensitivity-cluster",
-    "--margin",
-    "--min-stability",
-    "--min-information",
-    "--bias-bound",
-    "--max-injection",
-)
-"""A rule is held against the rows on all units, not against slices or verdicts."""
-_OF_BASELINE = (
-    "--drift-margin",
-    "--min-coverage",
-    "--min-clusters",
-    "--new-rubric",
-)
+_UNUSED = ("--rater-slice", "--sensitivity-cluster")
+"""A rule is held against the verdict and the rows on all units, and these change neither."""
+_OF_BASELINE = ("--drift-margin", "--new-rubric")
 _CODES = {"met": DONE, "not_met": NOT_MET, "cannot_tell": CANNOT_TELL}
 
 
@@ -45,7 +31,8 @@ def _options(gate: Parser) -> None:
     gate.add_argument(
         "--require",
         metavar="RULE",
-        help="comma-separated STATISTIC[.estimate|.low|.high] OP NUMBER; all must hold",
+        help="comma-separated conditions that must all hold: verdict, and STATISTIC"
+        "[.estimate|.low|.high] OP NUMBER, as in kappa.low > 0.6 (verdict, without --baseline)",
     )
     gate.add_argument(
         "--baseline",
@@ -83,8 +70,9 @@ def _gate(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_line(json.dumps(found.as_dict(), ensure_ascii=False, allow_nan=False))
     else:
-        for sentence in (*found.notes, *(each.line for each in found.checks)):
-            console().print(sentence)
+        for sentence in (*found.notes, *(each.line for each in found.checks), found.weaker):
+            if sentence:
+                console().print(sentence)
     return _CODES[found.outcome]
 
 
@@ -126,4 +114,8 @@ def _write(arguments: argparse.Namespace, found: Gate) -> None:
         atomic_write(arguments.summary, summary_markdown(found).encode())
 
 
-VERBS = (Verb("gate", "exit 0 if a grader meets a rule, 1 if not: for CI", _options, _gate),)
+VERBS = (
+    Verb(
+        "gate", "exit 0 if a grader passes, 1 if not, 3 if we cannot tell: for CI", _options, _gate
+    ),
+)

@@ -192,6 +192,7 @@ def analyse_rows(
     """
     from evenhand.analysis import analyse
     from evenhand.analysis.report import ReportContext
+    from evenhand.reporting.ratings_file.items import clustered_by_items
     from evenhand.reporting.ratings_file.sidecar import Sidecar
     from evenhand.study.tables.ratings import rater_columns, split_ratings
 
@@ -204,6 +205,9 @@ def analyse_rows(
     check_asked_for(changes, columns, rows.table, source if units is None else units[1])
     sidecar = known or Sidecar.model_construct()  # which asks for no validator to be built
     ratings, scales, remarks = declared_scales(scale, ratings, rows.places, sidecar.known_scales())
+    asked = changes.get("cluster", sidecar.asked_cluster)
+    columns, cluster, said = clustered_by_items(columns, ratings, asked, scale)
+    changes |= {} if cluster is None else {"cluster": cluster}
     raters = rater_columns(rows.table) if changes.get("rater_slices") else None
     analysis = analyse(
         ratings,
@@ -226,7 +230,7 @@ def analyse_rows(
             **_ratings_facts(ratings, sidecar.excluded),
             **_verified(analysis),
         },
-        notes=[*(sidecar.said(source) if known else []), *rows.notes, *remarks],
+        notes=[*(sidecar.said(source) if known else []), *rows.notes, *said, *remarks],
         rubric_titles={name: each.title for name, each in sidecar.scales.items() if each.title},
         label_names={name: each.names for name, each in sidecar.scales.items()},
     )

@@ -16,6 +16,7 @@ from evenhand.study.settings.analysis import (
     DecisionSettings,
     with_changes,
 )
+from evenhand.study.settings.sections import changed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,11 @@ def labelled(
     `seed` and the `changes` are settings that take the place of its own. Raises InputError as
     `evenhand.reporting.analysing.analyse_source` does.
     """
-    found = _of_study(source) if source.is_dir() else _of_file(source, options, units, known)
+    asked = changes.get("cluster")
+    if source.is_dir():
+        found = _of_study(source)
+    else:
+        found = _of_file(source, options, units, known, asked if isinstance(asked, str) else None)
     settings, decision = with_changes(found.settings, found.decision, changes)
     seed = found.seed if seed is None else seed
     return replace(found, settings=settings, decision=decision, seed=seed)
@@ -97,9 +102,14 @@ def _of_study(folder: Path) -> Labelled:
 
 
 def _of_file(
-    file: Path, options: ScaleOptions, units: Path | None, known: Mapping[str, Scale] | None
+    file: Path,
+    options: ScaleOptions,
+    units: Path | None,
+    known: Mapping[str, Scale] | None,
+    cluster: str | None,
 ) -> Labelled:
     from evenhand.reporting.ratings_file.dataframes import rows_of_file
+    from evenhand.reporting.ratings_file.items import clustered_by_items
     from evenhand.reporting.ratings_file.scales import declared_scales
     from evenhand.reporting.ratings_file.sidecar import Sidecar, read_sidecar, units_beside
     from evenhand.reporting.ratings_file.unit_columns import with_units
@@ -127,6 +137,9 @@ def _of_file(
             )
     ratings, declared, remarks = declared_scales(options, ratings, rows.places, scales)
     hashes = {name: each.hashes for name, each in sidecar.scales.items() if each.hashes is not None}
+    asked = cluster or sidecar.asked_cluster
+    columns, items, said = clustered_by_items(columns, ratings, asked, options)
+    settings = sidecar.analysis if items is None else changed(sidecar.analysis, {"cluster": items})
     return Labelled(
         name=file.name,
         ratings=ratings,
@@ -134,9 +147,9 @@ def _of_file(
         scales=declared,
         hashes=hashes or None,
         excluded=tuple(sidecar.excluded),
-        settings=sidecar.analysis,
+        settings=settings,
         decision=sidecar.decision,
         seed=sidecar.seed,
         synthetic=sidecar.synthetic,
-        notes=(*rows.notes, *remarks),
+        notes=(*rows.notes, *said, *remarks),
     )

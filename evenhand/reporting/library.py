@@ -131,6 +131,7 @@ def check(
     sides: Names | None = None,
     thresholds: Mapping[str, float] | None = None,
     normalise: bool = False,
+    independent: bool = False,
     name: str = "ratings",
     **changes: Any,
 ) -> Check:
@@ -154,6 +155,10 @@ def check(
     Labels that differ only by case, outer space or `.0`, that read as missing (NaN, None, null) or
     that cannot be labels raise InputError. With `normalise` the first two kinds are corrected, and
     a note says how many cells that changed.
+
+    Units that repeat an item are no more evidence than one of them: without `cluster_id`, a column
+    that names items (`item`, `id`, `prompt` and others, or one that repeats as names and texts do)
+    is what is resampled, and a note says which. With `independent` every unit is its own.
 
     `changes` are settings of the analysis as in study.toml, such as `cluster="topic"`,
     `margin=0.05`, `slices=["topic"]`, `resamples=500` or `seed=1` (see `analysis.analyse`).
@@ -183,6 +188,7 @@ def check(
         thresholds=thresholds or {},
         kinds=kinds_of(human, model),
         normalise=normalise,
+        independent=independent,
         in_python=True,
     )
     rows = long_rows(ratings, name, scale)

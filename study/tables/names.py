@@ -29,6 +29,14 @@ _ELSEWHERE = {
     "label": "labels rating ratings score grade verdict annotation category class answer value "
     "judgment judgement decision choice",
 }
+_ITEMS = frozenset(
+    (
+        _ELSEWHERE["unit_id"] + " prompt prompt_id input input_id text pair pair_id problem "
+        "problem_id conversation conversation_id dialogue dialogue_id uid uuid row row_id index "
+        "unnamed_0"
+    ).split()
+) - {"task", "sample"}
+"""A task may be a kind of item, and a sample the part of the data or the number of a draw."""
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:
@@ -96,6 +104,15 @@ def likely_columns(given: Iterable[str], missing: Iterable[str]) -> dict[str, st
         if same:
             found[ours] = free.pop(same[0])
     return found
+
+
+def names_items(column: str) -> bool:
+    """Whether a column is called as one that names items is.
+
+    >>> [names_items(column) for column in ("Prompt ID", "item", "topic")]
+    [True, True, False]
+    """
+    return _plain(column) in _ITEMS
 
 
 def _plain(name: str) -> str:

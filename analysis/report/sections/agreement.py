@@ -13,6 +13,7 @@ from evenhand.analysis.report.charts.prices import price_front
 from evenhand.analysis.report.charts.slices import slice_plot
 from evenhand.analysis.report.figures import ALL, ALL_BINARY, Figure
 from evenhand.analysis.report.glossary import entry_for
+from evenhand.analysis.report.rates_table import rates_table
 from evenhand.analysis.report.sections.ensembles import ensemble_blocks
 from evenhand.analysis.report.sections.wording import defined, listed, sentences
 from evenhand.analysis.report.source import (
@@ -53,11 +54,12 @@ def ceiling_section(source: Source) -> ReportSection | None:
 
     def layers_of(rubric: str) -> Layers:
         tables = [table for subset in READINGS for table in _ceiling_table(source, rubric, subset)]
+        rates = rates_table(source, rubric)
         drawn = forest(source, rubric, tuple(tables))
         prices = price_front(source, rubric)
         return Layers(
             answers=_ceiling_answer(source, rubric) if tables else [],
-            open=drawn,
+            open=[*drawn, *rates],
             folded=prices if drawn else [*tables, *prices],
         )
 

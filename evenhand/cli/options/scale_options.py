@@ -48,6 +48,10 @@ SCALE_OPTIONS: dict[str, dict[str, Any]] = {
         "help": "treat labels that differ only by case, outer space or .0 as one, and nan, None, "
         "null as no label; prints how many cells that changed",
     },
+    "--independent": {
+        "action": "store_true",
+        "help": "take every unit as its own, though a column repeats that seems to name items",
+    },
 }
 """What only a ratings file has to be told: a study has rubrics and units of its own."""
 
@@ -71,6 +75,7 @@ def scale_options(arguments: argparse.Namespace) -> ScaleOptions:
         sides=keys_in(getattr(arguments, "sides", None)),
         thresholds=dict(map(_threshold, getattr(arguments, "threshold", None) or ())),
         normalise=arguments.normalise,
+        independent=getattr(arguments, "independent", False),
         format=getattr(arguments, "format", None),
         **file_options(arguments),
     )

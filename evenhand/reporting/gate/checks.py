@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import InputError
 from evenhand.reporting.gate.requirement import (
+    VERDICT,
     CheckedClause,
-    Clause,
+    Rule,
     check_clauses,
-    parse_requirement,
+    parse_rule,
 )
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand.analysis import Analysis
+    from evenhand.analysis import Analysis, Verdict
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.verdicts.judge_drift import Drift
 
@@ -33,6 +34,15 @@ _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "cannot_tell", "met")
 _OF_DRIFT: dict[str, Outcome] = {
     "unchanged": "met",
     "changed": "not_met",
+    "cannot_tell": "cannot_tell",
+}
+_OF_VERDICT: dict[str, Outcome] = {
+    "may_stand_in": "met",
+    "may_stand_in_at_threshold": "met",
+    "agrees_with_reference": "met",
+    "only_with_correction": "not_met",
+    "do_not_use": "not_met",
+    "disagrees_with_reference": "not_met",
     "cannot_tell": "cannot_tell",
 }
 _MARKS: dict[Outcome, str] = {"met": "met", "not_met": "not met", "cannot_tell": "unknown"}
@@ -57,12 +67,16 @@ class Check:
 
 @dataclass(frozen=True)
 class Gate:
-    """All checks on one grader; `notes` say what was assumed of the labels."""
+    """All checks on one grader; `notes` say what was assumed of the labels. `verdict` is that on
+    the grader, where the labels were analysed, and `weaker` says that the rule is met without it.
+    """
 
     source: str
     grader: str
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
+    verdict: str = ""
+    weaker: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -75,7 +89,13 @@ class Gate:
         checks = [vars(each) | {"figures": each.figures} for each in self.checks]
         about = {"source": self.source, "grader": self.grader}
         found = {"schema": SCHEMA, "outcome": self.outcome, **about}
-        return {**found, "checks": checks, "notes": list(self.notes)}
+        verdict = {"verdict": self.verdict or None, "weaker_than_verdict": bool(self.weaker)}
+        return {**found, **verdict, "checks": checks, "notes": self.said}
+
+    @property
+    def said(self) -> list[str]:
+        """The notes, and that the rule is weaker than the verdict where it is."""
+        return [*self.notes, *([self.weaker] if self.weaker else [])]
 
 
 def gate(
@@ -93,31 +113,33 @@ def gate(
     **changes: Any,
 ) -> Gate:
     """Hold a grader's labels, in a study's folder or a ratings file, against a rule (`require`, as
-    `evenhand gate --help` has it), against a `baseline` file, or both.
+    `evenhand gate --help` has it), against a `baseline` file, or both. With neither the verdict on
+    the grader must be a pass.
 
     `options` say what a file's labels mean, `units` name a file of its units, `changes` are
     settings. With an `engine` the rule is held against ratings that are reduced while they are
     read (`reporting.at_scale`). Raises InputError where either cannot be asked of these labels.
     """
     if require is None and baseline is None:
-        raise InputError("say what to check: --require RULE, --baseline FILE, or both")
+        require = VERDICT
     options = options or ScaleOptions(rubric=rubric)
     checks: list[Check] = []
     notes: list[str] = []
+    verdict, weaker = "", ""
     if require is not None:
-        rule = parse_requirement(require)
+        rule = parse_rule(require)
         analyse = _analysis_by(engine)
         analysis, context = analyse(source, options, units=units, on_stage=on_stage, **changes)
-        clauses, said = _clauses(source, grader, rule, options, analysis, context)
-        checks += clauses
-        notes += said
+        checks, verdict, weaker = _of_rule(source, grader, rule, options, analysis)
+        notes += [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
     if baseline is not None:
         if isinstance(source, str):
             raise InputError(f"{source} is an address; a baseline is compared with a file's labels")
         drifts, said = _drifts(source, grader, baseline, options, new_rubric, **changes)
         checks += drifts
         notes += said
-    return Gate(str(source), grader, tuple(checks), tuple(dict.fromkeys(notes)))
+    once = tuple(dict.fromkeys(notes))
+    return Gate(str(source), grader, tuple(checks), once, verdict, weaker)
 
 
 def _analysis_by(engine: str) -> Callable[..., tuple[Analysis, ReportContext]]:
@@ -130,21 +152,39 @@ def _analysis_by(engine: str) -> Callable[..., tuple[Analysis, ReportContext]]:
     return analyse_source
 
 
-def _clauses(
-    source: Path | str,
-    grader: str,
-    rule: Sequence[Clause],
-    options: ScaleOptions,
-    analysis: Analysis,
-    context: ReportContext,
-) -> tuple[list[Check], list[str]]:
-    """The rule's conditions, and what was assumed."""
+def _of_rule(
+    source: Path | str, grader: str, rule: Rule, options: ScaleOptions, analysis: Analysis
+) -> tuple[list[Check], str, str]:
+    """What came of the rule; the verdict on the grader; and, where the rule is met without it, that
+    it is the weaker of the two.
+    """
     rubrics = sorted(set(analysis.results["rubric"]))
     is_file = isinstance(source, str) or source.is_file()
     rubric = _one_rubric(options.rubric, rubrics, is_file=is_file)
-    found = check_clauses(rule, analysis.results, rubric, grader)
-    notes = [*context.notes, *([written("terminal.synthetic")] if context.synthetic else [])]
-    return [_of_clause(each) for each in found], notes
+    checks = [
+        _of_clause(each) for each in check_clauses(rule.clauses, analysis.results, rubric, grader)
+    ]
+    mine = [v for v in analysis.verdicts if (v["rubric"], v["grader"]) == (rubric, grader)]
+    check = _of_verdict(mine[0] if mine else None, grader)
+    verdict = mine[0]["verdict"] if mine else ""
+    if rule.verdict:
+        return [check, *checks], verdict, ""
+    is_weaker = check.outcome != "met" and all(each.outcome == "met" for each in checks)
+    weaker = written(f"gate.weaker_{check.outcome}", sentence=check.sentence) if is_weaker else ""
+    return checks, verdict, weaker
+
+
+def _of_verdict(found: Verdict | None, grader: str) -> Check:
+    """The verdict as a check; on people, and on labels that nobody may look at, there is none."""
+    if found is None:
+        return Check(VERDICT, "cannot_tell", written("gate.no_verdict", grader=grader))
+    figures: dict[str, float | int | str | None] = {
+        "verdict": found["verdict"],
+        "reason": found["reason"],
+        "threshold": found["threshold"],
+        "more_clusters": found["more_clusters"],
+    }
+    return Check(VERDICT, _OF_VERDICT[found["verdict"]], found["sentence"], figures)
 
 
 def _of_clause(found: CheckedClause) -> Check:

@@ -37,6 +37,8 @@ def junit_xml(found: Gate) -> bytes:
             ElementTree.SubElement(case, tag, said)
         else:
             ElementTree.SubElement(case, "system-out").text = _xml(each.sentence)
+    if found.said:
+        ElementTree.SubElement(suite, "system-out").text = _xml("\n".join(found.said))
     ElementTree.indent(suites)
     written_out: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
     return written_out + b"\n"
@@ -46,7 +48,7 @@ def summary_markdown(found: Gate) -> str:
     """A heading and the sentences, fenced: names of raters and files format nothing and call
     nobody.
     """
-    lines = [*(each.line for each in found.checks), *found.notes]
+    lines = [*(each.line for each in found.checks), *found.said]
     text = "\n".join(lines)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -1,4 +1,4 @@
-"""The rule of `gate`: comma-separated `STATISTIC[@AT][.estimate|.low|.high] OP NUMBER`."""
+"""The rule of `gate`: comma-separated conditions, of which `verdict` may be one."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ _CLAUSE = re.compile(
     r"\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
 )
 _GROUPS = ("", "humans", "models", "all")
+VERDICT = "verdict"
+"""The condition that the grader can replace a human rater, or agrees with the reference."""
+PLAIN, WEIGHTED = "cohen_kappa", "weighted_kappa_quadratic"
+_SHORT = ("tpr", "tnr")
+"""What statistics may be called in a rule; `kappa` is the one that the report shows."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +61,25 @@ class Clause:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """What `gate` requires: the `verdict`, conditions, or both."""
+
+    verdict: bool
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True)
 class CheckedClause:
     """A clause with the value that it was held against; `note` says why there is none. `worst_of`
-    counts the attacks among which this one is furthest from meeting it.
+    counts the attacks among which this one is furthest from meeting it, and `statistic` is the full
+    name of one that the clause calls by a short one.
     """
 
     clause: Clause
     value: float
     note: str
     worst_of: int = 0
+    statistic: str = ""
 
     @property
     def is_met(self) -> bool:
@@ -88,6 +103,8 @@ class CheckedClause:
         """The clause and its value."""
         one = self.clause
         at = f" at {one.at}" if one.at else ""
+        if self.statistic not in ("", one.statistic):
+            at = f" ({self.statistic}){at}"
         if self.worst_of:
             at += " " + written("gate.worst_of", attacks=self.worst_of)
         reading = ", binary verdict" if one.binary else ""
@@ -104,21 +121,34 @@ class CheckedClause:
         )
 
 
+def parse_rule(text: str) -> Rule:
+    """A rule as it is written. Raises InputError naming the condition that is not valid.
+
+    >>> rule = parse_rule("verdict, coverage >= 0.98")
+    >>> rule.verdict, [str(clause) for clause in rule.clauses]
+    (True, ['coverage.estimate >= 0.98'])
+    """
+    parts = [part.strip() for part in text.split(",")]
+    conditions = [part for part in parts if part != VERDICT]
+    return Rule(
+        VERDICT in parts, tuple(parse_requirement(",".join(conditions)) if conditions else ())
+    )
+
+
 def parse_requirement(text: str) -> list[Clause]:
     """The clauses of a rule. Raises InputError naming the one that is not valid.
 
-    >>> (clause,) = parse_requirement("human_ceiling_difference.low > -0.1")
+    >>> (clause,) = parse_requirement("kappa|binary.low > 0.5")
     >>> clause.statistic, clause.part, clause.operator, clause.number
-    ('human_ceiling_difference', 'low', '>', -0.1)
+    ('kappa', 'low', '>', 0.5)
     """
     clauses = []
     for part in text.split(","):
         found = _CLAUSE.fullmatch(part.strip())
         if not found:
             raise InputError(
-                f"--require: {part.strip()!r} is not a valid condition; write "
-                "STATISTIC[.estimate|.low|.high] OP NUMBER, as in "
-                "'human_ceiling_difference.low > -0.1'"
+                f"--require: {part.strip()!r} is not a valid condition; write verdict, or "
+                "STATISTIC[.estimate|.low|.high] OP NUMBER, as in 'verdict, coverage >= 0.98'"
             )
         clauses.append(
             Clause(
@@ -151,6 +181,10 @@ def check_clauses(
 
 
 def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
+    statistic = _full_name(clause, rows)
+    if statistic != clause.statistic:
+        full = _outcome(replace(clause, statistic=statistic), rows, grader)
+        return replace(full, clause=clause, statistic=statistic)
     of = rows[rows["statistic"] == clause.statistic]
     if clause.statistic.startswith("injection_"):
         _check_audited(clause.statistic, of, grader)
@@ -159,9 +193,9 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
             f"--require: there is no statistic {clause.statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
+    beside = of["rater_a"].isin(["humans", ""]) | of["statistic"].str.endswith("_reference")
     own = of[
-        (of["rater_a"].isin(["humans", ""]) & (of["rater_b"] == grader))
-        | ((of["rater_a"] == grader) & (of["rater_b"] == ""))
+        (beside & (of["rater_b"] == grader)) | ((of["rater_a"] == grader) & (of["rater_b"] == ""))
     ]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
@@ -183,6 +217,20 @@ def _outcome(clause: Clause, rows: pd.DataFrame, grader: str) -> CheckedClause:
     if places:
         what += f"; it is given at {', '.join(places[:8])}: write {clause.statistic}@{places[0]}"
     raise InputError(what)
+
+
+def _full_name(clause: Clause, rows: pd.DataFrame) -> str:
+    """The statistic that a clause is about; the kappa that the report shows has quadratic weights
+    where the rubric's categories are in an order, and rates are against the reference if one is
+    declared.
+    """
+    if clause.statistic in _SHORT:
+        beside = f"{clause.statistic}_reference"
+        return beside if (rows["statistic"] == beside).any() else f"{clause.statistic}_majority"
+    if clause.statistic != "kappa":
+        return clause.statistic
+    weighted = (rows["statistic"] == WEIGHTED) & (rows["subset"] == "all")
+    return WEIGHTED if weighted.any() and not clause.binary else PLAIN
 
 
 def _by_attack(clause: Clause, own: pd.DataFrame) -> list[CheckedClause]:

@@ -20,6 +20,7 @@ class ScaleOptions:
     `rubric` is the only one asked for: a name in the file, a shipped rubric, or a rubric's file.
     `categories` are all permitted labels in order, `affirmative` those that count as yes, `sides`
     the one that favours side a and the one that favours side b; `thresholds` are by grader.
+    Units that are `independent` are so even where a column names items that several of them share.
     With `normalise` labels that differ only in how they are written are taken for one.
     Messages name these as options of the command line, or as they are called `in_python`.
     """
@@ -34,12 +35,18 @@ class ScaleOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     normalise: bool = False
+    independent: bool = False
     in_python: bool = False
 
     @property
     def normalise_option(self) -> str:
         """How whoever declares the scale asks for `normalise`."""
         return "normalise=True" if self.in_python else "--normalise"
+
+    @property
+    def independent_option(self) -> str:
+        """How whoever declares the scale says that units are `independent`."""
+        return "independent=True" if self.in_python else "--independent"
 
     def spelled(self, name: str, *keys: str) -> str:
         """How whoever declares the scale writes one of these.

@@ -164,6 +164,11 @@ class Sidecar(Section):
         """Every scale by its rubric. Raises InputError for one that does not hold together."""
         return {name: each.scale(name) for name, each in self.scales.items()}
 
+    @property
+    def asked_cluster(self) -> str | None:
+        """What it says that units are clustered by; None where it says nothing."""
+        return self.analysis.cluster if "cluster" in self.analysis.model_fields_set else None
+
     def settings_for(self, ratings: pd.DataFrame) -> AnalysisSettings:
         """The settings, without ensembles of graders who are not among these ratings."""
         present = set(ratings["rater_id"].unique())

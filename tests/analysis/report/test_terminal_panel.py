@@ -13,6 +13,7 @@ def test_one_table_for_each_reading(analysis: Analysis) -> None:
     assert [title for title, _, _ in panel] == [
         "The rubric: on the categories",
         "The rubric: on the binary verdict",
+        "The rubric: binary verdicts compared with annotators' majority",
     ]
     _, columns, rows = panel[0]
     assert columns == ["Who", "Units", "Agreement", "Cohen κ", "α nominal", "Difference to people"]

@@ -57,7 +57,7 @@ def test_the_gate_opens_or_not(
     ("arguments", "says"),
     [
         (("--grader", "nobody", "--require", RULE), "there is no grader 'nobody'"),
-        (("--grader", "good", "--require", "kappa > 1"), "there is no statistic 'kappa'"),
+        (("--grader", "good", "--require", "kapa > 1"), "there is no statistic 'kapa'"),
         (
             ("--grader", "good", "--require", "kappa is fine"),
             "'kappa is fine' is not a valid condition",

@@ -148,7 +148,8 @@ def test_what_we_cannot_tell_is_an_error_to_junit_and_never_a_pass() -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ((), "say what to check: --require RULE, --baseline FILE, or both"),
+        (("--require", "verdict,"), "'' is not a valid condition; write verdict, or STATISTIC"),
+        (("--require", "verdict > 0"), "there is no statistic 'verdict' here"),
         (("--require", RULE, "--new-rubric"), "--new-rubric is about a comparison with a baseline"),
         (("--require", RULE, "--drift-margin", "0.2"), "--drift-margin is about a comparison with"),
         (("--baseline", "nothing.json"), "there is no file nothing.json; make one with"),

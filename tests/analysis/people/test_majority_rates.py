@@ -1,0 +1,170 @@
+"""True positive and true negative rates, beside scikit-learn, statsmodels and a direct maximum."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from sklearn.metrics import recall_score
+from statsmodels.stats.proportion import proportion_confint
+
+import evenhand as eh
+from evenhand.analysis.people.majority_rates import _LatentClasses
+from evenhand.reporting.gate.checks import gate
+from evenhand.reporting.library import Check
+
+PEOPLE = ["ann", "ben", "cy"]
+DECLARED = {"model": "g", "categories": ["yes", "no"], "affirmative": "yes"}
+
+
+def labels(
+    units: int = 240, seed: int = 3, people: tuple[str, ...] = tuple(PEOPLE)
+) -> pd.DataFrame:
+    """People right on .85 and .92, a grader right on .9 and .95."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(units) < 0.3
+    table = pd.DataFrame(index=range(units))
+    for rater, true, other in (*((who, 0.85, 0.92) for who in PEOPLE), ("g", 0.9, 0.95)):
+        said = np.where(truth, rng.random(units) < true, rng.random(units) > other)
+        table[rater] = np.where(said, "yes", "no")
+    return table
+
+
+def rows_of(found: Check) -> pd.DataFrame:
+    """The rows of rates by statistic."""
+    rows = found.results
+    return rows[rows["statistic"].str.match("t[pn]r_")].set_index("statistic")
+
+
+def test_rates_are_recalls_of_scikit_learn_with_wilsons_interval_of_statsmodels() -> None:
+    table = labels()
+    found = eh.check(table, human=PEOPLE, **DECLARED)
+    majority = (table[PEOPLE] == "yes").sum(axis=1) >= 2
+    own = table["g"] == "yes"
+    rows = rows_of(found)
+    for name, positive in (("tpr", True), ("tnr", False)):
+        row, inside = rows.loc[f"{name}_majority"], majority == positive
+        hits = int((own[inside] == positive).sum())
+        low, high = proportion_confint(hits, int(inside.sum()), method="wilson")
+        assert row["estimate"] == pytest.approx(
+            recall_score(majority, own, pos_label=positive), abs=1e-12
+        )
+        assert (row["low"], row["high"]) == pytest.approx((low, high), abs=1e-12)
+        assert row["n_units"] == inside.sum()
+        rate = found.verdicts[0]["rates"][name]
+        assert rate == {
+            "estimate": row["estimate"],
+            "low": row["low"],
+            "high": row["high"],
+            "n": inside.sum(),
+        }
+
+
+def test_ties_are_left_out_and_counted() -> None:
+    table = labels()
+    found = eh.check(table, human=["ann", "ben"], **{**DECLARED, "model": ["g"]})
+    tied = (table["ann"] != table["ben"]).sum()
+    rows = rows_of(found)
+    assert rows.loc["tpr_majority", "n_units"] + rows.loc["tnr_majority", "n_units"] == 240 - tied
+    assert f"{tied} units tied and left out" in rows.loc["tpr_majority", "note"]
+    # Two people's errors cannot be told from the prevalence: nothing is made up.
+    assert rows.loc["tpr_corrected", "note"] == "too_few_raters"
+    assert found.verdicts[0]["rates"]["tpr_corrected"]["estimate"] is None
+
+
+def test_the_correction_is_the_most_likely_one_and_takes_peoples_errors_off() -> None:
+    table = labels(2000)
+    said = (table[PEOPLE] == "yes").to_numpy()
+    yes, own = said.sum(axis=1), (table["g"] == "yes").to_numpy()
+
+    def loss(at: np.ndarray) -> float:
+        share, true, other, tpr, tnr = 1 / (1 + np.exp(-at))
+        as_yes = share * true**yes * (1 - true) ** (3 - yes) * np.where(own, tpr, 1 - tpr)
+        as_no = (1 - share) * (1 - other) ** yes * other ** (3 - yes) * np.where(own, 1 - tnr, tnr)
+        return -float(np.log(as_yes + as_no).sum())
+
+    best = minimize(loss, [-1, 2, 2, 2, 2], method="Nelder-Mead", options={"maxiter": 20_000})
+    expected = 1 / (1 + np.exp(-best.x))
+    rows = rows_of(eh.check(table, human=PEOPLE, **DECLARED))
+    for name, value, truth in (("tpr", expected[3], 0.9), ("tnr", expected[4], 0.95)):
+        row = rows.loc[f"{name}_corrected"]
+        assert row["estimate"] == pytest.approx(value, abs=2e-3)
+        assert row["low"] < truth < row["high"]
+        assert rows.loc[f"{name}_majority", "high"] < row["high"]
+
+
+def test_the_profile_falls_by_the_95_percent_point_at_its_ends() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.random(400) < 0.4
+    votes = (rng.random((400, 3)) < np.where(truth, 0.9, 0.08)[:, None]).sum(axis=1)
+    own = np.where(rng.random(400) < np.where(truth, 0.85, 0.1), 0, 1)
+    model = _LatentClasses.of(np.column_stack([votes, 3 - votes]), own, np.ones(400))
+    best = model.fitted()
+    found, _ = model.intervals([1.0, 1.0])
+    held = np.array([[False, False, False, True, False]])
+    for end in (found.low, found.high):
+        start = best.copy()
+        start[0, 3] = end
+        fell = model.likelihood(best)[0] - model.likelihood(model.climbed(start, held))[0]
+        assert 2 * fell[0] == pytest.approx(3.84, abs=0.15)
+    wider, _ = model.intervals([4.0, 4.0])
+    assert wider.high - wider.low > found.high - found.low
+
+
+def test_units_of_one_cluster_count_for_less() -> None:
+    table = labels(60)
+    pasted = pd.concat([table] * 5, ignore_index=True)
+    pasted["cluster_id"] = list(range(60)) * 5
+    once, again = (rows_of(eh.check(each, human=PEOPLE, **DECLARED)) for each in (table, pasted))
+    for name in ("tpr_majority", "tnr_majority"):
+        assert again.loc[name, "estimate"] == once.loc[name, "estimate"]
+        widths = [rows.loc[name, "high"] - rows.loc[name, "low"] for rows in (once, again)]
+        assert widths[1] >= 0.99 * widths[0], "pasting rows again makes nothing surer"
+
+
+def test_a_reference_takes_the_majoritys_place() -> None:
+    table = labels()
+    found = eh.check(table, human=PEOPLE, reference="ann", **DECLARED)
+    rows = rows_of(found)
+    assert set(rows.index) == {"tpr_reference", "tnr_reference"}
+    assert rows.loc["tpr_reference", "estimate"] == recall_score(
+        table["ann"] == "yes", table["g"] == "yes"
+    )
+    assert set(found.verdicts[0]["rates"]) == {"tpr", "tnr"}
+
+
+def test_without_affirmative_categories_nothing_is_said() -> None:
+    found = eh.check(labels(), human=PEOPLE, model="g", categories=["yes", "no"])
+    assert rows_of(found).empty
+    assert found.verdicts[0]["rates"] == {}
+    assert "TPR" not in str(found)
+
+
+def test_the_panel_the_report_and_the_gate_have_them(tmp_path: Path) -> None:
+    table = labels()
+    found = eh.check(table, human=PEOPLE, **DECLARED)
+    assert "TPR, corrected" in str(found)
+    found.report(tmp_path / "report")
+    for name in ("report.html", "report.md"):
+        assert "TPR, corrected" in (tmp_path / "report" / name).read_text("utf-8")
+    told = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
+    assert told["verdicts"][0]["rates"] == found.verdicts[0]["rates"]
+
+    rows = table.assign(unit_id=[f"u{n}" for n in range(len(table))])
+    rows = rows.melt("unit_id", var_name="rater_id", value_name="label")
+    rows["rater_kind"] = np.where(rows["rater_id"] == "g", "model", "human")
+    file = tmp_path / "r.csv"
+    rows.to_csv(file, index=False)
+    from evenhand.reporting.ratings_file.declared import ScaleOptions
+
+    options = ScaleOptions(categories=("yes", "no"), affirmative=("yes",))
+    rule = "tpr.low > 0.7, tnr > 0.99, tpr_corrected.high > 0.5"
+    first, second, third = gate(file, "g", require=rule, options=options).checks
+    assert first.figures["value"] == found.verdicts[0]["rates"]["tpr"]["low"]
+    assert (first.outcome, second.outcome, third.outcome) == ("met", "not_met", "met")
+    (against,) = gate(file, "g", require="tpr > 0", options=options, reference="ann").checks
+    assert "tpr (tpr_reference)" in against.sentence
