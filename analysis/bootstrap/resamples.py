@@ -202,7 +202,8 @@ class Resamples:
     @property
     def clusters_in_row(self) -> float:
         """How many clusters a row of the jackknife leaves out."""
-        return float(self.frequency.sum() / self._left_out.shape[0])
+        left_out = np.asarray(self._left_out.sum(axis=1)).ravel()  # none of a part's in some rows
+        return float(left_out.sum() / max(np.count_nonzero(left_out), 1))
 
     def fold_shares(self, clusters: Codes) -> Array:
         """The share of each unit's copies that lie in each fold, (units, folds); `clusters`

@@ -112,7 +112,6 @@ NO_RANGE = {
     "prevalence_match_at_threshold_corrected",
     "price_per_1000_units",
     "rate_order_flip",
-    "reference_clusters_worth",
     "reference_rarer_clusters",
     "routing_hours_saved",
     "stuart_maxwell_p",

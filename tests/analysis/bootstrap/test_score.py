@@ -62,9 +62,7 @@ def plain_among(weights: Counts) -> float:
     return sum(plain_kappa(weights, a, b) for a, b in combinations(PEOPLE, 2)) / 3
 
 
-def without_each(
-    counts: Counts, statistic: Callable[[Counts], float]
-) -> dict[Pattern, float]:
+def without_each(counts: Counts, statistic: Callable[[Counts], float]) -> dict[Pattern, float]:
     """Each pattern's influence: what the statistic loses without one such unit, times the rest."""
     n = sum(counts.values())
     less = {p: statistic({**counts, p: counts[p] - 1}) for p in counts if counts[p] > 0}
@@ -246,9 +244,7 @@ def drawn(seed: int, studies: int, low: int, high: int) -> list[Counts]:
 # --- Two implementations -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "size", [2, 3, pytest.param(4, marks=pytest.mark.slow), *range(5, 13)]
-)
+@pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow), *range(5, 13)])
 def test_a_second_implementation_agrees(size: int) -> None:
     """All studies of up to four units, and some of each size up to twelve."""
     studies = grouped(size) if size <= 4 else drawn(size, 20, size, size)
@@ -323,9 +319,7 @@ def test_the_chance_is_one_minus_the_level_of_the_bound() -> None:
         for alpha in (0.02, 0.1, 0.3):
             bound = lower_bound(statistic, sample, alpha)
             if bound[0] > -1.5:
-                assert chance_above(statistic, sample, bound) == pytest.approx(
-                    1 - alpha, abs=0.02
-                )
+                assert chance_above(statistic, sample, bound) == pytest.approx(1 - alpha, abs=0.02)
 
 
 # --- Hard samples --------------------------------------------------------------------------------

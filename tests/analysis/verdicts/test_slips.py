@@ -15,12 +15,9 @@ from scipy.stats import binom
 from evenhand.analysis import Scale, StudyFacts, Verdict, analyse
 from evenhand.analysis.bootstrap.looks import level_of_look
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.labels.combine import combine_readings
-from evenhand.analysis.labels.encoding import encode
 from evenhand.analysis.planning.more_clusters import REALISTIC
 from evenhand.analysis.verdicts.comparison import Beside
 from evenhand.analysis.verdicts.readings import readings_of
-from evenhand.study.tables.ratings import validate_ratings
 
 TWO = Scale("tone", ("1", "2"))
 QUICK = 10
@@ -77,8 +74,8 @@ def test_no_slip_of_a_person_lets_a_grader_pass(judged: Callable, slips: int) ->
 
 
 def test_where_people_agree_more_labels_let_a_good_grader_pass(judged: Callable) -> None:
-    """Of a grader at the margin 1 in 20 labels is wrong: one wrong of 100 is within its reach at the
-    level of a look, two of 200 are not.
+    """Of a grader at the margin 1 in 20 labels is wrong: one wrong of 100 is within its reach at
+    the level of a look, two of 200 are not.
     """
     level = level_of_look(1)
     assert binom.cdf(1, 100, 0.05) > level > binom.cdf(2, 200, 0.05)
@@ -138,7 +135,7 @@ def test_unequal_clusters_count_for_what_they_are_worth(
 @pytest.mark.slow
 def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable) -> None:
     """False passes of a grader at the margin, of 200 studies of 120 such clusters: within the level
-    and three standard errors. Version 0.2.0 let more than one in ten pass.
+    and three standard errors.
     """
     rng, passed, studies = np.random.default_rng(28), 0, 200
     for _ in range(studies):
@@ -165,9 +162,7 @@ def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
     labels = {f"h{k:02}": noisy_labels(rng, truth, 0.9) for k in range(people)}
     chosen = np.array([rng.permutation(people)[:3] for _ in range(n)])
     for k, own in enumerate(labels.values()):
-        own[:] = [
-            label if k in by else "-" for label, by in zip(own, chosen.tolist(), strict=True)
-        ]
+        own[:] = [label if k in by else "-" for label, by in zip(own, chosen.tolist(), strict=True)]
     labels["g"] = noisy_labels(rng, truth, 0.95)
     found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=QUICK).verdicts[0]
     assert found["verdict"] == "may_stand_in"

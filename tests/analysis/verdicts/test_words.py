@@ -89,6 +89,7 @@ def cases(draw: st.DrawFn) -> Case:
         "rubric": "r",
         "grader": "g",
         "n_humans": draw(st.integers(0, 4)),
+        "least_people_kappa": 0.2,
         "rule": DecisionSettings(scope=draw(st.sampled_from(["these", "like_these"]))),
         "noun": draw(st.sampled_from(["pair", "unit"])),
         "difference": draw(st.none() | rows("human_ceiling_difference", -0.05)),
@@ -164,7 +165,13 @@ PLAIN = {
 
 @pytest.mark.parametrize("judgement", PLAIN)
 def test_each_verdict_says_one_thing(judgement: str) -> None:
-    nothing = {"held_out": None, "at_threshold": (None, None), "advised": None, "binary": None}
+    nothing = {
+        "least_people_kappa": 0.2,
+        "held_out": None,
+        "at_threshold": (None, None),
+        "advised": None,
+        "binary": None,
+    }
     usual = dict.fromkeys((each.name for each in fields(Case)), ()) | nothing
     usual |= {"rubric": "r", "grader": "g", "rule": DecisionSettings(), "noun": "pair"}
     usual |= {"baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),), "is_tuned": False}
