@@ -197,12 +197,13 @@ class Resamples:
     def each_row(self, sums: Array) -> Array:
         """Sums over clusters (n_types, ...) with a row for each row of the jackknife."""
         flat = self._left_out @ sums.reshape(len(sums), -1)
-        return np.asarray(flat).reshape(-1, *sums.shape[1:])
+        return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
 
     @property
     def clusters_in_row(self) -> float:
         """How many clusters a row of the jackknife leaves out."""
-        return float(self.frequency.sum() / self._left_out.shape[0])
+        left_out = np.asarray(self._left_out.sum(axis=1)).ravel()  # none of a part's in some rows
+        return float(left_out.sum() / max(np.count_nonzero(left_out), 1))
 
     def fold_shares(self, clusters: Codes) -> Array:
         """The share of each unit's copies that lie in each fold, (units, folds); `clusters`

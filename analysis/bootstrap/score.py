@@ -68,7 +68,10 @@ class Kappas:
         """The statistic (...), and each point's influence on it (..., support), at some weights
         (..., support), which add up to 1. NaN where a table has no kappa.
         """
-        shape, flat = self.tables.shape, self.tables.reshape(len(self.tables), -1)
+        shape = self.tables.shape
+        if not self.tables.size:
+            return np.full(weights.shape[:-1], np.nan), np.full(weights.shape, np.nan)
+        flat = self.tables.reshape(len(self.tables), -1)
         sums = (weights @ flat).reshape(*weights.shape[:-1], *shape[1:])
         size = sums.sum(axis=(-2, -1), keepdims=True)
         shares = sums / np.where(size > 0, size, np.nan)
@@ -196,7 +199,7 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
     >>> round(float(lower_bound(kappa, sample, 0.025)), 2)
     0.79
     """
-    at = _begin(statistic, sample)
+    at = start = _begin(statistic, sample)
     bound = np.full(np.shape(sample.estimate), np.nan)
     before_value, before = sample.estimate, np.full(bound.shape, -2.0)
     for _ in range(_MOST_STEPS):
@@ -204,13 +207,15 @@ def lower_bound(statistic: Kappas, sample: Sample, alpha: float) -> Array:
         crossed = np.isnan(bound) & (beyond > 0)
         share = np.where(crossed, before / np.where(crossed, before - beyond, 1.0), 0.0)
         bound = np.where(crossed, before_value + share * (at.value - before_value), bound)
-        if not np.isnan(bound).any() or not np.isfinite(at.value).all():
+        if not (np.isnan(bound) & np.isfinite(at.value)).any():
             break
         before_value, before = at.value, beyond
         at = at.moved(statistic, -_STEP * at.standard_error)
-    # Either no labels lead any further, and so far the truth may lie; or nothing is ruled out.
+    # Either no labels lead any further, and so far the truth may lie; or nothing is ruled out, as
+    # where the data themselves lie on a saddle, from which no step leads.
     ended = np.minimum(at.value, sample.estimate)
-    ended = np.where(at.standard_error < _STUCK, ended, ended - 2.0)
+    reached = (at.standard_error < _STUCK) & (start.standard_error >= _STUCK)
+    ended = np.where(reached, ended, ended - 2.0)
     return np.where(np.isnan(bound), ended, bound)
 
 

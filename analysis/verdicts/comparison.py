@@ -56,11 +56,15 @@ class AtNull:
     def reach(self, alpha: float) -> tuple[float, float]:
         """How far the bounds lie below and above the estimate."""
         estimate = float(self.sample.estimate)
+        if not self.statistic.tables.size:
+            return math.nan, math.nan
         low = float(lower_bound(self.statistic, self.sample, alpha))
         return estimate - low, float(upper_bound(self.statistic, self.sample, alpha)) - estimate
 
     def chance_above(self, null: float) -> float:
         """About how likely the statistic is above a value."""
+        if not self.statistic.tables.size:
+            return math.nan
         return float(chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float, most: float) -> float:

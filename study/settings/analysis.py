@@ -82,7 +82,8 @@ class AnalysisSettings(BiasSettings):
         default=0.1,
         gt=0,
         lt=2,
-        description="how far below people's own agreement a grader may lie, in kappa",
+        description="how far below people's own agreement a grader may lie, in kappa; where that "
+        "is more than a quarter of people's kappa, a quarter of it is the margin",
     )
     resamples: int = Field(default=2000, ge=10, description="bootstrap draws")
     cluster: str = Field(
@@ -187,7 +188,10 @@ from wording to wording (kappa 0.8 or more)'
         "clearly have scored",
     )
     min_clusters: int = Field(
-        default=30, ge=5, description="with fewer pairs no grader is recommended"
+        default=30,
+        ge=5,
+        description="with fewer pairs no grader is recommended; pairs of unequal size count for "
+        "what they are worth in pairs of equal size",
     )
     bias_bound: float = Field(
         default=0.1, ge=0, description="no audited bias may lie wholly beyond it"
@@ -235,16 +239,16 @@ from wording to wording (kappa 0.8 or more)'
     looks: int = Field(
         default=0,
         ge=0,
-        description="looks at the verdict as labels come in, declared before labelling; they share "
-        "the error evenly",
-        json_schema_extra={"usual": "0: any number, the first with four fifths of the error"},
+        description="looks at the verdict as labels come in, declared before labelling; all have the "
+        "same level, and there are none beyond",
+        json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
     )
     margin_share: float = Field(
         default=0.0,
         ge=0,
         lt=1,
         description="the margin as a share of people's own kappa, in place of `analysis.margin`",
-        json_schema_extra={"usual": "0: `analysis.margin`"},
+        json_schema_extra={"usual": "0: `analysis.margin`, or a quarter if that is less"},
     )
     drift_margin: float = Field(
         default=0.0,
@@ -259,13 +263,13 @@ from wording to wording (kappa 0.8 or more)'
         ge=-1,
         le=1,
         description="least kappa between annotators, at its lower bound; below it no grader can be "
-        "judged",
+        "judged. With q unordered categories 2/q of it is enough, and always more than 0",
     )
     min_rarer: int = Field(
         default=10,
         ge=0,
         description="pairs in which an annotator chose another category than the most frequent "
-        "one; with fewer no bound can be trusted",
+        "one, counted for what they are worth; with fewer no bound can be trusted",
     )
 
     reference: str = Field(

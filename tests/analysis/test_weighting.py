@@ -30,6 +30,10 @@ NOT_SUMS = (
     "best_grader_difference",
     # Counts, and lists of units.
     "rarer_clusters",
+    "clusters_worth",
+    "clusters_to_pass",
+    # Of weights that differ less is known than of copies.
+    "chance_within_margin",
     "effective_clusters",
     "disagreement",
     # At cuts and in bins that part the units, not what they stand for.

@@ -38,7 +38,7 @@ def test_a_long_tail_below_moves_the_lower_bound_further() -> None:
 
 def test_where_nothing_varies_there_is_no_bound() -> None:
     assert math.isnan(reach(np.zeros(50)))
-    assert math.isnan(reach_over_people(np.zeros(50), 0.1, 3))
+    assert math.isnan(reach_over_people(math.nan, 0.1, 3, 50))
     assert math.isnan(reach(np.array([1.0, math.nan, 2.0])))
 
 
@@ -69,6 +69,6 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal() -> None:
 def test_people_who_differ_widen_the_bound() -> None:
     contributions = np.random.default_rng(4).normal(size=200)
     these = reach(contributions)
-    assert reach_over_people(contributions, 0.0, 3) == pytest.approx(these)
-    many, few = (reach_over_people(contributions, 0.005, people) for people in (30, 3))
+    assert reach_over_people(these, 0.0, 3, 200) == pytest.approx(these)
+    many, few = (reach_over_people(these, 0.005, people, 200) for people in (30, 3))
     assert these < many < few

@@ -80,6 +80,8 @@ def test_a_threshold_that_wins_elsewhere_is_named(
         yield "kappa_above_baseline", Interval(0.7, 0.6, 0.8), level
         yield "people_kappa", Interval(0.7, 0.6, 0.8), level
         yield "rarer_clusters", Interval.point(150.0), level
+        yield "clusters_worth", Interval.point(400.0), level
+        yield "chance_within_margin", Interval.point(0.99), level
 
     truth = (rng.random(400) < 0.4).astype(int)
     labels = {f"h{k}": noisy(rng, truth, 2, 0.85) for k in range(3)}

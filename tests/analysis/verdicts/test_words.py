@@ -70,6 +70,9 @@ def bounds(draw: st.DrawFn) -> Bounds:
         draw(rows("kappa_above_baseline", 0.3, remarks=MARGIN)),
         draw(rows("people_kappa", 0.5, remarks=MARGIN)),
         row("rarer_clusters", 0, draw(st.sampled_from([3.0, 12.0, 50.0])), 100),
+        row("clusters_worth", 0, draw(st.sampled_from([15.0, 100.0])), 100),
+        row("chance_within_margin", 0, draw(st.floats(0.0, 1.0)), 1),
+        draw(st.none() | st.just(row("clusters_to_pass", 0, 400.0, 400))),
     )
 
 
@@ -86,6 +89,7 @@ def cases(draw: st.DrawFn) -> Case:
         "rubric": "r",
         "grader": "g",
         "n_humans": draw(st.integers(0, 4)),
+        "least_people_kappa": 0.2,
         "rule": DecisionSettings(scope=draw(st.sampled_from(["these", "like_these"]))),
         "noun": draw(st.sampled_from(["pair", "unit"])),
         "difference": draw(st.none() | rows("human_ceiling_difference", -0.05)),
@@ -139,6 +143,9 @@ def between(low: float, high: float, above: float = 0.5) -> Bounds:
         row("kappa_above_baseline", above - 0.1, above, above + 0.1, remarks=MARGIN),
         row("people_kappa", 0.5, 0.6, 0.7, remarks=MARGIN),
         row("rarer_clusters", 0, 50.0, 100),
+        row("clusters_worth", 0, 100.0, 100),
+        row("chance_within_margin", 0, 0.8, 1),
+        None,
     )
 
 
@@ -158,7 +165,13 @@ PLAIN = {
 
 @pytest.mark.parametrize("judgement", PLAIN)
 def test_each_verdict_says_one_thing(judgement: str) -> None:
-    nothing = {"held_out": None, "at_threshold": (None, None), "advised": None, "binary": None}
+    nothing = {
+        "least_people_kappa": 0.2,
+        "held_out": None,
+        "at_threshold": (None, None),
+        "advised": None,
+        "binary": None,
+    }
     usual = dict.fromkeys((each.name for each in fields(Case)), ()) | nothing
     usual |= {"rubric": "r", "grader": "g", "rule": DecisionSettings(), "noun": "pair"}
     usual |= {"baselines": (row("cohen_kappa", 0.0, 0.0, 0.0),), "is_tuned": False}

@@ -1,0 +1,399 @@
+"""Bounds at the null: against a second implementation, published intervals, and hard samples.
+
+The second implementation is written from the method's description alone, in plain loops over the 16
+patterns that three people and a grader make of two categories, with derivatives by differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm, t
+from statsmodels.stats.proportion import proportion_confint
+
+from evenhand.analysis import Scale
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.bootstrap.score import (
+    Kappas,
+    Sample,
+    chance_above,
+    lower_bound,
+    upper_bound,
+)
+from evenhand.analysis.labels.combine import combine_readings
+from evenhand.analysis.labels.encoding import encode
+from evenhand.analysis.verdicts.comparison import Beside, Comparison
+from evenhand.analysis.verdicts.readings import readings_of
+from evenhand.study.tables.ratings import validate_ratings
+
+Pattern = tuple[int, ...]
+Counts = Mapping[Pattern, float]
+
+PATTERNS: list[Pattern] = list(product((0, 1), repeat=4))
+"""Labels of three people, and last of the grader."""
+PEOPLE, GRADER = (0, 1, 2), 3
+ALPHA = 0.02
+
+
+# --- The second implementation -------------------------------------------------------------------
+
+
+def plain_kappa(weights: Counts, a: int, b: int) -> float:
+    """Cohen's kappa of two of the four, NaN where both always say the same one thing."""
+    size = sum(weights.values())
+    agree = sum(w for p, w in weights.items() if p[a] == p[b]) / size
+    first = sum(w for p, w in weights.items() if p[a]) / size
+    second = sum(w for p, w in weights.items() if p[b]) / size
+    by_chance = first * second + (1 - first) * (1 - second)
+    return (agree - by_chance) / (1 - by_chance) if 1 - by_chance > 1e-12 else math.nan
+
+
+def plain_with(weights: Counts) -> float:
+    return sum(plain_kappa(weights, person, GRADER) for person in PEOPLE) / 3
+
+
+def plain_among(weights: Counts) -> float:
+    return sum(plain_kappa(weights, a, b) for a, b in combinations(PEOPLE, 2)) / 3
+
+
+def without_each(counts: Counts, statistic: Callable[[Counts], float]) -> dict[Pattern, float]:
+    """Each pattern's influence: what the statistic loses without one such unit, times the rest."""
+    n = sum(counts.values())
+    less = {p: statistic({**counts, p: counts[p] - 1}) for p in counts if counts[p] > 0}
+    mean = sum(counts[p] * less[p] for p in less) / n
+    return {p: (n - 1) * (mean - less[p]) for p in less}
+
+
+class PlainNull:
+    """Weights of the patterns that move from the data to where a value would be true."""
+
+    def __init__(self, counts: Counts, kept: float = 1.0) -> None:
+        self.counts = {p: c for p, c in counts.items() if c > 0}
+        self.n = sum(self.counts.values())
+
+        def tested(weights: Counts) -> float:  # the margin is a share of people's kappa, or none
+            return plain_with(weights) - kept * plain_among(weights)
+
+        people = without_each(self.counts, plain_among)
+        # What people reach is no doing of the grader, and counts as far as it is linear.
+        self.people = {p[:3]: -kept * (plain_among(self.counts) + x) for p, x in people.items()}
+        self.estimate = tested(self.counts)
+        weights: Counter[Pattern] = Counter(self.counts)
+        for seen, count in self.counts.items():
+            for label in (0, 1):  # half a unit in all, shared by every label not seen
+                weights[(*seen[:3], label)] += 0.5 * count / (2 * self.n)
+        size = sum(weights.values())
+        self.weights = {p: w / size for p, w in weights.items()}
+        jackknife = without_each(self.counts, tested)
+        mean = sum(self.counts[p] * x for p, x in jackknife.items()) / self.n
+        squares = sum(self.counts[p] * (x - mean) ** 2 for p, x in jackknife.items())
+        own = self.influence({p: c / self.n for p, c in self.counts.items()})
+        spread = math.sqrt(sum(c / self.n * own[p] ** 2 for p, c in self.counts.items()))
+        self.stretch = max(math.sqrt(squares / (self.n - 1)) / spread, 1.0) if spread > 1e-9 else 1
+
+    def value(self, weights: Counts) -> float:
+        size = sum(weights.values())
+        fixed = sum(w * self.people[p[:3]] for p, w in weights.items()) / size
+        return plain_with(weights) + fixed
+
+    def influence(self, weights: Counts, h: float = 1e-6) -> dict[Pattern, float]:
+        """By differences both ways, of every pattern whose weight may grow."""
+        found = {}
+        for p in [(*each, label) for each in self.people for label in (0, 1)]:
+            ends = []
+            for step in (h, -h):
+                moved = {q: (1 - step) * w for q, w in weights.items()}
+                moved[p] = moved.get(p, 0.0) + step
+                ends.append(self.value(moved))
+            found[p] = (ends[0] - ends[1]) / (2 * h)
+        return found
+
+    def error_and_quantile(self, alpha: float) -> tuple[float, float]:
+        x = self.influence(self.weights)
+        second, third, fourth = (
+            sum(w * x[p] ** k for p, w in self.weights.items()) for k in (2, 3, 4)
+        )
+        second = max(second, 1e-12)
+        skew, kurtosis = third / second**1.5, fourth / second**2
+        most = max(self.n - 1, 1)
+        freedom = 2 * self.n / max(kurtosis - 1 - skew**2, 1e-9)
+        freedom = min(max(freedom, min(4, most)), most)
+        alike = (1 + skew**2) / max(kurtosis, 1)
+        skew = max(skew / math.sqrt(self.n), -1.5)
+        z = norm.isf(alpha)
+        bent = z + skew * (z**2 - 1) / 6 + 0.15 * max(-skew, 0) * alike**2
+        return math.sqrt(second / self.n) * self.stretch, t.isf(alpha, freedom) / z * bent
+
+    def move(self, distance: float) -> None:
+        x = self.influence(self.weights)
+        variance = max(sum(w * x[p] ** 2 for p, w in self.weights.items()), 1e-12)
+        grown = {
+            p: w * math.exp(min(max(distance / variance * x[p], -3), 3))
+            for p, w in self.weights.items()
+        }
+        size = sum(grown.values())
+        self.weights = {p: w / size for p, w in grown.items()}
+
+
+def plain_lower(
+    counts: Counts, alpha: float, step: float = 0.25, steps: int = 80, kept: float = 1.0
+) -> float:
+    null = PlainNull(counts, kept)
+    if null.error_and_quantile(alpha)[0] < 1e-4:  # a saddle, from which no step leads
+        return min(null.value(null.weights), null.estimate) - 2.0
+    value_before, beyond_before = null.estimate, -2.0
+    for _ in range(steps):
+        value = null.value(null.weights)
+        error, quantile = null.error_and_quantile(alpha)
+        beyond = (null.estimate - value) / max(error, 1e-12) - quantile
+        if beyond > 0:
+            share = beyond_before / (beyond_before - beyond)
+            return value_before + share * (value - value_before)
+        value_before, beyond_before = value, beyond
+        null.move(-step * error)
+    end = min(null.value(null.weights), null.estimate)
+    return end if null.error_and_quantile(alpha)[0] < 1e-4 else end - 2.0
+
+
+# --- The product's, on the same studies ----------------------------------------------------------
+
+
+def grouped(n: int) -> Iterator[Counts]:
+    """All studies of n units, people taken as alike: who of them says yes goes round."""
+    kinds = [(yes, label) for yes in range(4) for label in (0, 1)]
+    for bars in combinations(range(n + 7), 7):
+        ends = (-1, *bars, n + 7)
+        counts: Counter[Pattern] = Counter()
+        for (yes, label), low, high in zip(kinds, ends[:-1], ends[1:], strict=True):
+            for unit in range(high - low - 1):
+                said = [1] * yes + [0] * (3 - yes)
+                turn = unit % 3
+                counts[(*said[turn:], *said[:turn], label)] += 1
+        yield counts
+
+
+def is_defined(counts: Counts) -> bool:
+    """Whether all six kappas are, in the data and without any unit."""
+    seen = {p: c for p, c in counts.items() if c > 0}
+    return sum(seen.values()) > 1 and all(
+        math.isfinite(plain_with(each) - plain_among(each))
+        for each in (seen, *({**seen, p: seen[p] - 1} for p in seen if sum(seen.values()) > 1))
+        if sum(each.values()) > 0
+    )
+
+
+def statistic_of(studies: list[Counts]) -> tuple[Kappas, Sample]:
+    """The product's statistic for several studies of one size at once."""
+    tables = np.stack([_table(pattern) for pattern in PATTERNS])
+    nulls = [PlainNull(each) for each in studies]
+    base = np.array([[each.get(p, 0) for p in PATTERNS] for each in studies], dtype=float)
+    n = base.sum(axis=1)
+    by_people = base.reshape(-1, 8, 2).sum(axis=2).repeat(2, axis=1)
+    linear = np.array([[each.people.get(p[:3], 0.0) for p in PATTERNS] for each in nulls])
+    estimate, stretch = (
+        np.array([getattr(each, name) for each in nulls]) for name in ("estimate", "stretch")
+    )
+    statistic = Kappas(
+        tables, np.full(3, 1 / 3), np.eye(2), linear, base + 0.25 * by_people / n[:, None]
+    )
+    return statistic, Sample(estimate, float(n[0]), float(n[0]), stretch)
+
+
+def compared(counts: Counts) -> Comparison:
+    """The product's whole way, from labels on: each unit is a cluster of so many alike that people
+    share thirty.
+    """
+    scale, n = Scale("R", ("n", "y")), sum(counts.values())
+    units = [p for p, count in sorted(counts.items()) for _ in range(int(count))]
+    rows = [
+        (f"u{at:03}_{copy}", rater, "model" if rater == "g" else "human", "ny"[label])
+        for at, pattern in enumerate(units)
+        for copy in range(-(-30 // int(n)))
+        for rater, label in zip(("h1", "h2", "h3", "g"), pattern, strict=True)
+    ]
+    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
+    names = ratings["unit_id"].drop_duplicates()
+    clusters = pd.DataFrame({"unit_id": names, "cluster_id": names.str[:4]})
+    labels = encode(combine_readings(validate_ratings(ratings), scale), scale, clusters)
+    left_out = Resamples(np.ones(int(n)), 0, np.random.default_rng(0), "bca")
+    (reading,) = readings_of(labels)
+    found = Beside(left_out, 0.1).compared(reading, to_beat=0.0)
+    assert found is not None
+    return found
+
+
+def drawn(seed: int, studies: int, low: int, high: int) -> list[Counts]:
+    """Studies (synthetic) of which all kappas are defined, of every quality."""
+    rng, found = np.random.default_rng(seed), []
+    while len(found) < studies:
+        yes = rng.random(rng.integers(low, high + 1)) < rng.uniform(0.2, 0.8)
+        right = (*rng.uniform(0.7, 1.0, 3), rng.uniform(0.5, 1.0))
+        said = np.array([np.where(rng.random(len(yes)) < each, yes, ~yes) for each in right])
+        counts = Counter(map(tuple, said.T.astype(int).tolist()))
+        if is_defined(counts):
+            found.append(counts)
+    return found
+
+
+# --- Two implementations -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 3, pytest.param(4, marks=pytest.mark.slow), *range(5, 13)])
+def test_a_second_implementation_agrees(size: int) -> None:
+    """All studies of up to four units, and some of each size up to twelve."""
+    studies = grouped(size) if size <= 4 else drawn(size, 20, size, size)
+    known = [each for each in studies if is_defined(each)]
+    if not known:
+        return
+    found = lower_bound(*statistic_of(known), ALPHA)
+    plainly = np.array([plain_lower(each, ALPHA) for each in known])
+    nothing = -1.5  # beyond what can be, nothing is ruled out, however far the bound went
+    assert np.maximum(found, nothing) == pytest.approx(np.maximum(plainly, nothing), abs=2e-4)
+
+
+def test_the_whole_way_from_labels_agrees() -> None:
+    for counts in [*drawn(1, 6, 10, 12), *drawn(2, 6, 30, 60)]:
+        product = compared(counts)
+        estimate = float(product.below_people.sample.estimate)
+        low = estimate - product.below_people.reach(ALPHA)[0]
+        assert not product.pooled
+        kept = 1.0 - product.share
+        tested = plain_with(counts) - kept * plain_among(counts)
+        assert estimate == pytest.approx(tested, abs=1e-9)
+        assert low == pytest.approx(plain_lower(counts, ALPHA, kept=kept), abs=2e-4)
+
+
+def test_smaller_steps_hardly_move_a_bound() -> None:
+    for counts in drawn(3, 6, 30, 60):
+        finer = plain_lower(counts, ALPHA, step=0.05, steps=400)
+        assert plain_lower(counts, ALPHA) == pytest.approx(finer, abs=0.006)
+
+
+# --- Published intervals -------------------------------------------------------------------------
+
+
+def one_table(right: int, wrong: int) -> tuple[Kappas, Sample]:
+    """The share of units on which a grader is right, as kappa of labels half of which are yes and
+    errors alike on both sides: kappa is twice the share, minus 1.
+    """
+    n = right + wrong
+    tables = np.zeros((4, 1, 2, 2))
+    for at, cell in enumerate([(0, 0), (1, 1), (0, 1), (1, 0)]):
+        tables[at, 0][cell] = 1.0
+    base = np.array([right / 2, right / 2, wrong / 2, wrong / 2]) + 0.125
+    return (
+        Kappas(tables, np.ones(1), np.eye(2), np.zeros(4), base),
+        Sample(np.array(2 * right / n - 1), n, n, np.array(1.0)),
+    )
+
+
+@pytest.mark.parametrize("n", [30, 60, 100, 250, 1000])
+@pytest.mark.parametrize("share_wrong", [0.0, 0.02, 0.05, 0.1, 0.2])
+def test_one_kind_of_error_has_wilsons_bounds(n: int, share_wrong: float) -> None:
+    """A share in disguise. The score interval (Wilson 1927) is taken at the null as well, but knows
+    of no skewness; Clopper & Pearson's (1934) never errs. Between the two, but for 0.55 of a unit,
+    as that part of whole numbers is kept back which power can spare.
+    """
+    wrong = round(n * share_wrong)
+    low, high = (
+        (1 + float(bound(*one_table(n - wrong, wrong), 0.025))) / 2
+        for bound in (lower_bound, upper_bound)
+    )
+    wilson, exact = (
+        proportion_confint(n - wrong, n, 0.05, method) for method in ("wilson", "beta")
+    )
+    near = 0.55 / n
+    assert min(wilson[0], exact[0]) - near <= low <= max(wilson[0], exact[0]) + near
+    assert min(wilson[1], exact[1]) - near <= high <= max(wilson[1], exact[1]) + near
+
+
+def test_the_chance_is_one_minus_the_level_of_the_bound() -> None:
+    for counts in drawn(4, 20, 30, 80):
+        statistic, sample = statistic_of([counts])
+        for alpha in (0.02, 0.1, 0.3):
+            bound = lower_bound(statistic, sample, alpha)
+            if bound[0] > -1.5:
+                assert chance_above(statistic, sample, bound) == pytest.approx(1 - alpha, abs=0.02)
+
+
+# --- Hard samples --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "size", [*range(1, 8), *(pytest.param(n, marks=pytest.mark.thorough) for n in range(8, 13))]
+)
+def test_every_small_study_has_bounds_on_either_side(size: int) -> None:
+    """All studies of so many units: kappa with people is bounded wherever it is defined."""
+    base = np.array([[each.get(p, 0) for p in PATTERNS] for each in grouped(size)], dtype=float)
+    people = base.reshape(-1, 8, 2).sum(axis=2).repeat(2, axis=1)
+    tables = np.stack([_table(p) for p in PATTERNS])
+    signs, none = np.full(3, 1 / 3), np.zeros(16)
+    estimate, _ = Kappas(tables, signs, np.eye(2), none, base).at(base / size)
+    known = np.isfinite(estimate)
+    base, estimate = (base + 0.25 * people / size)[known], estimate[known]
+    statistic = Kappas(tables, signs, np.eye(2), none, base)
+    sample = Sample(estimate, size, size, np.ones(len(estimate)))
+    low, high = (bound(statistic, sample, ALPHA) for bound in (lower_bound, upper_bound))
+    assert np.isfinite(low).all()
+    assert (low <= estimate + 1e-9).all()
+    assert (np.isnan(high) | (high >= estimate - 1e-9)).all()
+    chance = chance_above(statistic, sample, estimate - 0.1)
+    assert (np.isnan(chance) | ((chance >= 0) & (chance <= 1))).all()
+
+
+def _table(pattern: Pattern) -> np.ndarray:
+    """A unit in the tables of each person and the grader."""
+    table = np.zeros((3, 2, 2))
+    for person in PEOPLE:
+        table[person, pattern[person], pattern[GRADER]] = 1.0
+    return table
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 30])
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param([(1, 1, 1, 1)], id="one category"),
+        pytest.param([(1, 1, 1, 1), (0, 0, 0, 0)], id="no error"),
+        pytest.param([(1, 1, 1, 0), (0, 0, 0, 1)], id="all errors"),
+        pytest.param([(1, 0, 1, 1), (0, 0, 0, 0)], id="one person constant"),
+        pytest.param([(1, 1, 1, 1), (0, 0, 0, 1)], id="the grader constant"),
+        pytest.param([(1, 0, 0, 1), (0, 0, 0, 0)], id="two people constant"),
+    ],
+)
+def test_hard_samples_end_in_a_bound_or_none(said: list[Pattern], n: int) -> None:
+    """Nothing raises or warns, and no bound is infinite or on the wrong side."""
+    counts = Counter(said[unit % len(said)] for unit in range(n))
+    found = compared(counts)
+    for tested in (found.below_people, found.above_baseline):
+        below, above = tested.reach(ALPHA)
+        assert math.isnan(below) or (math.isfinite(below) and below >= -1e-9)
+        assert math.isnan(above) or (math.isfinite(above) and above >= -1e-9)
+        assert not math.isinf(tested.chance_above(-0.1))
+
+
+def test_where_nobody_erred_an_error_may_still_come() -> None:
+    """Thirty units on which all agree; and with one slip of a person, which says nothing of the
+    grader. As many errors as three in a hundred units go unseen in so few (the "rule of three").
+    """
+    alike = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 15})
+    slip = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 14, (1, 0, 0, 0): 1})
+    for counts in (alike, slip):
+        found = compared(counts)
+        below, _ = found.below_people.reach(ALPHA)
+        assert found.difference - below < -0.15
+
+
+def test_more_of_the_same_never_lowers_a_bound() -> None:
+    for counts in [*drawn(5, 25, 10, 40), Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 15})]:
+        bounds = []
+        for factor in (1, 2, 4):
+            statistic, sample = statistic_of([{p: factor * c for p, c in counts.items()}])
+            bounds.append(float(lower_bound(statistic, sample, ALPHA)[0]))
+        assert bounds == sorted(bounds), counts

@@ -1,0 +1,296 @@
+"""No slip of a person, lucky cluster or copied label buys a verdict; and a good grader gets one.
+
+All studies here are synthetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from evenhand.analysis import Scale, StudyFacts, Verdict, analyse
+from evenhand.analysis.bootstrap.looks import level_of_look
+from evenhand.analysis.bootstrap.resamples import Resamples
+from evenhand.analysis.planning.more_clusters import REALISTIC
+from evenhand.analysis.verdicts.comparison import Beside
+from evenhand.analysis.verdicts.readings import readings_of
+
+TWO = Scale("tone", ("1", "2"))
+QUICK = 10
+"""Resamples, which no bound of a verdict uses."""
+
+
+@pytest.fixture
+def judged(make_ratings: Callable) -> Callable[..., Verdict]:
+    """The verdict on `g` beside people; `clusters` (units,) names the cluster of each unit."""
+
+    def judge(
+        labels: Mapping[str, Sequence[str]],
+        scale: Scale = TWO,
+        clusters: Sequence[int] | None = None,
+        look: int = 1,
+        **fields: object,
+    ) -> Verdict:
+        ratings, units = make_ratings(labels, ["g"]), None
+        if clusters is not None:
+            names = [f"u{n:05d}" for n in range(len(clusters))]
+            units = pd.DataFrame({"unit_id": names, "cluster_id": [f"c{n}" for n in clusters]})
+        facts = StudyFacts(looks={scale.name: look})
+        found = analyse(ratings, units, [scale], facts=facts, resamples=QUICK, **fields)
+        return found.verdicts[0]
+
+    return judge
+
+
+def flipped(labels: str, *units: int) -> str:
+    """The same with the other label on some units."""
+    return "".join(
+        {"1": "2", "2": "1"}[label] if unit in units else label for unit, label in enumerate(labels)
+    )
+
+
+def noisy_labels(
+    rng: np.random.Generator, truth: np.ndarray, right: float, q: int = 2
+) -> list[str]:
+    """The truth with a chance of `right`, else any other of q labels."""
+    other = (truth + rng.integers(1, q, len(truth))) % q
+    return [str(1 + each) for each in np.where(rng.random(len(truth)) < right, truth, other)]
+
+
+# --- One slip ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slips", [0, 1, 2])
+def test_no_slip_of_a_person_lets_a_grader_pass(judged: Callable, slips: int) -> None:
+    """Thirty units tell too little of a grader, however they come out for a person."""
+    truth = "12" * 15
+    people = {"ann": flipped(truth, *range(slips)), "ben": truth, "cem": truth}
+    verdict = judged({**people, "g": truth})
+    assert verdict["verdict"] == "cannot_tell"
+
+
+def test_where_people_agree_more_labels_let_a_good_grader_pass(judged: Callable) -> None:
+    """Of a grader at the margin 1 in 20 labels is wrong: one wrong of 100 is within its reach at
+    the level of a look, two of 200 are not.
+    """
+    level = level_of_look(1)
+    assert binom.cdf(1, 100, 0.05) > level > binom.cdf(2, 200, 0.05)
+    truth = "12" * 50
+    found = judged({"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)})
+    assert found["verdict"] == "cannot_tell"
+    assert 0 < found["more_clusters"] <= 150  # an exact test would ask for about a hundred
+    more = truth * 2
+    found = judged({"ann": more, "ben": more, "cem": more, "g": flipped(more, 7, 90)})
+    assert found["verdict"] == "may_stand_in"
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.01, 0.02])
+def test_who_passes_still_passes_with_more_of_the_same(judged: Callable, wrong: float) -> None:
+    passed = []
+    for n in (60, 120, 240, 480):
+        truth = "12" * (n // 2)
+        errors = range(0, round(n * wrong) * 7, 7)
+        people = {"ann": truth, "ben": flipped(truth, 3), "cem": truth}
+        found = judged({**people, "g": flipped(truth, *errors)})
+        passed.append(found["verdict"] == "may_stand_in")
+    assert passed == sorted(passed)
+    assert passed[-1]
+
+
+# --- Clusters of unequal size --------------------------------------------------------------------
+
+
+def failing_clusters(rng: np.random.Generator, clusters: int) -> tuple[np.ndarray, dict]:
+    """(each unit's cluster, labels): a grader that fails whole clusters, of 30 units (15%) or 2. It
+    lies below people by .1 kappa: they agree on .905, and it with them on half of what it fails.
+    """
+    sizes = np.where(np.arange(clusters) < 0.15 * clusters, 30, 2)
+    of = np.repeat(np.arange(clusters), sizes)
+    truth = rng.integers(0, 2, len(of))
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.95) for k in range(3)}
+    fails = (rng.random(clusters) < 0.1 / 0.81)[of]
+    own = np.where(fails, rng.integers(0, 2, len(of)), truth)
+    labels["g"] = [
+        str(1 + each) if lost else good
+        for each, lost, good in zip(own, fails, noisy_labels(rng, truth, 0.95), strict=True)
+    ]
+    return of, labels
+
+
+def test_unequal_clusters_count_for_what_they_are_worth(
+    judged: Callable, rng: np.random.Generator
+) -> None:
+    """Six clusters of 30 and 34 of 2 are worth (sum of sizes)^2 / sum of squares, 11.1."""
+    of, labels = failing_clusters(rng, 40)
+    good = noisy_labels(rng, np.array([int(each) - 1 for each in labels["h0"]]), 0.99)
+    found = judged({**labels, "g": good}, clusters=of)
+    assert found["verdict"] == "cannot_tell"
+    assert "no more than 12 of equal size, and 30 are needed" in found["sentence"]
+
+
+@pytest.mark.slow
+def test_whole_clusters_that_fail_do_not_slip_through(make_matrix: Callable) -> None:
+    """False passes of a grader at the margin, of 200 studies of 120 such clusters: within the level
+    and three standard errors.
+    """
+    rng, passed, studies = np.random.default_rng(28), 0, 200
+    for _ in range(studies):
+        of, labels = failing_clusters(rng, 120)
+        matrix = make_matrix(labels, TWO, ["g"], of)
+        left_out = Resamples(np.ones(120), 0, np.random.default_rng(0)).left_out(matrix.clusters)
+        (reading,) = readings_of(matrix)
+        found = Beside(left_out, 0.1).compared(reading, to_beat=0.0)
+        below, _ = found.below_people.reach(0.025)
+        enough = found.worth >= 30 and found.rarer >= 10
+        passed += enough and found.difference - below > -found.margin
+    assert passed / studies <= 0.025 + 3 * (0.025 * 0.975 / studies) ** 0.5
+
+
+# --- A crowd -------------------------------------------------------------------------------------
+
+
+def test_a_crowd_of_whom_each_labelled_a_little_is_decided(
+    make_ratings: Callable, rng: np.random.Generator
+) -> None:
+    """Twenty people, each unit by three of them: hardly two share thirty units."""
+    n, people = 1000, 20
+    truth = rng.integers(0, 2, n)
+    labels = {f"h{k:02}": noisy_labels(rng, truth, 0.9) for k in range(people)}
+    chosen = np.array([rng.permutation(people)[:3] for _ in range(n)])
+    for k, own in enumerate(labels.values()):
+        own[:] = [label if k in by else "-" for label, by in zip(own, chosen.tolist(), strict=True)]
+    labels["g"] = noisy_labels(rng, truth, 0.95)
+    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=QUICK).verdicts[0]
+    assert found["verdict"] == "may_stand_in"
+    labels["g"] = noisy_labels(rng, truth, 0.65)
+    found = analyse(make_ratings(labels, ["g"]), None, [TWO], resamples=QUICK).verdicts[0]
+    assert found["verdict"] in ("do_not_use", "only_with_correction")
+
+
+# --- Looks ---------------------------------------------------------------------------------------
+
+
+def test_the_second_look_has_the_firsts_level(judged: Callable) -> None:
+    """Two looks are the usual plan; a third one has what was kept."""
+    truth = "12" * 60
+    labels = {"ann": truth, "ben": flipped(truth, 1, 2), "cem": truth, "g": flipped(truth, 7, 8)}
+    first, second, third = (judged(labels, look=look)["sentence"] for look in (1, 2, 3))
+
+    def figures(sentence: str) -> str:
+        return sentence.split("(")[1].split(")")[0]
+
+    assert figures(first) == figures(second) != figures(third)
+    assert level_of_look(1) == level_of_look(2) > 0.025 * 0.9 / 2
+    assert 0.025 * 0.9 < 2 * level_of_look(1) < 0.025
+
+
+def test_what_a_further_look_costs_is_said_with_the_advice(judged: Callable) -> None:
+    truth = "12" * 30
+    labels = {"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)}
+    assert "costs no more than the first" in judged(labels, look=1)["sentence"]
+    assert "held to a stricter level" in judged(labels, look=2)["sentence"]
+
+
+# --- Copies, margins, many categories ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changed", [0, 2])
+def test_a_copy_of_a_person_never_passes(
+    judged: Callable, rng: np.random.Generator, changed: int
+) -> None:
+    truth = rng.integers(0, 2, 400)
+    people = {name: noisy_labels(rng, truth, 0.95) for name in ("ann", "ben", "cem")}
+    copy = flipped("".join(people["ann"]), *range(changed))
+    found = judged({**people, "g": copy})
+    assert found["verdict"] == "cannot_tell"
+    assert "a copy of a person's labels cannot show" in found["sentence"]
+    assert judged({**people, "g": noisy_labels(rng, truth, 0.97)})["verdict"] == "may_stand_in"
+
+
+def test_a_margin_of_more_than_a_quarter_of_peoples_kappa_becomes_a_share(
+    judged: Callable, rng: np.random.Generator
+) -> None:
+    """Where people have a kappa of .3, a grader .1 below them has lost a third of it."""
+    truth = rng.integers(0, 2, 900)
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.77) for k in range(3)}
+    found = judged({**labels, "g": noisy_labels(rng, truth, 0.8)}, look=1)
+    assert "25% of people's kappa" in found["sentence"]
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.95) for k in range(3)}
+    found = judged({**labels, "g": noisy_labels(rng, truth, 0.95)}, look=1)
+    assert "margin 0.10;" in found["sentence"]
+
+
+def test_seventeen_categories_are_not_refused_for_peoples_agreement(
+    judged: Callable, rng: np.random.Generator
+) -> None:
+    """Eight people with a kappa of .26 share far more than chance would bring."""
+    scale = Scale("topic", tuple(str(1 + n) for n in range(17)))
+    truth = rng.integers(0, 17, 500)
+    right = 0.54
+    labels = {f"h{k}": noisy_labels(rng, truth, right, 17) for k in range(8)}
+    found = judged({**labels, "g": noisy_labels(rng, truth, 0.9, 17)}, scale)
+    assert found["verdict"] == "may_stand_in"
+    assert "eople hardly agree" not in found["sentence"]
+    assert found["kappas"]
+
+
+# --- What "cannot tell" carries ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "right"), [(40, 0.85), (40, 0.95), (100, 0.85), (100, 0.9)])
+def test_cannot_tell_says_how_likely_and_what_would_settle_it(
+    judged: Callable, n: int, right: float
+) -> None:
+    """The advice is a number below ten times the labels at hand, or another way, or none."""
+    rng = np.random.default_rng([n, round(100 * right)])
+    truth = rng.integers(0, 2, n)
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.9) for k in range(3)}
+    found = judged({**labels, "g": noisy_labels(rng, truth, right)})
+    assert found["verdict"] == "cannot_tell"
+    assert 0 < found["chance"] < 1
+    assert "The chance that it is within the margin is" in found["sentence"]
+    assert found["more_clusters"] <= REALISTIC * n
+    if found["more_clusters"]:
+        assert found["next"] == {"kind": "clusters", "number": found["more_clusters"]}
+        assert f"abel about {found['more_clusters']} more units" in found["sentence"]
+    else:
+        assert "Label about" not in found["sentence"]
+
+
+def test_the_chance_is_higher_for_the_better_grader(
+    judged: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 200)
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.9) for k in range(3)}
+    chances = [
+        judged({**labels, "g": noisy_labels(rng, truth, right)})["chance"]
+        for right in (0.7, 0.85, 0.97)
+    ]
+    assert chances == sorted(chances)
+    assert chances[0] < 0.05
+    assert chances[-1] > 0.95
+
+
+def test_people_who_do_not_agree_are_told_to_mend_the_rubric(
+    judged: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 300)
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.5) for k in range(3)}
+    found = judged({**labels, "g": noisy_labels(rng, truth, 0.5)})
+    assert found["verdict"] == "cannot_tell"
+    assert found["next"] == {"kind": "rubric", "number": 0}
+
+
+def test_a_verdict_that_is_given_needs_no_next_step(
+    judged: Callable, rng: np.random.Generator
+) -> None:
+    truth = rng.integers(0, 2, 400)
+    labels = {f"h{k}": noisy_labels(rng, truth, 0.93) for k in range(3)}
+    found = judged({**labels, "g": noisy_labels(rng, truth, 0.96)})
+    assert found["verdict"] == "may_stand_in"
+    assert found["next"] is None
+    assert found["chance"] > 0.98
