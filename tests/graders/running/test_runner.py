@@ -96,7 +96,12 @@ def test_the_server_says_how_long_to_wait(
         return error(429, headers={k: v.format(date=date) for k, v in header.items()})
 
     server.script = script
-    grade(marked_study(pairs=1, rubrics=("even-handedness",)), [claude], wait_scale=0.1)
+    grade(
+        marked_study(pairs=1, rubrics=("even-handedness",)),
+        [claude],
+        orders=("ab",),
+        wait_scale=0.1,
+    )
     first, second = server.calls
     assert 0.39 <= second.at - first.at < 2  # a tenth; unasked it would be 0.1 to 0.2 seconds
 
@@ -105,7 +110,12 @@ def test_waits_double_where_the_server_does_not_say(
     server: ProtocolServer, claude: str, marked_study: MarkedStudy
 ) -> None:
     server.script = lambda call: labelled("C") if call.nth > 4 else error(500)
-    grade(marked_study(pairs=1, rubrics=("even-handedness",)), [claude], wait_scale=0.05)
+    grade(
+        marked_study(pairs=1, rubrics=("even-handedness",)),
+        [claude],
+        wait_scale=0.05,
+        orders=("ab",),
+    )
     at = [call.at for call in server.calls]
     # 1, 2, 4 and 8 seconds, each with up to one more, all of it by a twentieth
     for attempt, least in enumerate([0.05, 0.1, 0.2, 0.4]):
@@ -248,11 +258,11 @@ def test_one_stopped_grader_leaves_the_others_be(
 def test_a_second_run_asks_nothing(server: ProtocolServer, marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=5, rubrics=("hedging", "even-handedness"))
     steps: list[tuple[int, int, str]] = []
-    grade(study, [server.openai], progress=lambda *step: steps.append(step))
+    grade(study, [server.openai], orders=("ab",), progress=lambda *step: steps.append(step))
     assert [done for done, _, _ in steps] == list(range(1, 16))
     assert {(total, label) for _, total, label in steps} == {(15, server.openai)}
     calls = len(server.calls)
-    again = grade(study, [server.openai])
+    again = grade(study, [server.openai], orders=("ab",))
     assert (again.graders[0].already, again.graders[0].planned) == (15, 0)
     assert len(server.calls) == calls
 
