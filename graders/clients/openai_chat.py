@@ -153,7 +153,7 @@ class OpenAIGrader:
         shape = replace(self._probing.usual, **HARD_LABEL, formats=self._ways)
         raw, request, ended = await self._answered(shape, None, prompt, before, 1)
         self._ways = ended.formats
-        (outcome,) = self.read(json_object(raw.text, self._scrubber), rubric)
+        (outcome,) = self.read(json_object(raw.text, self.spec, self._scrubber), rubric)
         request_id = raw.headers.get("x-request-id") or ""
         return Reply(request, request_id, outcome, charged=charged_by(raw.headers))
 
