@@ -19,6 +19,7 @@ STARTS = {
     "calibration": "--runs 1 --resamples 20 --processes 1",
     "corrected_rates": "--runs 3 --resamples 40 --processes 1",
     "coverage": "--runs 2 --resamples 40 --processes 1",
+    "deciding_bound": "--runs 1 --processes 1",
     "decisions": "--runs 1 --resamples 20 --processes 1",
     "drift": "--runs 2 --processes 1",
     "formats": "",
