@@ -211,8 +211,8 @@ from wording to wording (kappa 0.8 or more)'
     looks: int = Field(
         default=0,
         ge=0,
-        description="looks at the verdict as labels come in, declared before labelling; all have the "
-        "same level, and there are none beyond",
+        description="looks at the verdict as labels come in, declared before labelling; all have "
+        "the same level, and there are none beyond",
         json_schema_extra={"usual": "0: two looks at the same level, and a tenth kept for more"},
     )
     margin_share: float = Field(
